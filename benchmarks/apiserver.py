@@ -1,6 +1,6 @@
 """The API server that is measured on: the embedded one as a process of its own, or a real one.
 
-What gives the conformance suite a real one gives it here, too (`testutil.conformance.real`): ``KUBEBUILDER_ASSETS``, a
+What gives the conformance suite a real one gives it here, too (`localcluster.conformance.real`): ``KUBEBUILDER_ASSETS``, a
 directory with etcd and kube-apiserver, which are started and thrown away, or a kubeconfig that is marked for it.
 """
 
@@ -24,14 +24,15 @@ from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.apiserver.journal import FileJournal
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.controllers import Controllers
-from jobcommon.localcluster.credentials import Credentials
-from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.operators.tf import TF
-from jobcommon.testutil.conformance import envtest, real
+from jobcommon.testutil.embedded import endpoint
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.journal import FileJournal
+from localcluster.cluster import background
+from localcluster.conformance import envtest, real
+from localcluster.controllers import Controllers
+from localcluster.credentials import Credentials
+from localcluster.kubeconfig import kubeconfig
 
 EMBEDDED, REAL = "embedded", "real"
 # The largest workload is taken in within the history that a watch may lag behind.
@@ -159,7 +160,7 @@ async def _real(directory: Path) -> AsyncIterator[Server]:
     async with envtest.servers(assets) as servers:
         path = written(directory, servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate.decode())
         pids = (servers.program.pid, servers.store.pid)
-        yield Server(f"kube-apiserver {servers.version}", servers.endpoint, path, pids=pids)
+        yield Server(f"kube-apiserver {servers.version}", endpoint(servers.endpoint), path, pids=pids)
 
 
 def written(directory: Path, url: str, token: str, ca: str) -> Path:

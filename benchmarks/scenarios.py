@@ -18,8 +18,8 @@ from benchmarks.workloads import Workload, baseline_definition, baseline_writes,
 from jobcommon.cli.frameworks import installed
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
-from jobcommon.localcluster.training import DEFINITIONS, install
 from jobcommon.operators.tf import TF
+from jobcommon.testutil.embedded import DEFINITIONS, install
 
 SMALL = Workload(1, 2)
 #: Small jobs submitted per second.

@@ -17,10 +17,10 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import object_view
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
-from jobcommon.localcluster.apiserver import ApiServer
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
+from localcluster.apiserver import ApiServer
 
 NAMESPACE = "default"
 REPLICAS = 100

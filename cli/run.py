@@ -20,9 +20,7 @@ from jobcommon.cli.stalls import State
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.diagnosis import diagnose
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.cluster import LocalCluster
-from jobcommon.localcluster.training import training_cluster
+from jobcommon.testutil.embedded import TrainingCluster, training_cluster
 
 #: Kinds whose controllers the embedded cluster does not have, so that they create no pods.
 WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
@@ -44,10 +42,9 @@ async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str
     return 0 if all(job.succeeded for job in follower.jobs) else JOB_FAILED
 
 
-async def _follow(running: LocalCluster, wanted: Wanted, display: Display, namespace: str, limits: Limits) -> Follower:
+async def _follow(running: TrainingCluster, wanted: Wanted, display: Display, namespace: str, limits: Limits) -> Follower:
     jobs = wanted.followed
-    transport = InProcessTransport(running.server, pods=running.pods)
-    follower = Follower(transport, jobs, display, stuck_after=limits.stuck_after)
+    follower = Follower(running.client, jobs, display, stuck_after=limits.stuck_after)
     with display:
         display.show(jobs)
         try:
@@ -68,9 +65,9 @@ async def _follow(running: LocalCluster, wanted: Wanted, display: Display, names
     return follower
 
 
-async def _show_why(running: LocalCluster, follower: Follower, job: FollowedJob, console: Console) -> None:
+async def _show_why(running: TrainingCluster, follower: Follower, job: FollowedJob, console: Console) -> None:
     """Why the job failed or is stuck, what to do, and what would happen next."""
-    api = Api(running.transport, job.namespace)
+    api = Api(running.client, job.namespace)
     found = await surroundings(api, await find_job(api, job.title))
     tails = {pod.name: tuple(pod.tail) for pod in follower.pods.values() if pod.tail and pod.job == job.key}
     made = diagnose(replace(found, logs=tails), time.time())
@@ -79,8 +76,8 @@ async def _show_why(running: LocalCluster, follower: Follower, job: FollowedJob,
     show(console, job.title, replace(made, lines=()), time.time())
 
 
-async def _apply(running: LocalCluster, wanted: Wanted, display: Display, namespace: str) -> None:
-    target = Cluster(running.transport)
+async def _apply(running: TrainingCluster, wanted: Wanted, display: Display, namespace: str) -> None:
+    target = Cluster(running.client)
     manifests = (*wanted.others, *(manifest for manifest, _ in wanted.jobs))
     for name in dict.fromkeys(manifest.namespace or namespace for manifest in manifests):
         if await target.ensure_namespace(name):

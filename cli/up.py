@@ -10,11 +10,11 @@ from rich.console import Console
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
-from jobcommon.cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver import JournalError
-from jobcommon.localcluster.quantity import parse_quantity
-from jobcommon.localcluster.training import training_cluster
+from jobcommon.testutil.embedded import training_cluster
+from localcluster.apiserver import JournalError
+from localcluster.kubeconfig import KubeconfigError, check_free, written
+from localcluster.quantity import parse_quantity
 
 
 async def up(
@@ -31,8 +31,8 @@ async def up(
 ) -> None:
     """Keep an embedded cluster up until cancelled; without `operators` only their kinds are installed."""
     collect_garbage_rarely()
-    check_free(kubeconfig)
     with refusals(port, data_dir):
+        check_free(kubeconfig)
         async with training_cluster(
             frameworks, data_dir=data_dir, port=port, operators=operators, capacity=capacity
         ) as running:
@@ -48,9 +48,11 @@ async def up(
 
 @contextmanager
 def refusals(port: int, data_dir: Path | None = None) -> Iterator[None]:
-    """Explains what to do if the port or the data directory is not available."""
+    """Explains what to do if the port, the data directory or the place of the kubeconfig is not available."""
     try:
         yield
+    except KubeconfigError as error:
+        raise UserError(f"--kubeconfig {error}") from None
     except JournalError as error:
         raise UserError(f"--data-dir: {error}") from None
     except OSError as error:

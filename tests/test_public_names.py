@@ -48,7 +48,7 @@ def test_other_names_are_not() -> None:
         ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client")),
         ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio", "kubernetes_asyncio")),
         ("from jobcommon import JobClient; JobClient(api_client=0)", ("aiohttp", "kubernetes", "kubernetes_asyncio")),
-        ("from jobcommon import JobClient", ("jobcommon.controller", "jobcommon.runtime", "jobcommon.localcluster")),
+        ("from jobcommon import JobClient", ("jobcommon.controller", "jobcommon.runtime", "localcluster")),
         ("from jobcommon import run_operators, HttpTransport, find_cluster", ("kubernetes_asyncio", "kubernetes")),
     ],
 )

@@ -20,9 +20,8 @@ from jobcommon.client.list_watch import WatchEvent, list_and_watch
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
-from jobcommon.localcluster.cluster import LocalCluster
-from jobcommon.localcluster.pod_backend import LogOptions
-from jobcommon.localcluster.training import training_cluster
+from jobcommon.testutil.embedded import TrainingCluster, training_cluster
+from localcluster.pod_backend import LogOptions
 
 Manifest = dict[str, Any]
 WAIT_SECONDS = 120.0
@@ -34,7 +33,7 @@ class TestCluster:
 
     __test__ = False
 
-    cluster: LocalCluster
+    cluster: TrainingCluster
     namespace: str = "default"
 
     def path(self, of: Framework | str, name: str = "") -> str:
@@ -46,7 +45,7 @@ class TestCluster:
     async def send(self, method: str, path: str, body: Manifest | None = None, content_type: str = "application/json") -> Any:
         """One request, its answer decoded."""
         payload = None if body is None else json.dumps(body).encode()
-        response = await self.cluster.transport.send(Request(method, path, body=payload, content_type=content_type))
+        response = await self.cluster.client.send(Request(method, path, body=payload, content_type=content_type))
         if response.status >= 400:
             raise response_error(response)
         return json.loads(response.body)
@@ -70,6 +69,7 @@ class TestCluster:
     async def logs(self, pod: Manifest) -> str:
         """What the first container of a pod has printed in its last run."""
         options = LogOptions(pod["spec"]["containers"][0]["name"])
+        assert self.cluster.pods is not None
         pieces = self.cluster.pods.logs(pod, options)
         return b"".join([piece async for piece in pieces]).decode()
 
@@ -79,7 +79,7 @@ class TestCluster:
         """The object once `holds` says so of it. Raises AssertionError after `seconds`."""
         last: Manifest = {}
         try:
-            async with asyncio.timeout(seconds), aclosing(list_and_watch(self.cluster.transport, self.path(of))) as states:
+            async with asyncio.timeout(seconds), aclosing(list_and_watch(self.cluster.client, self.path(of))) as states:
                 async for seen in states:
                     if seen.body["metadata"]["name"] == name:
                         last = seen.body
@@ -93,7 +93,7 @@ class TestCluster:
         """Return once the object does not exist. Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             # Asked again and again: what is not there has no watch event.
-            while (await self.cluster.transport.send(Request("GET", self.path(of, name)))).status != 404:  # noqa: ASYNC110
+            while (await self.cluster.client.send(Request("GET", self.path(of, name)))).status != 404:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 

@@ -7,7 +7,15 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "examples/README.md": "examples.md"}
+PAGES = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "examples/README.md": "examples.md",
+    **{
+        f"localcluster/{name}": f"localcluster/{Path(name).name}"
+        for name in ("README.md", "docs/conformance.md", "docs/embedded-cluster.md", "docs/testing-operators.md")
+    },
+}
 """By its path in the repository, the page of the site."""
 _LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 

@@ -15,7 +15,7 @@ from benchmarks import record, report
 from benchmarks.apiserver import EMBEDDED, REAL
 from benchmarks.soak.figures import goals, lines
 from benchmarks.soak.run import Plan, run
-from jobcommon.testutil.conformance import envtest
+from localcluster.conformance import envtest
 
 
 def _arguments() -> argparse.Namespace:

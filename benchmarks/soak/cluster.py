@@ -10,8 +10,8 @@ from benchmarks.processes import stop
 from benchmarks.scenarios import served
 from benchmarks.soak.jobs import NAMESPACE
 from jobcommon.cli.frameworks import installed
-from jobcommon.localcluster.training import install
-from jobcommon.testutil.conformance import envtest
+from jobcommon.testutil.embedded import endpoint, install
+from localcluster.conformance import envtest
 
 Kill = Callable[[], Awaitable[None]]
 _CONTROLLERS = "kube-controller-manager"
@@ -53,5 +53,5 @@ async def _real(work: Path) -> AsyncIterator[tuple[Server, Mapping[str, Kill]]]:
             "--kube-api-qps=1000", "--kube-api-burst=1000",
         ]  # fmt: skip
         async with envtest.Program(assets / _CONTROLLERS, servers.work, options):
-            server = Server(f"kube-apiserver {servers.version}", servers.endpoint, path)
+            server = Server(f"kube-apiserver {servers.version}", endpoint(servers.endpoint), path)
             yield server, {"API server": servers.restart, "etcd": servers.restart_store}

@@ -13,11 +13,11 @@ import pytest
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from localcluster.apiserver import ADMIN, ApiServer, Env
 
 KINDS = (PYTORCH, TF, MXNET, MPI)
 ABSENT = object()

@@ -24,13 +24,13 @@ from jobcommon.crd import custom_resource_definition as generated
 from jobcommon.crd.pod_template import ARTEFACT, pod_template
 from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Column, Framework, ReplicaType, Version
-from jobcommon.localcluster.apiserver.crd import served_versions, validate_crd
-from jobcommon.localcluster.apiserver.schema import CompiledSchema, compile_schema
 from jobcommon.operators.mpi.framework import MPI
 from jobcommon.operators.mxnet.framework import MXNET
 from jobcommon.operators.pytorch.framework import PYTORCH
 from jobcommon.operators.tf.framework import TF
-from jobcommon.testutil.schemas.pod_template import generate
+from jobcommon.testutil.pod_template_schema import generate
+from localcluster.apiserver.crd import served_versions, validate_crd
+from localcluster.apiserver.schema import CompiledSchema, compile_schema
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]

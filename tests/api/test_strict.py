@@ -12,10 +12,10 @@ from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.manifests import load
 from jobcommon.cli.plan import checked
 from jobcommon.crd import custom_resource_definition, field_errors
-from jobcommon.localcluster.apiserver.schema import compile_schema
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import Manifest, job_manifest
+from localcluster.apiserver.schema import compile_schema
 
 ROOT = Path(__file__).parents[2]
 WORKER = "spec.pytorchReplicaSpecs[Worker]"

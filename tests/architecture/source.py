@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("jobcommon", "operators", "localcluster", "testutil", "cli")
+PACKAGES = ("jobcommon", "operators", "localcluster/localcluster", "testutil", "cli")
 
 
 def modules() -> list[Path]:
@@ -39,7 +39,12 @@ def functions(module: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFu
 
 def documents() -> list[Path]:
     """Every Markdown document of the project, relative to the root."""
-    found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples", "charts", "benchmarks") for p in (ROOT / d).rglob("*.md"))]
+    folders = ("docs", "examples", "charts", "benchmarks", "localcluster/docs", "localcluster/examples")
+    found = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("localcluster/*.md"),
+        *(path for folder in folders for path in (ROOT / folder).rglob("*.md")),
+    ]
     return sorted(path.relative_to(ROOT) for path in found)
 
 

@@ -13,13 +13,12 @@ from types import CodeType, FrameType
 
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import Request
-from jobcommon.localcluster.apiserver import ApiServer, Env
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.training import SETTINGS, install
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.embedded import SETTINGS, InProcessTransport, install
+from localcluster.apiserver import ApiServer, Env
+from localcluster.cluster import background
 from tests.architecture.source import ROOT, functions
 
 HOP = re.compile(r"^(\d+)\. `([\w/]+\.py):([\w.]+)`", re.MULTILINE)

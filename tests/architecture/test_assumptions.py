@@ -4,9 +4,9 @@ import ast
 import os
 from collections import defaultdict
 
-from jobcommon.testutil.conformance.cases import TABLE
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.sim.assumptions import ASSUMPTIONS
+from localcluster.conformance.cases import TABLE
 from tests.architecture.source import ROOT, modules, tree
 
 DOCUMENT = ROOT / "docs" / "assumptions.md"
@@ -15,8 +15,8 @@ HEADER = """# What the models assume
 <!-- Written from testutil/sim/assumptions.py by: make golden -->
 
 The simulator and the embedded cluster are models of Kubernetes. What they assume of it is named here, with where it is relied
-on and the cases that hold it against a real API server ([conformance](conformance.md)) or a real control plane and kubelet
-(`make real`, [reliability](reliability.md#a-real-control-plane)). Both models and reality pass the same cases.
+on and the cases that hold it against a real API server ([conformance](../localcluster/docs/conformance.md)) or a real control
+plane and kubelet (`make real`, [reliability](reliability.md#a-real-control-plane)). Both pass the same cases.
 
 | assumption | relied on in | conformance cases | rows of `make real` |
 | --- | --- | --- | --- |

@@ -19,7 +19,7 @@ from benchmarks.record import PeerResult, Results
 from benchmarks.workloads import PER_JOB, PER_POD, Workload, baseline_writes
 from jobcommon.client.transport import StaticEndpoint
 from jobcommon.framework import FINALIZER
-from jobcommon.localcluster.kubeconfig import kubeconfig
+from localcluster.kubeconfig import kubeconfig
 
 OURS = f"{sys.executable} -m jobcommon.cli operator --kubeconfig {{kubeconfig}} --framework tensorflow --metrics-port -1"
 

@@ -23,13 +23,13 @@ from jobcommon.client.list_watch import WatchEvent
 from jobcommon.client.request import Request
 from jobcommon.crd import rbac
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.users import service_account
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
+from jobcommon.testutil.embedded import InProcessTransport
+from localcluster.apiserver.users import service_account
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
 

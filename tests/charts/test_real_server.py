@@ -16,7 +16,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.companions import companions
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
-from jobcommon.testutil.conformance import real
+from localcluster.conformance import real
 from tests.charts.charts import OPERATORS, Json, as_json, render, the
 
 pytestmark = [

@@ -16,8 +16,6 @@ from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition, rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.pod_backend import PodBackend
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
@@ -28,8 +26,10 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.native_definitions import definitions
 from jobcommon.testutil.recording import Access, Recording, access
+from localcluster.pod_backend import PodBackend
 from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating
 

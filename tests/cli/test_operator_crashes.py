@@ -10,10 +10,10 @@ import pytest
 
 from jobcommon.api.status import read_status
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.localcluster.training import SETTINGS
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
+from jobcommon.testutil.embedded import SETTINGS
 from tests.cli.commands import cluster_up, started
 from tests.cli.jobs import shell_job
 from tests.runtime.tap import Passing
@@ -66,9 +66,9 @@ async def test_crashes_change_nothing(seed: int, tmp_path: Path) -> None:
     async with cluster_for(PYTORCH, operators=False) as cluster:
         await cluster.create(PYTORCH, shell_job(command, workers=WORKERS, policy="ExitCode", backoffLimit=1))
         for _ in range(CRASHES):
-            mortal = MortalTransport(cluster.cluster.transport, chance.randint(1, 12), chance.random() < 0.5)
+            mortal = MortalTransport(cluster.cluster.client, chance.randint(1, 12), chance.random() < 0.5)
             await run_until_death_or_success(cluster, mortal)
-        operator = asyncio.create_task(run_operators(cluster.cluster.transport, [PYTORCH], SETTINGS))
+        operator = asyncio.create_task(run_operators(cluster.cluster.client, [PYTORCH], SETTINGS))
         try:
             job = await cluster.until(PYTORCH, "demo", succeeded)
         finally:

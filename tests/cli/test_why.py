@@ -15,11 +15,11 @@ from jobcommon.cli.jobs.why import why
 from jobcommon.client.objects import collection_path, create
 from jobcommon.client.request import APPLY_PATCH, STRATEGIC_PATCH, Request
 from jobcommon.diagnosis import Diagnosis
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.training import SETTINGS, training_cluster
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
+from jobcommon.testutil.embedded import SETTINGS, training_cluster
 from jobcommon.testutil.real.cluster import CONTAINERS, WHY_NOT, given, real_cluster
+from localcluster.cluster import background
 from tests.cli.seeded import ON_A_REAL_ONE, SEEDED, Seeded
 from tests.cli.train_cluster import api_for
 

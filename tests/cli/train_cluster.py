@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jobcommon.cli.jobs.access import Api
 from jobcommon.client.transport import HttpTransport, StaticEndpoint
-from jobcommon.localcluster.cluster import LocalCluster
+from localcluster.cluster import LocalCluster
 
 
 def endpoint(cluster: LocalCluster, token: str | None = None) -> StaticEndpoint:

@@ -22,6 +22,7 @@ from unittest.mock import patch
 from typer.main import get_command
 
 from jobcommon.cli.main import app
+from localcluster.__main__ import main as serve
 from tests.architecture.source import ROOT
 from tests.cli.commands import kubectl_path
 from tests.docs.blocks import simple_commands
@@ -124,8 +125,17 @@ def _parsed(main: Callable[[], object], argv: list[str]) -> str:
 
 def pip(words: Sequence[str]) -> str:
     """Our extras exist."""
-    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    return ", ".join(f"no extra {extra}" for extra in re.findall(r"jobcommon\[(\w+)\]", " ".join(words)) if extra not in known)
+    found = []
+    for named, folder in ((r"(?:jobcommon|\.)\[([\w,]+)\]", "."), (r"\./localcluster\[([\w,]+)\]", "localcluster")):
+        project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        extras = {extra for word in words for given in re.findall(f"^{named}$", word) for extra in given.split(",")}
+        found += [f"no extra {extra}" for extra in extras - project["optional-dependencies"].keys()]
+    return ", ".join(found)
+
+
+def localcluster(words: Sequence[str]) -> str:
+    """The embedded cluster's own command."""
+    return _parsed(serve, ["localcluster", *words])
 
 
 def helm(words: Sequence[str]) -> str:
@@ -150,7 +160,15 @@ def podman(words: Sequence[str]) -> str:
     return ", ".join(f"no ARG {name}" for name in given if f"ARG {name}\n" not in text)
 
 
-CHECKS = {"jobcommon": jobcommon, "make": make, "python": module, "pip": pip, "helm": helm, "podman": podman}
+CHECKS = {
+    "jobcommon": jobcommon,
+    "make": make,
+    "python": module,
+    "pip": pip,
+    "helm": helm,
+    "podman": podman,
+    "localcluster": localcluster,
+}
 
 
 def fault(words: Sequence[str], kubeconfig: Path) -> str:

@@ -16,7 +16,7 @@ BLOCKS = blocks()
 SHELL = [block for block in BLOCKS if block.language == "sh"]
 # Outputs begin with the command that printed them.
 PRINTED_BY = re.compile(r"^(make|python -m|jobcommon|kubectl) .*", re.MULTILINE)
-INLINE = re.compile(r"(\.venv[\w-]*/bin/)?(jobcommon|kubectl train|make|python -m|pip install) ")
+INLINE = re.compile(r"(\.venv[\w-]*/bin/)?(jobcommon|localcluster|kubectl train|make|python -m|pip install) ")
 # For the directory of a package that `jobcommon new` made.
 OF_A_PACKAGE = {"make test JOBCOMMON=DIRECTORY", "make generate"}
 

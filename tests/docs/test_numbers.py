@@ -26,13 +26,13 @@ from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.health import STALLED_AFTER
 from jobcommon.runtime.recheck import RECHECK_SECONDS
 from jobcommon.sdk.async_client import RETRY_SECONDS
-from jobcommon.testutil.conformance.cases import TABLE
 from jobcommon.testutil.poison.kinds import KINDS
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
 from jobcommon.testutil.sim.election import CRASH_SECONDS, GRACEFUL_SECONDS
 from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
+from localcluster.conformance.cases import TABLE
 from tests.architecture.source import ROOT
 from tests.cli.seeded import ON_A_REAL_ONE, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS
@@ -88,7 +88,7 @@ SENTENCES = (
     ("docs/reliability", f"`make mutants` | {len(MUTANTS)} known defects"),
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_SECONDS:g} s of a crash and {GRACEFUL_SECONDS:g} s of a graceful"),
-    ("docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
+    ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
     ("docs/chaos-and-poison", f"{len(KINDS)} kinds of malformed"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),

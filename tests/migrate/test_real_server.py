@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from jobcommon.client.request import Request
-from jobcommon.testutil.conformance import real
+from localcluster.conformance import real
 from tests.migrate.test_migrate import CARRIED, forward
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

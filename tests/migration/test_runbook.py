@@ -24,13 +24,13 @@ from jobcommon.client.request import JSON, MERGE_PATCH, Request, Transport
 from jobcommon.client.transport import HttpTransport
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER
-from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.cluster import cluster_for
-from jobcommon.testutil.conformance import envtest
+from localcluster.conformance import envtest
+from localcluster.kubeconfig import kubeconfig
 from tests.cli.commands import ROOT, kubectl_path
 from tests.migration.runbook import INSTALLERS, OPERATORS, Block, blocks
 from tests.upgrade.reference import SHAPES, Shape
@@ -103,7 +103,7 @@ async def until(read: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) ->
 @asynccontextmanager
 async def embedded(directory: Path) -> AsyncIterator[Cluster]:
     async with cluster_for(operators=False) as running:
-        cluster = Cluster(running.cluster.transport, directory, running.cluster.kubeconfig())
+        cluster = Cluster(running.cluster.client, directory, running.cluster.kubeconfig())
         # It has no webhooks: their configurations are objects without effect here.
         names = {"kind": "ValidatingWebhookConfiguration", "plural": "validatingwebhookconfigurations"}
         schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

@@ -12,12 +12,12 @@ import pytest
 from jobcommon.api.gang import VOLCANO
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.training import SETTINGS
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
+from jobcommon.testutil.embedded import SETTINGS
+from localcluster.cluster import background
 from tests.runtime.test_gang import definition
 
 pytestmark = pytest.mark.cluster
@@ -55,7 +55,7 @@ class Scheduler:
             tasks.create_task(self._allocate())
 
     async def _enqueue(self) -> None:
-        async with aclosing(list_and_watch(self.cluster.cluster.transport, GROUPS)) as groups:
+        async with aclosing(list_and_watch(self.cluster.cluster.client, GROUPS)) as groups:
             async for seen in groups:
                 phase = seen.body.get("status", {}).get("phase", "")
                 name = seen.body["metadata"]["name"]
@@ -67,7 +67,7 @@ class Scheduler:
 
     async def _allocate(self) -> None:
         waiting: dict[str, dict[str, Any]] = {}
-        async with aclosing(list_and_watch(self.cluster.cluster.transport, self.cluster.path("pods"))) as pods:
+        async with aclosing(list_and_watch(self.cluster.cluster.client, self.cluster.path("pods"))) as pods:
             async for seen in pods:
                 pod = seen.body
                 if seen.deleted or pod["spec"].get("nodeName") or pod["spec"]["schedulerName"] != "volcano":
@@ -105,7 +105,7 @@ async def test_a_gang_waits_runs_and_leaves_nothing_behind() -> None:
         scheduler = Scheduler(cluster, node["metadata"]["name"])
         async with (
             background(scheduler.run()),
-            background(run_operators(cluster.cluster.transport, [PYTORCH], settings)),
+            background(run_operators(cluster.cluster.client, [PYTORCH], settings)),
         ):
             await cluster.create(PYTORCH, job_manifest(PYTORCH, {"Master": spec, "Worker": spec}))
             queued = await cluster.until(

@@ -14,8 +14,6 @@ import yaml
 
 from jobcommon.api import labels
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Change
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
@@ -29,6 +27,8 @@ from jobcommon.testutil.sim.framework_lifecycles import whole_job
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Simulation
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Change
 from tests.architecture.source import ROOT
 
 Obj = dict[str, Any]

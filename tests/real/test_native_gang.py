@@ -14,13 +14,13 @@ import pytest
 
 from jobcommon import Settings, custom_resource_definition, run_operators
 from jobcommon.api.workload import V1ALPHA2
-from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.localcluster.kubeconfig import kubeconfig
-from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.testutil.conformance import envtest
+from localcluster.conformance import envtest
+from localcluster.errors import StatusError
+from localcluster.kubeconfig import kubeconfig
+from localcluster.kubelet.api import Api
 
 Obj = dict[str, Any]
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"

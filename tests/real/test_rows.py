@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jobcommon.testutil.conformance import envtest
 from jobcommon.testutil.real import __main__ as command
 from jobcommon.testutil.real.cluster import MARKED, embedded_cluster
 from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.real.runner import Outcome, run_row
 from jobcommon.testutil.real.table import Row
+from localcluster.conformance import envtest
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
 OF_EVERY_KIND = ("success", "eviction")

@@ -22,7 +22,10 @@ CHANGELOG = f"# Changelog\n\n## [Unreleased]\n\n## [{VERSION}]\n\n* All.\n\n## [
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project without faults, committed."""
-    (tmp_path / "pyproject.toml").write_text(f'[project]\nversion = "{VERSION}"\n')
+    local = '[project.optional-dependencies]\nlocal = ["jobcommon-localcluster==0.2.0"]\n'
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nversion = "{VERSION}"\n{local}')
+    (tmp_path / "localcluster").mkdir()
+    (tmp_path / "localcluster/pyproject.toml").write_text('[project]\nversion = "0.2.0"\n')
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     write_chart(tmp_path, {**CHART, "dependencies": [{"name": "jobcommon-lib", "version": VERSION}]})
     write_chart(tmp_path, SHARED)
@@ -64,6 +67,12 @@ def test_a_chart_has_the_version_of_the_package(project: Path, chart: dict[str, 
     write_chart(project, chart)
     (fault,) = faults(project, snapshot=True)
     assert fault.startswith(f"charts/{chart['name']}/Chart.yaml: {field} is 1.2.2, but pyproject.toml has {VERSION}")
+
+
+def test_the_extra_names_the_version_of_the_embedded_cluster(project: Path) -> None:
+    (project / "localcluster/pyproject.toml").write_text('[project]\nversion = "0.3.0"\n')
+    (fault,) = faults(project, snapshot=True)
+    assert "does not have jobcommon-localcluster==0.3.0" in fault
 
 
 def test_what_is_not_committed_is_in_a_snapshot_only(project: Path) -> None:

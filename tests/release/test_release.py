@@ -38,6 +38,7 @@ def test_a_release_is_complete_and_the_same_each_time(tmp_path: Path) -> None:
         [
             *("CHANGELOG.md", checksums.NAME, SBOM, "jobcommon-crds.yaml", "jobcommon-install.yaml"),
             *("jobcommon.tar.gz", "jobcommon-py3-none-any.whl"),
+            *("jobcommon_localcluster.tar.gz", "jobcommon_localcluster-py3-none-any.whl"),
             *(f"{chart}.tgz" for chart in CHARTS),
         ]
     )

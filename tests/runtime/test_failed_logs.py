@@ -10,8 +10,6 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import telemetry
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.pod_backend import PodBackend
 from jobcommon.reconcile import Delete, Plan, read_job
 from jobcommon.reconcile.failed_logs import MAX_LOG_BYTES
 from jobcommon.reconcile.plan import KeepLog
@@ -19,7 +17,9 @@ from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
+from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.sim.loop import SimLoop
+from localcluster.pod_backend import PodBackend
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.world import JOBS, PODS, World, operating, world_with_testjobs
 

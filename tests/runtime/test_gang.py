@@ -11,11 +11,11 @@ from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, can
 from jobcommon.api.workload import PodGroupTemplate, min_count, pod_group_manifest, with_min_count, workload_manifest
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
-from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.native_definitions import definitions
+from localcluster.controllers.access import Access
+from localcluster.controllers.definitions import DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs

@@ -266,8 +266,8 @@ async def test_the_manager_is_ready_once_its_caches_are() -> None:
 PROGRAM = """
 import asyncio, sys
 from jobcommon import Settings, run_operators
-from jobcommon.localcluster.apiserver import ApiServer, Env
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from localcluster.apiserver import ApiServer, Env
+from jobcommon.testutil.embedded import InProcessTransport
 from tests.runtime.fakes import TESTJOB
 
 async def main():

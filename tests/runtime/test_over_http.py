@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from jobcommon.client.transport import StaticEndpoint
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from jobcommon.runtime.manager import run_against
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from tests.runtime.fakes import TESTJOB, a_job, crd
 from tests.runtime.world import JOBS, PODS, SETTINGS, World
 

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
 from jobcommon.api.timestamp import parse_time
-from jobcommon.localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
-from jobcommon.localcluster.certificates import self_signed
 from jobcommon.runtime.account_tokens import CONFIGURATION, KEYS, AccountTokens, TokenError
 from jobcommon.runtime.settings import Settings
+from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
+from localcluster.certificates import self_signed
 from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, quiet_log, reply
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 

@@ -12,9 +12,9 @@ from jobcommon.api.status import JobStatus
 from jobcommon.api.structural import model_schema
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.unstored import missing_fields
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env, Manager
+from jobcommon.testutil.embedded import InProcessTransport
 from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
 from tests.runtime.world import JOBS, SETTINGS, World
 

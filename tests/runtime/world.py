@@ -10,12 +10,12 @@ import msgspec
 
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver import ApiServer, Env
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.users import ADMIN
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
+from jobcommon.testutil.embedded import InProcessTransport
+from localcluster.apiserver import ApiServer, Env
+from localcluster.apiserver.users import ADMIN
 from tests.runtime.fakes import TESTJOB, FakeClock, crd, quiet_log
 
 Json = dict[str, Any]

@@ -8,8 +8,6 @@ import pytest
 
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.framework import Framework, Replica
-from jobcommon.localcluster.apiserver import ApiServer, Env
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
@@ -20,7 +18,9 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import job_manifest, replica_spec
-from jobcommon.testutil.conformance.envtest import assets, control_plane
+from jobcommon.testutil.embedded import InProcessTransport
+from localcluster.apiserver import ApiServer, Env
+from localcluster.conformance.envtest import assets, control_plane
 from tests.charts.charts import OPERATORS, render, the
 
 Json = dict[str, Any]

@@ -21,9 +21,6 @@ from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.framework import Replica
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.certificates import self_signed
-from jobcommon.localcluster.credentials import Credentials
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.environment import SSH_ARGS
 from jobcommon.operators.mpi.ssh_key import new_key_pair
@@ -34,6 +31,9 @@ from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import job_manifest
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.certificates import self_signed
+from localcluster.credentials import Credentials
 from tests.charts.charts import CHARTS, OPERATORS, render
 from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched
 

@@ -11,8 +11,6 @@ from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition, rbac
 from jobcommon.framework import FINALIZER, Framework, Replica
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.users import User
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.options import MPIOptions
@@ -25,8 +23,10 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, RemoveFinalizer
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, replica_spec
+from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.recording import Recording
+from localcluster.apiserver.users import User
 from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from jobcommon.client.request import Request
-from jobcommon.localcluster.apiserver import ApiServer, Env
-from jobcommon.localcluster.apiserver.users import ADMIN
-from jobcommon.localcluster.controllers import Controllers
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.kubelet import DOWN, PARTITIONED, Kubelet
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from localcluster.apiserver import ApiServer, Env
+from localcluster.apiserver.users import ADMIN
+from localcluster.controllers import Controllers
 
 Obj = dict[str, Any]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from jobcommon.localcluster.apiserver.storage import Change
 from jobcommon.testutil.sim.kubelet import DOWN, STATE
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.simulation import Simulation
+from localcluster.apiserver.storage import Change
 
 
 class Stopwatch(Simulation):

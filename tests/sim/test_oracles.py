@@ -10,8 +10,6 @@ import pytest
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.framework import FINALIZER
-from jobcommon.localcluster.apiserver import ApiServer, Env
-from jobcommon.localcluster.apiserver.users import ADMIN
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.testutil.builders import START
@@ -19,6 +17,8 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import TORCH
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.scenario import Scenario
+from localcluster.apiserver import ApiServer, Env
+from localcluster.apiserver.users import ADMIN
 
 Obj = dict[str, Any]
 OPERATOR = "operator-0"

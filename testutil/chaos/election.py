@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from jobcommon.client.request import Request, Response
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.questions import Replies
-from jobcommon.localcluster.apiserver.users import User
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.controllers import Controllers
-from jobcommon.localcluster.credentials import Credentials
-from jobcommon.localcluster.kubeconfig import kubeconfig
-from jobcommon.localcluster.training import install
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.chaos.processes import Process
+from jobcommon.testutil.embedded import InProcessTransport, install
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.questions import Replies
+from localcluster.apiserver.users import User
+from localcluster.cluster import background
+from localcluster.controllers import Controllers
+from localcluster.credentials import Credentials
+from localcluster.kubeconfig import kubeconfig
+from localcluster.request import Request, Response
 
 CRASH_LIMIT, GRACEFUL_LIMIT = 24.0, 5.0
 #: Seconds after the last renewal of its lease when the operator stops writing; a write in flight may take longer.

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from jobcommon.api.timestamp import format_time
-from jobcommon.client.request import MERGE_PATCH, Request
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer
-from jobcommon.localcluster.apiserver.storage import DELETED, Item
+from localcluster.apiserver import ADMIN, ApiServer
+from localcluster.apiserver.storage import DELETED, Item
+from localcluster.request import MERGE_PATCH, Request
 
 ENDED = ("Succeeded", "Failed")
 

@@ -20,25 +20,25 @@ import msgspec
 
 from jobcommon.api.reasons import INVALID_SPEC
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.client.request import Request, Response
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
-from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.questions import Replies
-from jobcommon.localcluster.apiserver.storage import DELETED, Change
-from jobcommon.localcluster.apiserver.users import User
-from jobcommon.localcluster.controllers import Controllers
-from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.runtime import logging
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import Manifest
+from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.poison.cpu_time import CpuTimeLoop, LoopClock
 from jobcommon.testutil.poison.kinds import FRAMEWORKS, HEALTHY, Poison, Verdict, healthy
 from jobcommon.testutil.poison.kubelet import FakeKubelet
+from localcluster.apiserver import ADMIN, ApiServer, Env
+from localcluster.apiserver.questions import Replies
+from localcluster.apiserver.storage import DELETED, Change
+from localcluster.apiserver.users import User
+from localcluster.controllers import Controllers
+from localcluster.controllers.controllers import Controller
+from localcluster.request import Request, Response
 
 Key = tuple[str, str, str]
 """Kind, namespace and name of a job."""

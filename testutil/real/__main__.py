@@ -9,11 +9,11 @@ import uuid
 from collections import Counter
 from pathlib import Path
 
-from jobcommon.testutil.conformance import envtest
 from jobcommon.testutil.real.cluster import WHY_NOT, embedded_cluster, given, real_cluster
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.real.runner import AT_ONCE, run_rows
 from jobcommon.testutil.real.table import Row
+from localcluster.conformance import envtest
 
 
 def main() -> int:

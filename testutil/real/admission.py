@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from jobcommon.localcluster.certificates import self_signed
-from jobcommon.localcluster.kubelet.api import Api
-from jobcommon.testutil.conformance.envtest import LOOPBACK
+from localcluster.certificates import self_signed
+from localcluster.conformance.envtest import LOOPBACK
+from localcluster.kubelet.api import Api
 
 Object = dict[str, Any]
 Answer = Callable[[Object], Object]

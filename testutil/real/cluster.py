@@ -13,11 +13,7 @@ from typing import Any
 import yaml
 
 from jobcommon.client.config import find_cluster
-from jobcommon.client.errors import StatusError
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.localcluster.kubeconfig import kubeconfig
-from jobcommon.localcluster.kubelet.api import Api
-from jobcommon.localcluster.training import install
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
@@ -26,9 +22,13 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.chaos.processes import ROOT, Ground
-from jobcommon.testutil.conformance import envtest, real
-from jobcommon.testutil.conformance.envtest import LOOPBACK, Program, Servers, free_port
+from jobcommon.testutil.embedded import ServerTransport, endpoint, install
 from jobcommon.testutil.real.containers import container_node
+from localcluster.conformance import envtest, real
+from localcluster.conformance.envtest import LOOPBACK, Program, Servers, free_port
+from localcluster.errors import StatusError
+from localcluster.kubeconfig import kubeconfig
+from localcluster.kubelet.api import Api
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)
 OPERATORS = "training-operators"
@@ -82,7 +82,7 @@ class Cluster:
     @property
     def api(self) -> Api:
         """As its administrator."""
-        return Api(self.transport)
+        return Api(ServerTransport(self.transport))
 
     def kubeconfig(self, user: str) -> Path:
         """The kubeconfig of the administrator or of the operators."""
@@ -119,7 +119,7 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
         return
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(envtest.servers(assets, _SERVER_ARGUMENTS))
-        admin = _write(directory, ADMINISTRATOR, servers.endpoint, servers.certificate)
+        admin = _write(directory, ADMINISTRATOR, endpoint(servers.endpoint), servers.certificate)
         for name in ("kube-controller-manager", "kube-scheduler"):
             if (assets / name).exists():
                 await stack.enter_async_context(Program(assets / name, servers.work, _arguments(name, servers, admin)))
@@ -127,7 +127,7 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
                 raise envtest.StartError(
                     f"{assets} has no {name}; without it no pod has a service account and nothing is collected"
                 )
-        transport = HttpTransport(servers.endpoint, timeouts=_PATIENT)
+        transport = HttpTransport(endpoint(servers.endpoint), timeouts=_PATIENT)
         stack.push_async_callback(transport.close)
         cluster = Cluster(f"kube-apiserver {servers.version}", directory, transport, servers=servers)
         await _start_node(stack, cluster, assets, admin)

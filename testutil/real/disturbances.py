@@ -7,13 +7,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 from jobcommon.client.errors import ClientError
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.timestamps import format_time
 from jobcommon.testutil.real import admission
 from jobcommon.testutil.real.admission import Making, Webhook
 from jobcommon.testutil.real.cluster import CONTAINERS, NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import Step, over, step
+from localcluster.cluster import background
+from localcluster.timestamps import format_time
 
 # -- operators ------------------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,13 @@ from jobcommon.api import labels
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
 from jobcommon.crd.rbac import handed_on, job_rules
-from jobcommon.localcluster.timestamps import format_time
-from jobcommon.localcluster.training import DEFINITIONS, install
 from jobcommon.testutil.chaos.processes import Process
+from jobcommon.testutil.embedded import DEFINITIONS, install
 from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
 from jobcommon.testutil.real.intermediary import Intermediary, intermediary
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import Step, step
+from localcluster.timestamps import format_time
 
 _RBAC = "rbac.authorization.k8s.io"
 _RULES = "x-kubernetes-validations"

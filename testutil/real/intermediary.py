@@ -17,9 +17,9 @@ from yarl import URL
 
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import Endpoint
-from jobcommon.localcluster.certificates import self_signed
-from jobcommon.localcluster.kubeconfig import kubeconfig
-from jobcommon.testutil.conformance.envtest import LOOPBACK
+from localcluster.certificates import self_signed
+from localcluster.conformance.envtest import LOOPBACK
+from localcluster.kubeconfig import kubeconfig
 
 _OF_ONE_CONNECTION = ("host", "connection", "transfer-encoding", "content-length")
 _HTML = "<html><body>Please sign in.</body></html>"

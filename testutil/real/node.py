@@ -7,8 +7,9 @@ from pathlib import Path
 
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.localcluster.kubelet.kubelet import Kubelet
-from jobcommon.localcluster.kubelet.options import KubeletOptions
+from jobcommon.testutil.embedded import ServerTransport
+from localcluster.kubelet.kubelet import Kubelet
+from localcluster.kubelet.options import KubeletOptions
 
 
 async def main(kubeconfig: str, directory: Path) -> None:
@@ -19,7 +20,7 @@ async def main(kubeconfig: str, directory: Path) -> None:
     volumes = directory / "kubelet"
     volumes.mkdir(exist_ok=True)
     try:
-        async with Kubelet(transport, KubeletOptions(volumes, stop_grace=1.0)):
+        async with Kubelet(ServerTransport(transport), KubeletOptions(volumes, stop_grace=1.0)):
             await stop.wait()
     finally:
         await transport.close()

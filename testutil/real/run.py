@@ -13,10 +13,10 @@ from jobcommon.client.errors import ClientError
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
-from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.testutil.chaos.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
+from localcluster.cluster import background
+from localcluster.kubelet.api import Api
 
 Object = dict[str, Any]
 JOB = "job"

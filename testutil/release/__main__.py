@@ -38,7 +38,8 @@ def release(output: Path) -> None:
         raise ReleaseError(f"{output} holds other files, which would be released as well: {', '.join(others)}; remove them")
     version = consistency.version_of(ROOT)
     moment = int(output_of(["git", "log", "-1", "--format=%ct"], ROOT))
-    packages.build(ROOT, output, moment)
+    for distribution in (ROOT, ROOT / consistency.LOCALCLUSTER):
+        packages.build(distribution, output, moment)
     charts.package(ROOT / "charts", output, moment)
     (output / "jobcommon-crds.yaml").write_text(output_of([*COMMAND, "crds"], ROOT), encoding="utf-8")
     kubectl = shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")

@@ -9,6 +9,8 @@ import yaml
 from jobcommon.testutil.release.program import ReleaseError, output_of
 
 CHANGELOG = "CHANGELOG.md"
+#: The directory of the embedded cluster, which is a distribution of its own.
+LOCALCLUSTER = "localcluster"
 
 
 def version_of(root: Path) -> str:
@@ -19,13 +21,20 @@ def version_of(root: Path) -> str:
 
 def faults(root: Path, *, snapshot: bool) -> list[str]:
     """What speaks against a release of the directory `root`; a snapshot may have uncommitted changes."""
-    found = [*_chart_faults(root, version_of(root))]
+    found = [*_chart_faults(root, version_of(root)), *_requirement_faults(root)]
     try:
         changes(root)
     except ReleaseError as error:
         found.append(str(error))
     changed = () if snapshot else output_of(["git", "status", "--porcelain"], root).splitlines()
     return found + [f"{line[3:]}: not committed; commit it, or make a snapshot: make release SNAPSHOT=yes" for line in changed]
+
+
+def _requirement_faults(root: Path) -> Iterator[str]:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = f"jobcommon-localcluster=={version_of(root / LOCALCLUSTER)}"
+    if wanted not in project["optional-dependencies"]["local"]:
+        yield f"pyproject.toml: the extra local does not have {wanted}, as in {LOCALCLUSTER}/pyproject.toml; change one"
 
 
 def _chart_faults(root: Path, version: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from jobcommon.testutil.release.program import ReleaseError, output_of
 from jobcommon.testutil.release.sandbox import Sandbox
 
 #: What an operator in a cluster needs none of: ours, and what installs packages.
-LEFT_OUT = ("jobcommon/localcluster", "jobcommon/testutil", "pip", "pip-*", "pip3*", "ensurepip", "setuptools", "setuptools-*")
+LEFT_OUT = ("localcluster", "jobcommon/testutil", "pip", "pip-*", "pip3*", "ensurepip", "setuptools", "setuptools-*")
 #: Prints the rights of a process in the container, and where it can write.
 PROBE = """
 import os

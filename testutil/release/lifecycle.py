@@ -14,10 +14,10 @@ import yaml
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import replica_spec, template
-from jobcommon.testutil.conformance.envtest import LOOPBACK, free_port
 from jobcommon.testutil.real.cluster import OPERATOR, OPERATORS, Cluster, embedded_cluster
 from jobcommon.testutil.release.program import ReleaseError
 from jobcommon.testutil.release.sandbox import Running, Sandbox
+from localcluster.conformance.envtest import LOOPBACK, free_port
 
 NAME = "demo"
 JOBS = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"

@@ -1,7 +1,8 @@
-"""Wheel and source distribution."""
+"""Wheels and source distributions."""
 
 import filecmp
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -15,16 +16,19 @@ def build(root: Path, output: Path, moment: int) -> None:
 
     Raises ReleaseError when the source distribution does not build the same wheel: it lacks something.
     """
-    _hatchling(root, output, moment)
-    (wheel,) = output.glob("*.whl")
-    (source,) = output.glob("*.tar.gz")
     with tempfile.TemporaryDirectory(prefix="jobcommon-release-") as scratch:
+        made, unpacking = Path(scratch) / "made", Path(scratch) / "unpacking"
+        _hatchling(root, made, moment)
+        (wheel,) = made.glob("*.whl")
+        (source,) = made.glob("*.tar.gz")
         with tarfile.open(source) as archive:
-            archive.extractall(scratch, filter="data")
-        (unpacked,) = Path(scratch).iterdir()
+            archive.extractall(unpacking, filter="data")
+        (unpacked,) = unpacking.iterdir()
         _hatchling(unpacked, unpacked / "dist", moment, "--target", "wheel")
         if not filecmp.cmp(unpacked / "dist" / wheel.name, wheel, shallow=False):
             raise ReleaseError(f"{source.name} builds another wheel than the directory; see tool.hatch in pyproject.toml")
+        for path in (wheel, source):
+            shutil.move(path, output)
 
 
 def _hatchling(root: Path, output: Path, moment: int, *arguments: str) -> None:

@@ -22,7 +22,6 @@ from typing import Any, TextIO
 import msgspec
 
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.campaign import COMMAND, spread
 from jobcommon.testutil.sim.canonical import difference, end_state
@@ -33,6 +32,7 @@ from jobcommon.testutil.sim.scenario import SETTINGS, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import simulate
 from jobcommon.testutil.sim.spec_edits import Edit, edits, leaves
 from jobcommon.testutil.sim.user import RefusedError, ask, job_of
+from localcluster.apiserver.server import ApiServer
 
 Obj = dict[str, Any]
 JOB_TEMPLATES = (TENSORFLOW, TORCH, MPI_V2, MX)

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.api import labels
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import JobTemplate
 from jobcommon.testutil.sim.kept_logs import SUFFIX
 from jobcommon.testutil.sim.kubelet import DOWN, PARTITIONED
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from localcluster.apiserver.server import ApiServer
 
 
 def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:

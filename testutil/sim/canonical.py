@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim.kept_logs import SUFFIX
+from localcluster.apiserver.server import ApiServer
 
 Obj = dict[str, Any]
 

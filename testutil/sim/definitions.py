@@ -4,8 +4,8 @@ from copy import deepcopy
 from typing import Any
 
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
+from localcluster.apiserver.server import ApiServer
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "format": "int32"}

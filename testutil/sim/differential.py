@@ -11,13 +11,13 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.client.transport import Timeouts
 from jobcommon.framework import FINALIZER, Framework
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 from jobcommon.testutil.sim.canonical import difference, objects_in
 from jobcommon.testutil.sim.faults import KINDS, Fault
 from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.oracles import OVER
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, is_slow
+from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 
 LIVENESS_SECONDS = 150.0
 """Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself (oracle O4)."""

@@ -12,7 +12,6 @@ from random import Random
 from statistics import median
 
 from jobcommon.client.transport import LEADER_TIMEOUTS
-from jobcommon.localcluster.apiserver.storage import Change
 from jobcommon.testutil.sim import campaign
 from jobcommon.testutil.sim.campaign import COMMAND, Case, Tally, Verdict
 from jobcommon.testutil.sim.differential import compare
@@ -21,6 +20,7 @@ from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.processes import Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, Simulation, is_slow
+from localcluster.apiserver.storage import Change
 
 CRASH_SECONDS = 24.0
 GRACEFUL_SECONDS = 5.0

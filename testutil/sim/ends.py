@@ -1,6 +1,6 @@
 """How the pods of a job have ended, as the watchdog counts it."""
 
-from jobcommon.localcluster.apiserver.storage import Item
+from localcluster.apiserver.storage import Item
 
 
 def phase(pod: Item) -> str:

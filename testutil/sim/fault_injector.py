@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from jobcommon.api import labels
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import FINALIZER
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kubelet import DOWN, STATE, Kubelet
 from jobcommon.testutil.sim.nodes import PodCollector
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import RefusedError, ask
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
 
 Obj = dict[str, Any]
 T = TypeVar("T")

@@ -6,10 +6,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from jobcommon.client.request import MERGE_PATCH, Request
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.users import ADMIN
-from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.testutil.sim import definitions
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.faulty_network import BROKEN, FROZEN, FaultyNetwork
@@ -20,6 +16,10 @@ from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.users import ADMIN
+from localcluster.controllers.controllers import Controller
+from localcluster.request import MERGE_PATCH, Request
 
 #: The seconds until a silent watch is closed (`jobcommon.cache.informer.WATCH_SILENCE`), and until a lease is taken over.
 SILENCE_SECONDS = 155.0

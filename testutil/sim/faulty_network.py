@@ -8,10 +8,11 @@ from typing import Protocol
 import msgspec
 
 from jobcommon.client.request import Request, Response
-from jobcommon.localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
+from jobcommon.testutil.embedded import from_cluster
 from jobcommon.testutil.recording import access
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write
+from localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
 
 #: The value of a lag that delivers nothing until its end: ``frozen``, with a plural or an operator after a colon.
 FROZEN = "frozen"
@@ -154,7 +155,7 @@ class FaultyNetwork:
         """See `NetworkFaults.arrive`."""
         del sender
         refusal = self._refusal(request)
-        return None if refusal is None else refusal.response()
+        return None if refusal is None else from_cluster(refusal.response())
 
     def _refusal(self, request: Request) -> ApiError | None:
         if self._on("unauthorized"):
@@ -320,14 +321,17 @@ def _denied(code: str) -> ApiError:
 
 
 def _throttled(fault: Fault) -> Response:
-    error = ApiError(429, "TooManyRequests", "simulated: too many requests, please try again later")
-    response = error.response()
+    response = _answer(429, "TooManyRequests", "too many requests, please try again later")
     return Response(429, response.body, {**response.headers, "retry-after": fault.value} if fault.value else response.headers)
 
 
 def _server_error(fault: Fault) -> Response:
     code = int(fault.value or "500")
-    return ApiError(code, "InternalError" if code == 500 else "", "simulated: the server has a problem").response()
+    return _answer(code, "InternalError" if code == 500 else "", "the server has a problem")
+
+
+def _answer(code: int, reason: str, message: str) -> Response:
+    return from_cluster(ApiError(code, reason, f"simulated: {message}").response())
 
 
 #: The suffix of the value of a foreign answer whose request was carried out nevertheless.
@@ -339,12 +343,12 @@ _FOREIGN = {
 }
 
 _ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
-    "conflict": lambda _: ApiError(409, "Conflict", "simulated: the object has been modified").response(),
+    "conflict": lambda _: _answer(409, "Conflict", "the object has been modified"),
     "throttled": _throttled,
     "server-error": _server_error,
-    "timeout-after": lambda _: ApiError(504, "Timeout", "simulated: request did not complete within the time").response(),
+    "timeout-after": lambda _: _answer(504, "Timeout", "request did not complete within the time"),
     "foreign-answer": lambda fault: _FOREIGN[fault.value.removesuffix(STORED) or "redirect"],
-    "invalid": lambda _: ApiError(422, "Invalid", "simulated: a new validator says no").response(),
+    "invalid": lambda _: _answer(422, "Invalid", "a new validator says no"),
 }
 
 

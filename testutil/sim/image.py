@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import msgspec
 
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver import Env
-from jobcommon.localcluster.apiserver.custom import resources_of
-from jobcommon.localcluster.apiserver.journal import Entry, MemoryJournal
-from jobcommon.localcluster.apiserver.resource import Resource
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Obj
-from jobcommon.localcluster.controllers.controllers import Controllers
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.user import install
+from localcluster.apiserver import Env
+from localcluster.apiserver.custom import resources_of
+from localcluster.apiserver.journal import Entry, MemoryJournal
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Obj
+from localcluster.controllers.controllers import Controllers
 
 _HISTORY = 4096
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobcommon.localcluster.apiserver.storage import Change, Item
 from jobcommon.testutil.sim.faults import Fault
+from localcluster.apiserver.storage import Change, Item
 
 Obj = Mapping[str, Any]
 SUFFIX = "-failed-logs"

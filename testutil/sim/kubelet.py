@@ -20,16 +20,17 @@ from typing import Any
 
 from jobcommon.api import labels
 from jobcommon.client.request import STRATEGIC_PATCH, Request, Response
-from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
-from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.kubelet import images
-from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
-from jobcommon.localcluster.kubelet.status import pod_status
-from jobcommon.localcluster.timestamps import format_time
+from jobcommon.testutil.embedded import from_cluster
 from jobcommon.testutil.sim.kept_logs import printed
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.controllers.access import Access
+from localcluster.kubelet import images
+from localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
+from localcluster.kubelet.status import pod_status
+from localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 STATE = "sim.jobcommon/state"
@@ -156,11 +157,11 @@ class Kubelet:
         worker = self._workers.get(item.uid) if item is not None else None
         silent = item is None or node_states(self._access.items("nodes")).get(str(item.obj["spec"].get("nodeName")), DOWN)
         if worker is None or silent:
-            return ApiError(500, "InternalError", f"no answer of the node of pods/{name}").response()
+            return from_cluster(ApiError(500, "InternalError", f"no answer of the node of pods/{name}").response())
         seen = worker.containers[query["container"]].seen
         run = seen.last if query["previous"] == "true" else seen.run
         if run is None or run.exit_code is None:
-            return ApiError(400, "BadRequest", f"{query['container']} of pods/{name} has no such run").response()
+            return from_cluster(ApiError(400, "BadRequest", f"{query['container']} of pods/{name} has no such run").response())
         return Response(200, printed(name, run.exit_code).encode())
 
     def _admit(self, item: Item, node: str) -> _Worker:

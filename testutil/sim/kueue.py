@@ -7,15 +7,15 @@ from typing import Any
 from jobcommon.api import kueue as kueue_names
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
-from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil import kueue
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kubelet import Draw
 from jobcommon.testutil.sim.scenario import Scenario
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
+from localcluster.controllers.access import Access
+from localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
 WORKLOADS = kueue_names.WORKLOADS

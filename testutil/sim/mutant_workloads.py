@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 
 from jobcommon.api import labels
 from jobcommon.framework import FINALIZER
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.acto import base, let_in
 from jobcommon.testutil.sim.job_templates import JOB, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run
 from jobcommon.testutil.sim.spec_edits import Edit
+from localcluster.apiserver.server import ApiServer
 
 _NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
 _CONTAINERS = [{"name": "main", "image": "image", "command": ["run"]}]

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from jobcommon.api.workload import V1ALPHA2, V1BETA1, min_count
 from jobcommon.client.request import MERGE_PATCH
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
-from jobcommon.localcluster.controllers.access import Access
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.nodes import delete_pod, disrupt
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.controllers.access import Access
 
 POD_GROUPS = "podgroups.scheduling.k8s.io"
 PROTECTION = "scheduling.k8s.io/podgroup-protection"

@@ -17,10 +17,11 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
 from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.users import ADMIN
+from jobcommon.testutil.embedded import from_cluster, to_cluster
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.users import ADMIN
 
 ENDPOINT = StaticEndpoint("http://simulated")
 _END = None
@@ -105,7 +106,7 @@ class Links:
             return self.logs(request)
         self.writer = sender
         try:
-            return self.server.handle(request, ADMIN)
+            return from_cluster(self.server.handle(to_cluster(request), ADMIN))
         finally:
             self.writer = "world"
 
@@ -153,7 +154,7 @@ class SimTransport(HttpTransport):
             try:
                 opened = SimStream(self._links, self._owner, delivery.request)
             except ApiError as refused:
-                error = response_error(refused.response())
+                error = response_error(from_cluster(refused.response()))
             else:
                 # What it has to show may have been the end of the process.
                 if answered.done():
@@ -238,7 +239,7 @@ class SimStream:
         self._last = 0.0
         self._closed = False
         self._ended = False
-        self._watch = links.server.watch(request, self._pull, ADMIN)
+        self._watch = links.server.watch(to_cluster(request), self._pull, ADMIN)
         links.streams[self] = None
         self._pull()
         self._tick()

@@ -6,12 +6,12 @@ All level-triggered: each step reads the store and does what is due. Times are t
 from typing import Any
 
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
-from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.timestamps import format_time, parse_time
 from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.controllers.access import Access
+from localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 #: node-monitor-grace-period. What follows is up to the embedded cluster's controller of taints.

@@ -12,8 +12,6 @@ from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
-from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.canonical import without_digest
 from jobcommon.testutil.sim.ends import failed_runs, main_failed, main_runs, phase
@@ -21,6 +19,8 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kept_logs import KeptLogs
 from jobcommon.testutil.sim.kueue import WORKLOADS, WithinQuota
 from jobcommon.testutil.sim.scenario import Scenario
+from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
+from localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
 OVER = ("Succeeded", "Failed")

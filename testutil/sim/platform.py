@@ -9,12 +9,6 @@ from typing import Any
 
 from jobcommon.api import gang
 from jobcommon.client.request import MERGE_PATCH
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
-from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.controllers.controllers import Controller
-from jobcommon.localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
-from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.sim import native_gangs
 from jobcommon.testutil.sim.fault_injector import FaultInjector
 from jobcommon.testutil.sim.kubelet import Draw, Kubelet, drawing
@@ -22,6 +16,12 @@ from jobcommon.testutil.sim.kueue import Kueue
 from jobcommon.testutil.sim.nodes import Nodes, PodCollector, ready_of
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.controllers.access import Access
+from localcluster.controllers.controllers import Controller
+from localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
+from localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.runtime.settings import Settings
+from localcluster.apiserver.server import ApiServer
 
 Manifest = Mapping[str, Any]
 

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change
 from jobcommon.testutil.sim import campaign
 from jobcommon.testutil.sim.campaign import Case, Tally, spread
 from jobcommon.testutil.sim.faults import Fault
@@ -25,6 +24,7 @@ from jobcommon.testutil.sim.faulty_network import FROZEN
 from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, Simulation
+from localcluster.apiserver.storage import ADDED, DELETED, Change
 
 #: Effects this long after an event may be its doing; three times what the slowest of the networks takes.
 CAUSAL_SECONDS = 6.0

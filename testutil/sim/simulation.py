@@ -10,10 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from jobcommon.localcluster.apiserver import Env
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Change
-from jobcommon.localcluster.controllers.controllers import Controller, Controllers
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import image
@@ -30,6 +26,10 @@ from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
+from localcluster.apiserver import Env
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Change
+from localcluster.controllers.controllers import Controller, Controllers
 
 QUIET_SECONDS = 65.0
 """A run is at rest after this time without a change and with nothing due: a cache that failed to list retries in a minute."""

@@ -1,6 +1,6 @@
 """Putting a store back to what it was, as a restore of etcd does."""
 
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
+from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
 
 Snapshot = tuple[int, dict[str, list[Item]]]
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER, Framework
-from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
-from jobcommon.localcluster.apiserver.users import MASTERS
-from jobcommon.localcluster.apiserver.users import User as Identity
 from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario, UserStep
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.apiserver.users import MASTERS
+from localcluster.apiserver.users import User as Identity
+from localcluster.request import JSON, MERGE_PATCH, Request
 
 Obj = dict[str, Any]
 Do = Callable[[ApiServer], None]

@@ -1,6 +1,0 @@
-"""CRD schemas: structural check, pruning, defaults, validation and CEL rules."""
-
-from jobcommon.localcluster.apiserver.schema.compiled import CompiledSchema, compile_schema
-from jobcommon.localcluster.apiserver.schema.structural import structural_causes
-
-__all__ = ["CompiledSchema", "compile_schema", "structural_causes"]

@@ -1,0 +1,151 @@
+"""The objects of a new cluster."""
+
+from typing import Any
+
+from localcluster.apiserver.env import Env
+from localcluster.apiserver.kinds.nodes import SYSTEM_CLASSES
+from localcluster.apiserver.storage import Storage
+
+Obj = dict[str, Any]
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+#: Served by no resource: the key that signs service-account tokens outlives a restart with the data it belongs to.
+KEY_TABLE = "-keys"
+KEY_NAME = "service-account"
+
+_READ = ["get", "list", "watch"]
+_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
+_RBAC = "rbac.authorization.k8s.io"
+_EVERYTHING = [
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+]
+
+
+def _workloads(verbs: list[str]) -> list[Obj]:
+    core = [
+        "configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "pods/status",
+        "replicationcontrollers", "serviceaccounts", "services",
+    ]  # fmt: skip
+    groups = ["apps", "autoscaling", "batch", "events.k8s.io", "networking.k8s.io", "policy"]
+    return [
+        {"apiGroups": [""], "resources": core, "verbs": verbs},
+        {"apiGroups": groups, "resources": ["*"], "verbs": verbs},
+    ]
+
+
+_EDIT = [
+    *_workloads(_READ + _WRITE),
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ + _WRITE},
+    {
+        "apiGroups": [""],
+        "resources": ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"],
+        "verbs": ["create", "get"],
+    },
+    {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ + _WRITE},
+]
+
+
+def _rules(verbs: str, resources: str, *groups: str) -> Obj:
+    return {"apiGroups": list(groups or ("",)), "resources": resources.split(), "verbs": verbs.split()}
+
+
+def _paths(*paths: str) -> Obj:
+    return {"nonResourceURLs": list(paths), "verbs": ["get"]}
+
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_VERSION = ("/version", "/version/")
+_EVENTS = _rules("create patch update", "events", "", "events.k8s.io")
+_CLUSTER_ROLES: dict[str, list[Obj]] = {
+    "cluster-admin": _EVERYTHING,
+    "admin": [*_EDIT, {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"], "verbs": _READ + _WRITE}],
+    "edit": _EDIT,
+    "view": [
+        *_workloads(_READ),
+        {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
+    ],
+    # Those of the real server that charts and operators bind.
+    "system:auth-delegator": [
+        _rules("create", "tokenreviews", "authentication.k8s.io"),
+        _rules("create", "subjectaccessreviews", "authorization.k8s.io"),
+    ],
+    "system:basic-user": [
+        _rules("create", "selfsubjectaccessreviews selfsubjectrulesreviews", "authorization.k8s.io"),
+        _rules("create", "selfsubjectreviews", "authentication.k8s.io"),
+    ],
+    "system:discovery": [_paths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_HEALTH, *_VERSION)],
+    "system:monitoring": [
+        _paths("/metrics", "/metrics/slis", *_HEALTH, *(f"{path}/*" for path in _HEALTH)), _rules("get", "nodes/metrics"),
+    ],
+    "system:node-problem-detector": [_rules("get", "nodes"), _rules("patch", "nodes/status"), _EVENTS],
+    "system:persistent-volume-provisioner": [
+        _rules("create delete get list watch", "persistentvolumes"),
+        _rules("get list update watch", "persistentvolumeclaims"),
+        _rules("get list watch", "storageclasses", "storage.k8s.io"),
+        _rules("watch", "events"),
+        _EVENTS,
+    ],
+    "system:public-info-viewer": [_paths(*_HEALTH, *_VERSION)],
+    "system:service-account-issuer-discovery": [
+        _paths(*(f"{path}{end}" for path in ("/.well-known/openid-configuration", "/openid/v1/jwks") for end in ("", "/"))),
+    ],
+}  # fmt: skip
+_GROUPS = {"cluster-admin": "system:masters", "system:service-account-issuer-discovery": "system:serviceaccounts"}
+#: By which an extension of the API server finds out how to recognize clients.
+_AUTHENTICATION = "extension-apiserver-authentication"
+
+
+_CLASS = {"preemptionPolicy": "PreemptLowerPriority"}
+
+
+def ensure(env: Env, storage: Storage) -> None:
+    """Create what is missing; safe on a store that already has it."""
+    for name in SYSTEM_NAMESPACES:
+        _create(env, storage, "namespaces", "", name, _namespace(name))
+    for name, rules in _CLUSTER_ROLES.items():
+        _create(env, storage, f"clusterroles.{_RBAC}", "", name, {"rules": rules})
+    for role, group in _GROUPS.items():
+        binding = {
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
+        }
+        _create(env, storage, f"clusterrolebindings.{_RBAC}", "", role, binding)
+    reader = {**_rules("get list watch", "configmaps"), "resourceNames": [_AUTHENTICATION]}
+    _create(env, storage, f"roles.{_RBAC}", "kube-system", f"{_AUTHENTICATION}-reader", {"rules": [reader]})
+    for name, value in SYSTEM_CLASSES.items():
+        _create(env, storage, "priorityclasses.scheduling.k8s.io", "", name, {"value": value, **_CLASS})
+    _create(env, storage, "services", "default", "kubernetes", _api_service())
+    if storage.table(KEY_TABLE).get("", KEY_NAME) is None:
+        secret = env.random.getrandbits(256).to_bytes(32, "big").hex()
+        storage.put(KEY_TABLE, "", KEY_NAME, {"metadata": {"name": KEY_NAME}, "key": secret})
+
+
+def _create(env: Env, storage: Storage, table: str, namespace: str, name: str, body: Obj) -> None:
+    if storage.table(table).get(namespace, name) is not None:
+        return
+    meta: Obj = {"name": name, "uid": env.uuid(), "creationTimestamp": env.timestamp(), **body.pop("metadata", {})}
+    if namespace:
+        meta["namespace"] = namespace
+    storage.put(table, namespace, name, {"metadata": meta, **body})
+
+
+def _namespace(name: str) -> Obj:
+    return {
+        "metadata": {"labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+
+
+def _api_service() -> Obj:
+    return {
+        "metadata": {"labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+        "status": {"loadBalancer": {}},
+    }  # fmt: skip

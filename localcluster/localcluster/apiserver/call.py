@@ -1,0 +1,193 @@
+"""One request for objects on its way through the server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import yaml
+
+from localcluster.apiserver import protobuf
+from localcluster.apiserver.authentication import Authenticator
+from localcluster.apiserver.env import Env
+from localcluster.apiserver.errors import (
+    ApiError,
+    bad_request,
+    invalid,
+    invalid_object,
+    not_found,
+    not_supported,
+    unsupported_media_type,
+)
+from localcluster.apiserver.negotiation import MediaType, negotiate
+from localcluster.apiserver.questions import Replies
+from localcluster.apiserver.rbac import Authorizer
+from localcluster.apiserver.registry import Registry
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.route import RequestInfo
+from localcluster.apiserver.storage import Item, Storage
+from localcluster.apiserver.transform import transform
+from localcluster.apiserver.users import User
+from localcluster.apiserver.yaml_scalars import reads_as_kubectl
+from localcluster.request import APPLY_PATCH, Request, Response
+
+Obj = dict[str, Any]
+
+BODY_LIMIT = 3 * 1024 * 1024
+#: Limits of a body in YAML.
+YAML_DEPTH = 1000
+YAML_ALIASES = 100
+#: etcd's request limit (1.5 MiB): the maximum size of a stored object.
+OBJECT_LIMIT = 1536 * 1024
+
+_decoder = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class Call:
+    """A request, what the server has found out about it, and what its handler works with.
+
+    `warnings` become Warning headers of the response. `replies` are those of webhooks; None: they are not asked.
+    """
+
+    env: Env
+    storage: Storage
+    authorizer: Authorizer
+    authenticator: Authenticator
+    request: Request
+    info: RequestInfo
+    resource: Resource
+    user: User
+    query: Mapping[str, str]
+    registry: Registry
+    replies: Replies | None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object; empty for cluster-scoped resources (a namespace's own path names itself)."""
+        return self.info.namespace if self.resource.namespaced else ""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be stored. Raises a 422 ApiError for another value than ``All``."""
+        value = self.query.get("dryRun", "")
+        if value not in ("", "All"):
+            verb = {"POST": "Create", "PUT": "Update", "PATCH": "Patch"}.get(self.request.method, "Delete")
+            raise invalid_object(f"{verb}Options", "meta.k8s.io", "", [not_supported("dryRun", value, ["All"])])
+        return value == "All"
+
+    @property
+    def applying(self) -> bool:
+        """Whether it is a server-side apply."""
+        return self.request.method == "PATCH" and self.request.content_type.startswith(APPLY_PATCH)
+
+    @property
+    def media(self) -> MediaType:
+        """The representation asked for."""
+        return negotiate(self.request.headers.get("accept", ""))
+
+    @property
+    def included(self) -> str:
+        """What the rows of a Table contain of their objects. Raises a 400 ApiError for an unknown value."""
+        asked = (self.query.get("includeObject") if self.media == "table" else "") or "Metadata"
+        if asked not in ("Object", "Metadata", "None"):
+            cause = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
+            raise bad_request(f"Unable to convert to Table as requested: {cause}")
+        return asked
+
+    def live(self) -> Item:
+        """The stored object that the path names. Raises a 404 ApiError."""
+        item = self.storage.table(self.resource.storage_key).get(self.namespace, self.info.name)
+        if item is None:
+            raise self.missing()
+        return item
+
+    def missing(self) -> ApiError:
+        """The 404 for the object that the path names."""
+        return not_found(self.resource.plural, self.resource.group, self.info.name)
+
+    def body(self) -> Obj:
+        """The request's body as an object. Raises 400, 413 or 415 ApiErrors."""
+        return decode(self.request.body or b"", self.request.content_type)
+
+    def answer(self, obj: Obj, code: int = 200) -> Response:
+        """A response with `obj` (apiVersion and kind included) in the representation asked for."""
+        media = self.media
+        if media != "json" and obj.get("kind") != "Status":
+            meta = obj.get("metadata", {})
+            obj = transform(media, self.resource, [obj], meta, now=self.env.now(), single=True, include=self.included)
+        return self.respond(_encoder.encode(obj), code)
+
+    def respond(self, body: bytes, code: int = 200) -> Response:
+        """A JSON response with the warnings collected so far."""
+        headers = {"Content-Type": "application/json"}
+        if self.warnings:
+            # One header may carry several warnings, separated by commas (RFC 9111, 5.5).
+            headers["Warning"] = ", ".join(f"299 - {_quoted(text)}" for text in self.warnings)
+        # The real server ends an object's JSON with a line break; some tools count on it.
+        return Response(code, body + b"\n", headers)
+
+
+def version_number(meta: Obj) -> int | None:
+    """The resourceVersion in an object's metadata as the store reads it: 0 for none, None for a text that is no number."""
+    text = meta.get("resourceVersion") or "0"
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
+
+
+def decode(body: bytes, content_type: str) -> Obj:
+    """An object from JSON or YAML. Raises 400, 413 or 415 ApiErrors."""
+    if len(body) > BODY_LIMIT:
+        message = f"Request entity too large: limit is {BODY_LIMIT}"
+        raise ApiError(413, "RequestEntityTooLarge", message)
+    media = content_type.partition(";")[0].strip()
+    try:
+        if media in ("application/json", ""):
+            value = _decoder.decode(body)
+        elif media == protobuf.MEDIA_TYPE:
+            value = protobuf.decode(body)
+        elif media in ("application/yaml", "application/apply-patch+yaml"):
+            value = _from_yaml(body)
+        else:
+            accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            raise unsupported_media_type(
+                f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+            )
+    except (msgspec.DecodeError, yaml.YAMLError, protobuf.ProtobufError, RecursionError) as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type Object): couldn't parse it: {error}") from None
+    if not isinstance(value, dict):
+        raise bad_request("the object provided is unrecognized (must be of type Object): it is not a JSON object")
+    return value
+
+
+@reads_as_kubectl
+class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads plain scalars as a real server does."""
+
+
+def _from_yaml(body: bytes) -> Any:
+    """Decode YAML. Most bodies of this media type are JSON, which is decoded as such.
+
+    The nesting is checked first: libyaml's composer recurses without a limit, until the process dies.
+    """
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError:
+        pass  # it is YAML
+    depth = aliases = 0
+    for event in yaml.parse(body, Loader=_YamlLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        if depth > YAML_DEPTH or aliases > YAML_ALIASES:
+            raise yaml.YAMLError(f"nested more than {YAML_DEPTH} deep, or with more than {YAML_ALIASES} aliases")
+    loader = _YamlLoader(body)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()

@@ -1,0 +1,154 @@
+"""Discovery: which groups, versions and resources there are, in the plain and the aggregated form."""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.version_priority import version_priority
+
+Obj = dict[str, Any]
+
+#: The kinds that a subresource takes or gives where they are not the resource's own.
+_SUBRESOURCE_KINDS = {
+    "attach": ("", "v1", "PodAttachOptions"),
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
+_STATUS_VERBS = ("get", "patch", "update")
+
+
+def _subresources(resource: Resource) -> list[tuple[str, tuple[str, ...], tuple[str, str, str]]]:
+    found = [(name, verbs, _SUBRESOURCE_KINDS.get(name, resource.gvk)) for name, verbs in resource.subresources.items()]
+    if resource.scale:
+        found.append(("scale", _STATUS_VERBS, ("autoscaling", "v1", "Scale")))
+    if resource.status:
+        found.append(("status", _STATUS_VERBS, resource.gvk))
+    return sorted(found)
+
+
+def resource_list(resources: Iterable[Resource], group: str, version: str) -> Obj | None:
+    """An APIResourceList, or None when the group version has no resources."""
+    rows: list[Obj] = []
+    for resource in sorted(resources, key=lambda one: one.plural):
+        if (resource.group, resource.version) != (group, version):
+            continue
+        rows.append(_row(resource))
+        rows += [_subresource_row(resource, name, verbs, gvk) for name, verbs, gvk in _subresources(resource)]
+    if not rows:
+        return None
+    api_version = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": rows}
+
+
+def _row(resource: Resource) -> Obj:
+    row: Obj = {
+        "name": resource.plural,
+        "singularName": resource.singular_name,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        row["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        row["categories"] = list(resource.categories)
+    if "get" in resource.verbs:
+        row["storageVersionHash"] = _hash("/".join(resource.gvk))
+    return row
+
+
+def _hash(name: str) -> str:
+    """As the real server: it changes when objects come to be stored in another version."""
+    return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
+
+
+def _subresource_row(resource: Resource, name: str, verbs: tuple[str, ...], gvk: tuple[str, str, str]) -> Obj:
+    row: Obj = {
+        "name": f"{resource.plural}/{name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        "kind": gvk[2],
+        "verbs": list(verbs),
+    }
+    if gvk != resource.gvk:
+        row |= {"group": gvk[0], "version": gvk[1]}
+    return row
+
+
+def groups_of(resources: Iterable[Resource]) -> dict[str, list[str]]:
+    """The named groups with their versions, preferred first."""
+    found: dict[str, set[str]] = {}
+    for resource in resources:
+        if resource.group:
+            found.setdefault(resource.group, set()).add(resource.version)
+    return {group: sorted(versions, key=version_priority) for group, versions in found.items()}
+
+
+def group(name: str, versions: list[str]) -> Obj:
+    """One APIGroup."""
+    shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": shown, "preferredVersion": shown[0]}
+
+
+def group_list(resources: Iterable[Resource]) -> Obj:
+    """The APIGroupList of /apis."""
+    groups = [group(name, versions) for name, versions in groups_of(resources).items()]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def core_versions(address: str) -> Obj:
+    """The APIVersions of /api."""
+    addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+
+
+def aggregated(resources: Iterable[Resource], core: bool) -> Obj:
+    """APIGroupDiscoveryList (apidiscovery.k8s.io/v2) of the core group or of all named groups."""
+    served = list(resources)
+    groups = {"": ["v1"]} if core else groups_of(served)
+    items = []
+    for name, versions in groups.items():
+        shown = [
+            {
+                "version": version,
+                "resources": [
+                    _aggregated_row(one)
+                    for one in sorted(served, key=lambda one: one.plural)
+                    if (one.group, one.version) == (name, version)
+                ],
+                "freshness": "Current",
+            }
+            for version in versions
+        ]
+        metadata: Obj = {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None}
+        items.append({"metadata": metadata, "versions": shown})
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _kind(gvk: tuple[str, str, str]) -> Obj:
+    return {"group": gvk[0], "version": gvk[1], "kind": gvk[2]}
+
+
+def _aggregated_row(resource: Resource) -> Obj:
+    row: Obj = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource.gvk),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular_name,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        row["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        row["categories"] = list(resource.categories)
+    subresources = [
+        {"subresource": name, "responseKind": _kind(gvk), "verbs": list(verbs)} for name, verbs, gvk in _subresources(resource)
+    ]
+    if subresources:
+        row["subresources"] = subresources
+    return row

@@ -1,0 +1,136 @@
+"""Everything that is not an object: discovery, health, version, OpenAPI."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from localcluster.apiserver import discovery, openapi
+from localcluster.apiserver.errors import ApiError, path_not_found
+from localcluster.apiserver.registry import Registry
+from localcluster.apiserver.users import ISSUER
+from localcluster.request import Request, Response
+from localcluster.version import GIT_VERSION
+
+Obj = dict[str, Any]
+
+_KEYS, _KEY_SET = "/openid/v1/jwks", "application/jwk-set+json"
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_JSON = "application/json"
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+def version() -> Obj:
+    """The body of /version."""
+    return {
+        "major": "1", "minor": "36", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "cpython", "platform": "linux/amd64",
+    }  # fmt: skip
+
+
+class Documents:
+    """Serves the documents of one registry. The OpenAPI documents are cached until it changes."""
+
+    def __init__(self, registry: Registry, public_keys: Callable[[], Obj]) -> None:
+        self._registry = registry
+        self._public_keys = public_keys
+        self._cache: dict[str, bytes] = {}
+        self._version = registry.version
+
+    def answer(self, request: Request) -> Response:
+        """The document at the request's path. Raises a 404 ApiError."""
+        path = request.path.rstrip("/") or "/"
+        if path.startswith(_HEALTH):
+            return Response(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
+        if path in ("/api", "/apis") and _wants_aggregated(request):
+            return _json(discovery.aggregated(self._registry.all(), path == "/api"), _AGGREGATED, b"\n")
+        if path.startswith("/openapi/"):
+            return self._openapi(request, path)
+        found = self._document(path)
+        if found is None:
+            raise path_not_found()
+        if path == _KEYS:
+            if not {_KEY_SET, "*/*"} & {
+                one.partition(";")[0].strip() for one in request.headers.get("accept", "*/*").split(",")
+            }:
+                raise ApiError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {_KEY_SET}")
+            return _json(found, _KEY_SET)
+        # Objects end with a line break, other documents do not.
+        return _json(found, end=b"\n" if "kind" in found else b"")
+
+    def _document(self, path: str) -> Obj | None:
+        parts = path.strip("/").split("/")
+        resources = self._registry.all
+        match parts:
+            case [""]:
+                groups = [f"/apis/{name}" for name in discovery.groups_of(resources())]
+                return {"paths": ["/api", "/api/v1", "/apis", *groups, *_HEALTH, "/openapi/v2", "/openapi/v3", "/version"]}
+            case ["version"]:
+                return version()
+            case [".well-known", "openid-configuration"]:
+                return {
+                    "issuer": ISSUER, "jwks_uri": f"{ISSUER}/openid/v1/jwks", "response_types_supported": ["id_token"],
+                    "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
+                }  # fmt: skip
+            case ["openid", "v1", "jwks"]:
+                return self._public_keys()
+            case ["api"]:
+                return discovery.core_versions("127.0.0.1")
+            case ["apis"]:
+                return discovery.group_list(resources())
+            case ["api", name]:
+                return discovery.resource_list(resources(), "", name)
+            case ["apis", name]:
+                versions = discovery.groups_of(resources()).get(name)
+                return {"kind": "APIGroup", "apiVersion": "v1", **discovery.group(name, versions)} if versions else None
+            case ["apis", name, served]:
+                return discovery.resource_list(resources(), name, served)
+        return None
+
+    def _openapi(self, request: Request, path: str) -> Response:
+        if self._version != self._registry.version:
+            self._version = self._registry.version
+            self._cache.clear()
+        media = _openapi_form(request, path)
+        body = self._cache.get(path + media)
+        if body is None:
+            made = self._openapi_document(path, media)
+            if made is None:
+                raise path_not_found()
+            body = self._cache[path + media] = made
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
+        headers = {"Content-Type": media, "Etag": tag, "Vary": "Accept"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(304, b"", headers)
+        return Response(200, body, headers)
+
+    def _openapi_document(self, path: str, media: str) -> bytes | None:
+        resources = list(self._registry.all())
+        if path == "/openapi/v2":
+            document = openapi.v2_document(resources)
+            return msgspec.json.encode(document) if media == _JSON else openapi.protobuf.encode(document)
+        if path == "/openapi/v3":
+            return msgspec.json.encode(openapi.v3_index(resources))
+        return openapi.v3_document(resources, path.removeprefix("/openapi/v3/"))
+
+
+def _openapi_form(request: Request, path: str) -> str:
+    """The media type to answer with. Raises a 406 ApiError if none that the caller accepts is served."""
+    offered = (_JSON, *openapi.protobuf.MEDIA_TYPES) if path == "/openapi/v2" else (_JSON,)
+    for clause in (request.headers.get("accept") or "*/*").split(","):
+        media = clause.partition(";")[0].strip()
+        if media in ("*/*", "application/*") or "json" in media:
+            return _JSON
+        if media in offered:
+            return openapi.protobuf.MEDIA_TYPES[-1]
+    raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(offered)}")
+
+
+def _wants_aggregated(request: Request) -> bool:
+    first = request.headers.get("accept", "").split(",")[0].replace(" ", "")
+    return "g=apidiscovery.k8s.io" in first and "v=v2" in first.split(";")
+
+
+def _json(value: Obj, media: str = _JSON, end: bytes = b"") -> Response:
+    return Response(200, msgspec.json.encode(value) + end, {"Content-Type": media, "Vary": "Accept"})

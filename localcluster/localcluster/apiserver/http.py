@@ -1,0 +1,193 @@
+"""The server behind HTTP on the loopback interface.
+
+One low-level aiohttp handler: the core does the routing, and every request pays for each microsecond here.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import ssl
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+
+from localcluster.apiserver import callouts, sessions
+from localcluster.apiserver.authentication import IMPERSONATE_EXTRA, IMPERSONATION
+from localcluster.apiserver.call import BODY_LIMIT
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.watch import WatchStream
+from localcluster.pod_backend import PodBackend
+from localcluster.request import Request, Response
+
+log = logging.getLogger(__name__)
+
+#: Below this size compressing costs more than it saves; the real server's threshold.
+_GZIP_FROM = 128 * 1024
+_SHUTDOWN_SECONDS = 2.0
+# An event is sent at once; events within this time after it are sent together. So a thousand pods in a second cost the server
+# and its watchers fewer writes and reads.
+_GATHER_SECONDS = 0.005
+
+
+class Running:
+    """A server that is listening. Assign `pods` when the kubelet is up."""
+
+    def __init__(self, server: ApiServer, pods: PodBackend | None) -> None:
+        self.server = server
+        self.pods = pods
+        self.url = ""
+        self.port = 0
+        self._watches: set[WatchStream] = set()
+
+    def stop(self) -> None:
+        """End open watches as if their time were up."""
+        for stream in tuple(self._watches):
+            stream.close()
+            stream.wake()
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one HTTP request."""
+        try:
+            return await self._answer(request)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:
+            log.exception("request failed: %s %s", request.method, request.path)
+            return _whole(request, ApiError(500, "InternalError", "Internal error occurred: see the server's log").response())
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        length = request.content_length or 0
+        if length > BODY_LIMIT:
+            return _whole(request, _too_large().response())
+        try:
+            body = await request.read() if request.body_exists else None
+        except web.HTTPRequestEntityTooLarge:
+            # A chunked body has no Content-Length.
+            return _whole(request, _too_large().response())
+        value = Request(
+            request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
+            request.headers.get("Content-Type", "application/json"),
+            _headers(request),
+        )  # fmt: skip
+        try:
+            if sessions.is_session(value):
+                return await sessions.serve(self.server, self.pods, request, value)
+            if self.server.is_watch(value):
+                return await self._watch(request, value)
+        except ApiError as error:
+            return _whole(request, error.response())
+        return _whole(request, await callouts.handle(self.server, value))
+
+    async def _watch(self, request: web.BaseRequest, value: Request) -> web.StreamResponse:
+        awake = asyncio.Event()
+        stream = self.server.watch(value, awake.set)
+        response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+        self._watches.add(stream)
+        try:
+            await response.prepare(request)
+            while True:
+                awake.clear()
+                stream.tick()
+                lines = stream.drain()
+                if lines:
+                    await response.write(lines)
+                if stream.closed:
+                    break
+                if lines:
+                    await asyncio.sleep(_GATHER_SECONDS)
+                await _either(awake, max(stream.next_at - self.server.env.now(), 0.0))
+            await response.write_eof()
+        except ConnectionError:
+            log.debug("watch ended by its client: %s", request.path)
+        finally:
+            self._watches.discard(stream)
+            stream.close()
+        return response
+
+
+def _too_large() -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_LIMIT}")
+
+
+def _request_factory(
+    message: RawRequestMessage, payload: StreamReader, protocol: web.RequestHandler,
+    writer: AbstractStreamWriter, task: "asyncio.Task[None]",
+) -> web.BaseRequest:  # fmt: skip
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
+
+
+_HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", "User-Agent", "If-None-Match", *IMPERSONATION))
+
+
+def _headers(request: web.BaseRequest) -> dict[str, str]:
+    """What the core reads. The values of a header that is given more than once are separated by commas."""
+    found = {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers}
+    for title in request.headers:
+        if title.lower().startswith(IMPERSONATE_EXTRA):
+            # Its values may have commas.
+            found[title.lower()] = "\n".join(request.headers.getall(title))
+    return found
+
+
+async def _either(awake: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await awake.wait()
+    except TimeoutError:
+        return
+
+
+def _whole(request: web.BaseRequest, response: Response) -> web.Response:
+    headers = dict(response.headers)
+    body = response.body
+    if len(body) > _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        # Level 1, as the real server: large lists are sent faster, and the loopback does not gain from a better level.
+        packer = zlib.compressobj(1, wbits=31)
+        body = packer.compress(body) + packer.flush()
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(status=response.status, body=body, headers=headers)
+
+
+@asynccontextmanager
+async def serve(
+    server: ApiServer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ssl_context: ssl.SSLContext | None = None,
+    pods: PodBackend | None = None,
+) -> AsyncIterator[Running]:
+    """Serve until the context is left; open watches are then ended. `port` 0 takes a free one.
+
+    Raises ValueError for an address that is not a loopback one: the server is a development tool and must not be reachable
+    from elsewhere. Raises OSError when the port is taken.
+    """
+    if not ipaddress.ip_address(host).is_loopback:
+        raise ValueError(f"host {host}: the embedded API server listens on a loopback address only, such as 127.0.0.1")
+    running = Running(server, pods)
+    # A watcher that goes away is noticed at once, not at the next event.
+    handler = web.Server(running.handle, request_factory=_request_factory, handler_cancellation=True, access_log=None)
+    runner = web.ServerRunner(handler, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
+    await site.start()
+    running.port = runner.addresses[0][1]
+    shown = f"[{host}]" if ":" in host else host
+    running.url = f"{'https' if ssl_context else 'http'}://{shown}:{running.port}"
+    try:
+        yield running
+    finally:
+        running.stop()
+        connections = [connection.transport for connection in handler.connections]
+        await runner.cleanup()
+        # Closing a TLS connection waits for the other end, which may never answer if it keeps the connection for later.
+        for transport in connections:
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)

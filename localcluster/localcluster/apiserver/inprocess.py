@@ -1,0 +1,102 @@
+"""The server behind the `Transport` that clients use for a real one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from localcluster.apiserver import callouts
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.sessions import open_logs
+from localcluster.apiserver.users import ADMIN, User
+from localcluster.errors import StatusError
+from localcluster.pod_backend import PodBackend, PodBackendError
+from localcluster.request import Request, Response
+
+
+class InProcessTransport:
+    """A `localcluster.request.Transport` to a server in the same process and event loop.
+
+    `user` is the user of every request; `pods` answers ``pods/log``. A watch receives an event as soon as it is written.
+    `user_agent` becomes the manager of writes in managedFields.
+    """
+
+    def __init__(
+        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "jobcommon"
+    ) -> None:
+        self._server = server
+        self._user = user
+        self._pods = pods
+        self._agent = {"user-agent": user_agent}
+
+    async def send(self, request: Request) -> Response:
+        """Answer the request; gives the event loop one turn, as a network would."""
+        await asyncio.sleep(0)
+        if request.path.endswith("/log"):
+            return await self._whole_log(request)
+        if request.body is not None:
+            request = replace(request, headers={**self._agent, **request.headers})
+        return await callouts.handle(self._server, request, self._user)
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the lines of a watch or a log. Raises StatusError when it is refused."""
+        return self._events(request) if self._server.is_watch(request) else self._log(request)
+
+    async def _events(self, request: Request) -> AsyncIterator[bytes]:
+        awake = asyncio.Event()
+        try:
+            watch = self._server.watch(request, awake.set, self._user)
+        except ApiError as error:
+            raise _refused(error) from None
+        try:
+            while True:
+                awake.clear()
+                watch.tick()
+                for line in watch.drain().splitlines():
+                    yield line
+                if watch.closed:
+                    return
+                if not awake.is_set():
+                    await _wait(awake, watch.next_at - self._server.env.now())
+        finally:
+            watch.close()
+
+    async def _whole_log(self, request: Request) -> Response:
+        try:
+            return Response(200, b"".join([piece async for piece in open_logs(self._server, self._pods, request, self._user)]))
+        except ApiError as error:
+            return error.response()
+        except PodBackendError as error:
+            return ApiError(error.code, "BadRequest", error.message).response()
+
+    async def _log(self, request: Request) -> AsyncIterator[bytes]:
+        try:
+            chunks = open_logs(self._server, self._pods, request, self._user)
+        except ApiError as error:
+            raise _refused(error) from None
+        rest = b""
+        try:
+            async for chunk in chunks:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+        except PodBackendError as error:
+            raise StatusError(error.code, "", error.message) from None
+        if rest:
+            yield rest
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+async def _wait(awake: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(max(seconds, 0.0)):
+            await awake.wait()
+    except TimeoutError:
+        return
+
+
+def _refused(error: ApiError) -> StatusError:
+    retry = error.headers.get("Retry-After")
+    return StatusError(error.code, error.reason, error.message, None if retry is None else float(retry))

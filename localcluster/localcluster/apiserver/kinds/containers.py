@@ -1,0 +1,316 @@
+"""Containers of pods and pod templates: variables, mounts, probes, restart rules."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from localcluster.apiserver.errors import (
+    Cause,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found_cause,
+    not_supported,
+    required,
+)
+from localcluster.apiserver.kinds.pod_context import PodContext
+from localcluster.apiserver.kinds.pod_volumes import field_ref, resource_ref
+from localcluster.apiserver.kinds.resources import container_resources
+from localcluster.apiserver.kinds.rules import (
+    Obj,
+    between,
+    beyond_first,
+    form,
+    need,
+    not_negative,
+    one_of,
+    port,
+    port_causes,
+    relative,
+    union,
+)
+from localcluster.apiserver.kinds.walk import Action, Unvisited
+from localcluster.apiserver.names import (
+    check,
+    config_key,
+    dns1123_label,
+    dns1123_subdomain,
+    env_name,
+    http_header,
+    port_name,
+)
+
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+_TWO_SOURCES = "may not have more than one field specified at a time"
+_RESTARTS = ("Always", "Never", "OnFailure")
+
+
+def _ports(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    names: set[str] = set()
+    for index, one in enumerate(container.get("ports") or ()):
+        where, name = f"{path}.ports[{index}]", one.get("name") or ""
+        if name and (problems := check(port_name, f"{where}.name", name)):
+            yield from problems
+        elif name in names:
+            yield duplicate(f"{where}.name", name)
+        elif name:
+            names.add(name)
+        if not one.get("containerPort"):
+            yield required(f"{where}.containerPort")
+        else:
+            yield from port_causes(one["containerPort"], f"{where}.containerPort")
+        if one.get("hostPort"):
+            yield from port_causes(one["hostPort"], f"{where}.hostPort")
+
+
+def host_ports(containers: Sequence[Obj], path: str) -> Iterator[Cause]:
+    """A port of the node is used once."""
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        for number, one in enumerate(container.get("ports") or ()):
+            if one.get("hostPort"):
+                key = f"{one['protocol']}/{one.get('hostIP', '')}/{one['hostPort']}"
+                if key in seen:
+                    yield duplicate(f"{path}[{index}].ports[{number}].hostPort", key)
+                seen.add(key)
+
+
+def _variable(variable: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    # Two variables of the same name are accepted: the last one wins.
+    source, where = variable.get("valueFrom"), f"{path}.valueFrom"
+    if source is None:
+        return
+    given = [name for name in _ENV_SOURCES if source.get(name) is not None]
+    if "fieldRef" in given:
+        yield from field_ref(source["fieldRef"], f"{where}.fieldRef", env=True)
+    if "resourceFieldRef" in given:
+        yield from resource_ref(source["resourceFieldRef"], f"{where}.resourceFieldRef", env=True)
+    if not given:
+        yield invalid(where, "", _NO_SOURCE)
+    elif variable.get("value"):
+        yield invalid(where, "", "may not be specified when `value` is not empty")
+    elif len(given) > 1:
+        yield invalid(where, "", _TWO_SOURCES)
+
+
+def _key(one: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    yield from check(dns1123_subdomain, f"{path}.name", one.get("name") or "")
+
+
+def _file_key(one: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    if ".." in (one.get("path") or "").split("/"):
+        yield invalid(f"{path}.path", one["path"], "must not contain '..'")
+    name = one.get("volumeName") or ""
+    if name not in pod.all_volumes:
+        yield not_found_cause(f"{path}.volumeName", name)
+    elif pod.all_volumes[name].get("emptyDir") is None:
+        yield invalid(f"{path}.volumeName", name, "referenced volume must be of type emptyDir")
+
+
+def _env_from(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    for one in container.get("envFrom") or ():
+        given = [name for name in ("configMapRef", "secretRef") if one.get(name) is not None]
+        if not given:
+            yield invalid(f"{path}.envFrom", "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield invalid(f"{path}.envFrom", "", _TWO_SOURCES)
+
+
+def _mounts(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    devices = {one.get("name"): one.get("devicePath") for one in container.get("volumeDevices") or ()}
+    places: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        where = f"{path}.volumeMounts[{index}]"
+        name, target = mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            yield required(f"{where}.name")
+        if name not in pod.volumes:
+            yield not_found_cause(f"{where}.name", name)
+        if not target:
+            yield required(f"{where}.mountPath")
+        if target in places:
+            yield invalid(f"{where}.mountPath", target, "must be unique")
+        places.add(target)
+        if name in devices:
+            yield invalid(f"{where}.name", name, "must not already exist in volumeDevices")
+        if target in devices.values():
+            yield invalid(f"{where}.mountPath", target, "must not already exist as a path in volumeDevices")
+        yield from _mount_options(mount, where, container)
+
+
+def _mount_options(mount: Obj, where: str, container: Obj) -> Iterator[Cause]:
+    # The real server leaves out which of the mounts it is, except where paths exclude each other.
+    path = where.rpartition("[")[0]
+    for name in ("subPath", "subPathExpr"):
+        if mount.get(name):
+            yield from relative(f"{path}.{name}", mount[name])
+    if mount.get("subPath") and mount.get("subPathExpr"):
+        yield invalid(f"{where}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
+    propagation = mount.get("mountPropagation")
+    if propagation not in (None, "Bidirectional", "HostToContainer", "None"):
+        yield not_supported(f"{path}.mountPropagation", propagation, ("Bidirectional", "HostToContainer", "None"))
+    if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        told = "Bidirectional mount propagation is available only to privileged containers"
+        yield forbidden(f"{path}.mountPropagation", told)
+    recursive = mount.get("recursiveReadOnly")
+    if recursive in ("Enabled", "IfPossible"):
+        if not mount.get("readOnly"):
+            yield forbidden(f"{path}.recursiveReadOnly", "may only be specified when readOnly is true")
+        if propagation not in (None, "None"):
+            told = "may only be specified when mountPropagation is None or not specified"
+            yield forbidden(f"{path}.recursiveReadOnly", told)
+    elif recursive not in (None, "Disabled"):
+        yield not_supported(f"{path}.recursiveReadOnly", recursive, ("Disabled", "Enabled", "IfPossible"))
+
+
+def _devices(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    mounts = {one.get("name"): one.get("mountPath") for one in container.get("volumeMounts") or ()}
+    names: set[str] = set()
+    places: set[str] = set()
+    for index, device in enumerate(container.get("volumeDevices") or ()):
+        where = f"{path}.volumeDevices[{index}]"
+        name, target = device.get("name") or "", device.get("devicePath") or ""
+        if not name:
+            yield required(f"{where}.name")
+        if name in names:
+            yield invalid(f"{where}.name", name, "must be unique")
+        source = pod.volumes.get(name)
+        if source is None:
+            yield not_found_cause(f"{where}.name", name)
+        elif source.get("persistentVolumeClaim") is None and source.get("ephemeral") is None:
+            told = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield invalid(f"{where}.name", name, told)
+        if not target:
+            yield required(f"{where}.devicePath")
+        if target in places:
+            yield invalid(f"{where}.devicePath", target, "must be unique")
+        if ".." in target.split("/"):
+            yield invalid(f"{where}.devicePath", target, "can not contain backsteps ('..')")
+        if name in mounts:
+            yield invalid(f"{where}.name", name, "must not already exist in volumeMounts")
+        if target in mounts.values():
+            yield invalid(f"{where}.devicePath", target, "must not already exist as a path in volumeMounts")
+        names.add(name)
+        places.add(target)
+
+
+def _resources(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    return container_resources(container.get("resources") or {}, f"{path}.resources", pod.claims)
+
+
+def _resize(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    # All of it is reported at the list.
+    seen: set[str] = set()
+    where = f"{path}.resizePolicy"
+    for index, one in enumerate(container.get("resizePolicy") or ()):
+        name, restart = one.get("resourceName") or "", one.get("restartPolicy") or ""
+        if name in seen:
+            yield duplicate(f"{where}[{index}]", name)
+        seen.add(name)
+        for value, allowed in ((name, ("cpu", "memory")), (restart, ("NotRequired", "RestartContainer"))):
+            if not value:
+                yield required(where)
+            elif value not in allowed:
+                yield not_supported(where, value, allowed)
+        if pod.spec.get("restartPolicy") == "Never" and restart != "NotRequired":
+            yield invalid(where, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+        if _plain_init(container, path) and restart == "RestartContainer":
+            told = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+            yield invalid(f"{where}[{index}].restartPolicy", restart, told)
+
+
+def _restart(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if policy is None and rules:
+        yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    elif policy not in (None, *_RESTARTS):
+        yield not_supported(f"{path}.restartPolicy", policy, _RESTARTS)
+    for index, rule in enumerate(rules):
+        where = f"{path}.restartPolicyRules[{index}]"
+        yield from one_of("action", "Restart", "RestartAllContainers", needed=False)({"action": "", **rule}, where, None)
+        if rule.get("exitCodes") is None:
+            yield required(f"{where}.exitCodes", "must be specified")
+        else:
+            codes = {"operator": "", **rule["exitCodes"]}
+            yield from one_of("operator", "In", "NotIn", needed=False)(codes, f"{where}.exitCodes", None)
+
+
+def _plain_init(container: Obj, path: str) -> bool:
+    return ".initContainers[" in path and container.get("restartPolicy") != "Always"
+
+
+def _init(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    if _plain_init(container, path):
+        for name in ("lifecycle", *_PROBES):
+            if container.get(name) is not None:
+                yield forbidden(f"{path}.{name}", "may not be set for init containers without restartPolicy=Always")
+
+
+def _image_spaces(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    image = container.get("image") or ""
+    if pod.is_pod and image != image.strip():
+        yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+
+
+def _probes(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    if _plain_init(container, path):
+        return
+    for name in ("livenessProbe", "startupProbe"):
+        threshold = (container.get(name) or {}).get("successThreshold", 1)
+        if threshold != 1:
+            yield invalid(f"{path}.{name}.successThreshold", threshold, "must be 1")
+    grace = (container.get("readinessProbe") or {}).get("terminationGracePeriodSeconds")
+    if grace is not None:
+        yield invalid(f"{path}.readinessProbe.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes")
+
+
+def _http(one: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    for header in one.get("httpHeaders") or ():
+        yield from check(http_header, f"{path}.httpHeaders", header.get("name") or "")
+
+
+def _sleep(one: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
+    grace, seconds = pod.spec.get("terminationGracePeriodSeconds", 30), one.get("seconds", 0)
+    if not 0 <= seconds <= grace:
+        yield invalid(path, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")
+
+
+ACTIONS: Mapping[str, Sequence[Action]] = {
+    "Container": (
+        form("name", dns1123_label, needed=True), need("image"),
+        one_of("terminationMessagePolicy", "File", "FallbackToLogsOnError"), _ports, _env_from, _mounts, _devices,
+        one_of("imagePullPolicy", "Always", "IfNotPresent", "Never"), _resources, _resize, _restart, _init, _probes,
+        _image_spaces,
+    ),
+    "ContainerPort": (one_of("protocol", "SCTP", "TCP", "UDP"),),
+    "EnvVar": (form("name", env_name, needed=True), _variable),
+    "EnvFromSource": (form("prefix", env_name),),
+    "ConfigMapEnvSource": (form("name", dns1123_subdomain, needed=True),),
+    "SecretEnvSource": (form("name", dns1123_subdomain, needed=True),),
+    "ConfigMapKeySelector": (_key, form("key", config_key, needed=True)),
+    "SecretKeySelector": (_key, form("key", config_key, needed=True)),
+    "FileKeySelector": (
+        form("key", env_name, needed=True), form("volumeName", dns1123_label, needed=True), need("path"), _file_key,
+    ),
+    "Probe": (
+        union("handler", _HANDLERS),
+        not_negative("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
+        between("terminationGracePeriodSeconds", 1, 2**63, "must be greater than 0"),
+    ),
+    "LifecycleHandler": (union("handler", _HANDLERS),),
+    "ExecAction": (need("command"),),
+    "HTTPGetAction": (need("path"), port("port"), one_of("scheme", "HTTP", "HTTPS", needed=False), _http),
+    "TCPSocketAction": (port("port"),),
+    "GRPCAction": (port("port"),),
+    "SleepAction": (_sleep,),
+}  # fmt: skip
+
+
+def _unvisited(container: Obj, path: str, _: PodContext) -> Collection[str]:
+    return ("lifecycle", *_PROBES) if _plain_init(container, path) else ()
+
+
+UNVISITED: Mapping[str, Unvisited] = {
+    "Container": _unvisited, "Probe": beyond_first(_HANDLERS), "LifecycleHandler": beyond_first(_HANDLERS),
+}  # fmt: skip

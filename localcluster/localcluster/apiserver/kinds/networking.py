@@ -1,0 +1,236 @@
+"""Ingresses, ingress classes and network policies; disruption budgets, which are as short."""
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any
+
+from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from localcluster.apiserver.kinds.tables import (
+    defaults,
+    given,
+    immutable,
+    keep_filled,
+    label_selector,
+    named,
+    needed,
+    one_of,
+    rules,
+    share,
+)
+from localcluster.apiserver.names import check, dns1123_label, dns1123_subdomain, is_address, port_name
+from localcluster.apiserver.resource import Strategy
+
+Obj = dict[str, Any]
+
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_AT_END = ("/..", "/.")
+
+
+def _port(path: str, number: int) -> list[Cause]:
+    return [] if 1 <= number <= 65535 else [invalid(path, number, "must be between 1 and 65535, inclusive")]
+
+
+# Ingresses
+
+
+def _host(path: str, host: str) -> Sequence[Cause]:
+    causes = [invalid(path, host, "must be a DNS name, not an IP address")] if is_address(host) else []
+    return causes + check(dns1123_subdomain, path, host.removeprefix("*."))
+
+
+def _http_path(path: str, entry: Obj, _parent: Obj) -> Sequence[Cause]:
+    kind, text = entry.get("pathType"), entry.get("path") or ""
+    if kind is None:
+        return [required(f"{path}.pathType", "pathType must be specified")]
+    causes = []
+    if kind not in _PATH_TYPES:
+        causes.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
+    elif not text.startswith("/") and (text or kind != "ImplementationSpecific"):
+        causes.append(invalid(f"{path}.path", text, "must be an absolute path"))
+    if kind in ("Exact", "Prefix"):
+        causes += [invalid(f"{path}.path", text, f"must not contain '{part}'") for part in _BAD_IN_PATHS if part in text]
+        causes += [invalid(f"{path}.path", text, f"cannot end with '{end}'") for end in _BAD_AT_END if text.endswith(end)]
+    return causes + list(_backend(f"{path}.backend", entry.get("backend") or {}))
+
+
+def _backend(path: str, backend: Obj) -> Sequence[Cause]:
+    service, resource = backend.get("service"), backend.get("resource")
+    if resource is not None:
+        if service is not None:
+            return [invalid(path, "", "cannot set both resource and service backends")]
+        return [required(f"{path}.resource.{name}") for name in ("kind", "name") if not resource.get(name)]
+    if service is None:
+        return [invalid(path, "", "resource or service backend is required")]
+    name, port = service.get("name") or "", service.get("port") or {}
+    causes = check(dns1123_label, f"{path}.service.name", name) if name else [required(f"{path}.service.name")]
+    if port.get("name") and port.get("number"):
+        causes.append(invalid(path, "", "cannot set both port name & port number"))
+    elif port.get("name"):
+        causes += check(port_name, f"{path}.service.port.name", port["name"])
+    elif port.get("number"):
+        causes += _port(f"{path}.service.port.number", port["number"])
+    else:
+        causes.append(required(path, "port name or number is required"))
+    return causes
+
+
+def _routes(obj: Obj) -> Sequence[Cause]:
+    spec = obj["spec"]
+    if spec.get("rules") or spec.get("defaultBackend"):
+        return []
+    return [invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified")]
+
+
+_ingress_status = defaults(("status", {}), ("status.loadBalancer", {}))
+INGRESS = Strategy(
+    default=defaults(("spec", {})),
+    on_create=_ingress_status,
+    on_update=keep_filled(_ingress_status),
+    validate=rules(
+        _routes,
+        ("spec.defaultBackend", given(_backend)),
+        ("spec.rules[].host", given(lambda path, host: _host(path, host) if host else [])),
+        ("spec.rules[].http.paths", needed()),
+        ("spec.rules[].http.paths[]", _http_path),
+        ("spec.tls[].hosts[]", given(lambda path, host: check(dns1123_subdomain, path, host.removeprefix("*.")))),
+        ("spec.tls[].secretName", named(dns1123_subdomain)),
+        ("spec.ingressClassName", named(dns1123_subdomain)),
+    ),
+)
+
+
+def _controller(path: str, value: Any, _parent: Obj) -> Sequence[Cause]:
+    if not value:
+        return [required(path)]
+    domain, slash, rest = value.partition("/")
+    if slash and rest and not check(dns1123_subdomain, path, domain):
+        return []
+    return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+
+
+INGRESS_CLASS = Strategy(
+    default=defaults(("spec", {}), ("spec.parameters.scope", "Cluster")),
+    validate=rules(
+        ("spec.controller", _controller),
+        ("spec.parameters.kind", needed()),
+        ("spec.parameters.name", needed()),
+        ("spec.parameters.scope", one_of("Cluster", "Namespace")),
+    ),
+    validate_update=immutable("spec.controller"),
+)
+
+# Network policies
+
+
+def _default_policy(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("podSelector", {})
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    _policy_ports(obj)
+
+
+_DIRECTIONS = (("ingress", "from"), ("egress", "to"))
+_policy_ports = defaults(*((f"spec.{direction}[].ports[].protocol", "TCP") for direction, _ in _DIRECTIONS))
+
+
+def _policy_port(path: str, port: Obj, _parent: Obj) -> Sequence[Cause]:
+    number, end = port.get("port"), port.get("endPort")
+    causes = []
+    if isinstance(number, int):
+        causes += _port(f"{path}.port", number)
+        if end is not None:
+            causes += [invalid(f"{path}.endPort", end, "must be greater than or equal to `port`")] if end < number else []
+            causes += _port(f"{path}.endPort", end)
+        return causes
+    if end is not None:
+        causes.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric or not specified"))
+    return causes + (check(port_name, f"{path}.port", number) if number is not None else [])
+
+
+def _peer(path: str, peer: Obj, _parent: Obj) -> Sequence[Cause]:
+    if not peer:
+        return [required(path, "must specify a peer")]
+    block = peer.get("ipBlock")
+    causes = _block(block, f"{path}.ipBlock") if block is not None else []
+    if block is not None and len(peer) > 1:
+        causes.append(forbidden(path, "may not specify both ipBlock and another peer"))
+    return causes
+
+
+def _block(block: Obj, path: str) -> list[Cause]:
+    if not block.get("cidr"):
+        return [required(f"{path}.cidr")]
+    whole = _network(block["cidr"])
+    if whole is None:
+        return [invalid(f"{path}.cidr", block["cidr"], "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
+    causes = []
+    for index, text in enumerate(block.get("except") or ()):
+        where, part = f"{path}.except[{index}]", _network(text)
+        if part is None:
+            causes.append(invalid(where, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"))
+        elif part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]
+            causes.append(invalid(where, text, "must be a strict subset of `cidr`"))
+    return causes
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False) if "/" in text else None
+    except ValueError:
+        return None
+
+
+NETWORK_POLICY = Strategy(
+    default=_default_policy,
+    validate=rules(
+        ("spec.podSelector", label_selector),
+        ("spec.policyTypes[]", one_of("Ingress", "Egress")),
+        *((f"spec.{direction}[].ports[].protocol", one_of("TCP", "UDP", "SCTP")) for direction, _ in _DIRECTIONS),
+        *((f"spec.{direction}[].ports[]", _policy_port) for direction, _ in _DIRECTIONS),
+        *((f"spec.{direction}[].{peers}[]", _peer) for direction, peers in _DIRECTIONS),
+        *(
+            (f"spec.{direction}[].{peers}[].{selector}", label_selector)
+            for direction, peers in _DIRECTIONS
+            for selector in ("podSelector", "namespaceSelector")
+        ),
+    ),
+)
+
+ENDPOINT_SLICE = Strategy(
+    default=defaults(("endpoints[].conditions", {}), ("ports[].name", ""), ("ports[].protocol", "TCP")),
+    validate=rules(
+        ("addressType", needed()),
+        ("addressType", one_of("FQDN", "IPv4", "IPv6")),
+        ("endpoints[].addresses", needed()),
+        ("ports[].protocol", one_of("SCTP", "TCP", "UDP")),
+    ),
+    validate_update=immutable("addressType"),
+)
+
+# Disruption budgets
+
+
+def _one_bound(obj: Obj) -> Sequence[Cause]:
+    if "minAvailable" in obj["spec"] and "maxUnavailable" in obj["spec"]:
+        return [invalid("spec", obj["spec"], "minAvailable and maxUnavailable cannot be both set")]
+    return []
+
+
+_budget_status = defaults(
+    ("status", {}),
+    *((f"status.{name}", 0) for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")),
+)
+DISRUPTION_BUDGET = Strategy(
+    default=defaults(("spec", {})),
+    on_create=_budget_status,
+    on_update=keep_filled(_budget_status),
+    validate=rules(
+        _one_bound,
+        ("spec.minAvailable", share),
+        ("spec.maxUnavailable", share),
+        ("spec.selector", label_selector),
+        ("spec.unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
+    ),
+)

@@ -1,0 +1,96 @@
+"""What may change in a pod."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from localcluster.apiserver.errors import Cause, forbidden, invalid
+
+Obj = dict[str, Any]
+_FORBIDDEN = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+#: What has rules of its own.
+_MUTABLE = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
+    """Images, the deadline and a few more may change; binding (an empty nodeName) is the binding subresource's."""
+    after, before = new["spec"], old["spec"]
+    if after == before:
+        return []
+    for part in ("containers", "initContainers"):
+        if len(after.get(part) or ()) != len(before.get(part) or ()):
+            return [forbidden(f"spec.{part}", "pod updates may not add or remove containers")]
+    causes: list[Cause] = []
+    deadline, limit = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if limit is not None and deadline is None:
+        causes.append(invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value"))
+    elif limit is not None and deadline > limit:
+        return [invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")]
+    causes += [*_gates(after, before), *_tolerations(after, before)]
+    after, before = _comparable(after), _comparable(before)
+    if old["spec"].get("schedulingGates"):
+        causes += _directives(after, before)
+        for spec in (after, before):
+            spec.pop("nodeSelector", None)
+            spec["affinity"] = {key: one for key, one in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
+    if after != before:
+        causes.append(forbidden("spec", _FORBIDDEN))
+    return causes
+
+
+def _gates(after: Obj, before: Obj) -> Iterator[Cause]:
+    known = [gate["name"] for gate in before.get("schedulingGates") or ()]
+    for index, gate in enumerate(after.get("schedulingGates") or ()):
+        if gate["name"] not in known:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield forbidden(f"spec.schedulingGates[{index}].name", text)
+
+
+def _tolerations(after: Obj, before: Obj) -> Iterator[Cause]:
+    kept = [_without_seconds(one) for one in after.get("tolerations") or ()]
+    if not all(_without_seconds(one) in kept for one in before.get("tolerations") or ()):
+        yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
+
+
+def _without_seconds(toleration: Obj) -> Obj:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _comparable(spec: Obj) -> Obj:
+    kept = {key: value for key, value in spec.items() if key not in _MUTABLE}
+    for part in ("containers", "initContainers"):
+        if part in kept:
+            kept[part] = [{**container, "image": ""} for container in kept[part]]
+    return kept
+
+
+def _directives(after: Obj, before: Obj) -> Iterator[Cause]:
+    """Where a pod may run is narrowed until its last gate is gone."""
+    selector = after.get("nodeSelector") or {}
+    if not (before.get("nodeSelector") or {}).items() <= selector.items():
+        told = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield invalid("spec.nodeSelector", selector, told)
+    wanted, known = (_terms(spec) for spec in (after, before))
+    where = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    if known and len(wanted) != len(known):
+        yield invalid(where, wanted, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        return
+    for index, (one, other) in enumerate(zip(wanted, known, strict=False)):
+        if not _only_added(one, other):
+            yield invalid(f"{where}[{index}]", one, "only additions are allowed (no mutations or deletions)")
+
+
+def _terms(spec: Obj) -> Sequence[Obj]:
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    return required.get("nodeSelectorTerms") or []
+
+
+def _only_added(after: Obj, before: Obj) -> bool:
+    """A term that selects nothing does not get requirements: it would select something."""
+    if not any(before.values()):
+        return not any(after.values())
+    return all(after.get(name, [])[: len(listed)] == listed for name, listed in before.items())

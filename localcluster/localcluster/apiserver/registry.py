@@ -1,0 +1,73 @@
+"""Which resources are served: the built-in ones and those of the stored CustomResourceDefinitions."""
+
+from collections.abc import Callable, Iterator
+
+from localcluster.apiserver.builtin import BUILTIN
+from localcluster.apiserver.custom import resources_of
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.storage import Change, Item, Obj, Storage
+
+CRD_TABLE = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class Registry:
+    """Follows the CRD table; a definition is compiled once per stored version of it.
+
+    `compiled` returns the resources of a definition. Compiling is slow; a caller may pass a function that caches.
+    """
+
+    def __init__(self, storage: Storage, compiled: Callable[[Obj], list[Resource]] = resources_of) -> None:
+        self._storage = storage
+        self._compiled = compiled
+        self._custom: dict[str, list[Resource]] = {}
+        self._index: dict[tuple[str, str, str], Resource] = dict(BUILTIN)
+        self._by_table: dict[str, Resource] = {}
+        self._position = storage.table(CRD_TABLE).history.end
+        #: Counts changes, so that documents derived from the registry can be cached.
+        self.version = 0
+        for item in storage.table(CRD_TABLE).items():
+            self._custom[item.name] = self._compiled(item.obj)
+        self._reindex()
+        storage.table(CRD_TABLE).history.listeners.add(self._follow)
+
+    def _follow(self) -> None:
+        history = self._storage.table(CRD_TABLE).history
+        changes: list[Change] = history.since(max(self._position, history.start))
+        self._position = history.end
+        for change in changes:
+            if change.type == "DELETED":
+                self._custom.pop(change.item.name, None)
+                self._storage.table(change.item.name).history.retire()
+            elif change.old is None or change.old.obj["spec"] != change.item.obj["spec"]:
+                self._custom[change.item.name] = self._compiled(change.item.obj)
+        self._reindex()
+
+    def _reindex(self) -> None:
+        self._index = dict(BUILTIN)
+        self._by_table.clear()
+        for resources in self._custom.values():
+            for resource in resources:
+                self._index[(resource.group, resource.version, resource.plural)] = resource
+        self.version += 1
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource that a path names."""
+        return self._index.get((group, version, plural))
+
+    def stored_as(self, table: str) -> Resource | None:
+        """A resource whose version is the one in which the objects of a table are stored."""
+        if not self._by_table:
+            self._by_table = {one.storage_key: one for one in self._index.values() if one.conversion is None}
+        return self._by_table.get(table)
+
+    def all(self) -> Iterator[Resource]:
+        """Every served resource, built-in ones first."""
+        return iter(tuple(self._index.values()))
+
+    def definitions(self) -> Iterator[Item]:
+        """The stored CustomResourceDefinitions."""
+        return self._storage.table(CRD_TABLE).items()
+
+    def where(self, condition: Callable[[Resource], bool]) -> Iterator[Resource]:
+        """The served resources that fulfil a condition."""
+        return filter(condition, self.all())

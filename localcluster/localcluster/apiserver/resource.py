@@ -1,0 +1,177 @@
+"""What the server knows about one resource in one version: its names, verbs and rules.
+
+A `Resource` is a frozen value; the rules that differ between kinds are the pure functions of its `Strategy`. Built-in
+resources are the table in `builtin`, custom ones are made from their CustomResourceDefinition by `custom`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from localcluster.apiserver.errors import Cause
+from localcluster.apiserver.schema import CompiledSchema
+from localcluster.apiserver.selectors import FieldGetter
+from localcluster.apiserver.selectors import field as field_getter
+
+Obj = dict[str, Any]
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+REVIEW_VERBS = ("create",)
+
+
+def nothing(_: Obj) -> None:
+    """No defaults."""
+
+
+def no_causes(_: Obj) -> Sequence[Cause]:
+    """No rules."""
+    return ()
+
+
+def no_update_causes(_new: Obj, _old: Obj) -> Sequence[Cause]:
+    """Nothing is immutable."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The rules of one kind. Functions that change an object work on a private copy, in place.
+
+    `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
+    `unstored` changes what the answer to a dry run would promise;
+    `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
+    fields (the latter what may not change, `validate_new` what only a new object may not have). `assigned` are fields of the
+    spec that have no manager unless the request has one of the group: `default` fills them in for admission or an allocator.
+    `assigned_in` names, for a list of the spec, the field of its items for which the same holds.
+    """
+
+    default: Callable[[Obj], None] = nothing
+    on_create: Callable[[Obj], None] = nothing
+    on_update: Callable[[Obj, Obj], None] = lambda _new, _old: None
+    unstored: Callable[[Obj], None] = nothing
+    validate: Callable[[Obj], Sequence[Cause]] = no_causes
+    validate_new: Callable[[Obj], Sequence[Cause]] = no_causes
+    validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
+    validate_name: Callable[[str], Sequence[str]] | None = None
+    assigned: Sequence[Sequence[str]] = ()
+    assigned_in: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where the scale subresource finds its numbers, as dotted paths without a leading dot."""
+
+    replicas: str
+    status_replicas: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A version whose fields differ from the stored ones: pure functions that give a new object."""
+
+    outward: Callable[[Obj], Obj]
+    inward: Callable[[Obj], Obj]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource in one version. `table` is where its objects are stored (shared by all versions of a resource)."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    status: bool = False
+    #: Whether a new object has the status that it was sent with.
+    keeps_status: bool = False
+    scale: Scale | None = None
+    #: Subresources beyond status and scale, with their verbs.
+    subresources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    table: str = ""
+    list_kind: str = ""
+    #: Whether metadata.generation counts changes of the desired state.
+    generation: bool = False
+    create_on_update: bool = False
+    unconditional_update: bool = True
+    #: Whether DELETE answers with the object it deleted rather than with a Status.
+    returns_deleted: bool = False
+    strategy: Strategy = field(default_factory=Strategy)
+    fields: Mapping[str, FieldGetter] = field(default_factory=dict)
+    conversion: Conversion | None = None
+    schema: CompiledSchema | None = None
+    #: The entry of spec.versions of a custom resource.
+    crd_version: Mapping[str, Any] | None = None
+    #: A warning sent with every response of a deprecated version.
+    deprecation: str = ""
+    #: A warning sent when an object is made.
+    creation_warning: str = ""
+
+    @property
+    def custom(self) -> bool:
+        """Whether a CustomResourceDefinition serves it."""
+        return self.crd_version is not None
+
+    @cached_property
+    def api_version(self) -> str:
+        """``group/version``, or the version alone for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def type_fields(self) -> dict[str, str]:
+        """What an object of this version says that it is."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
+    @cached_property
+    def gvk(self) -> tuple[str, str, str]:
+        """Group, version and kind."""
+        return self.group, self.version, self.kind
+
+    @cached_property
+    def storage_key(self) -> str:
+        """The name of the table."""
+        return self.table or (f"{self.plural}.{self.group}" if self.group else self.plural)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The opening of an encoded object, up to its first own field."""
+        return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
+
+    @cached_property
+    def list_name(self) -> str:
+        """The kind of a list."""
+        return self.list_kind or f"{self.kind}List"
+
+    @cached_property
+    def singular_name(self) -> str:
+        """What kubectl accepts and prints for one object."""
+        return self.singular or self.kind.lower()
+
+    @cached_property
+    def selectable(self) -> Mapping[str, FieldGetter]:
+        """The fields a field selector may name."""
+        common = {"metadata.name": field_getter("metadata.name")}
+        if self.namespaced:
+            common["metadata.namespace"] = field_getter("metadata.namespace")
+        return {**common, **self.fields}
+
+    def typed(self, obj: Obj) -> Obj:
+        """A stored object as this version shows it."""
+        shown = self.conversion.outward(obj) if self.conversion else obj
+        return {**self.type_fields, **shown}
+
+    def bare(self, obj: Obj) -> Obj:
+        """The stored form of an object of this version."""
+        stored = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+        return self.conversion.inward(stored) if self.conversion else stored
+
+
+def field_table(*paths: str) -> dict[str, FieldGetter]:
+    """Field getters by their own paths."""
+    return {path: field_getter(path) for path in paths}

@@ -1,0 +1,204 @@
+"""The other subresources that write: binding, eviction, token, finalize, and why ephemeral containers are refused."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from localcluster.apiserver.authentication import BINDABLE, DEFAULT_AUDIENCES
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import (
+    ApiError,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    invalid_object,
+    not_found,
+    required,
+)
+from localcluster.apiserver.rest.delete import check_preconditions, delete_object, options_of
+from localcluster.apiserver.rest.update import commit
+from localcluster.apiserver.selectors import from_object
+from localcluster.apiserver.storage import Item
+from localcluster.request import Response
+from localcluster.timestamps import format_time
+
+Obj = dict[str, Any]
+
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("binding", "eviction-api")
+_CREATED: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+_TOKEN_SECONDS = 3600
+_SHORTEST_TOKEN = 600
+
+
+def bind(call: Call) -> Response:
+    """POST pods/x/binding: assign the pod to a node, once."""
+    body = call.body()
+    live = call.live()
+    node = (body.get("target") or {}).get("name")
+    if not node:
+        raise invalid_object("Binding", "", call.info.name, [required("target.name")])
+    assigned = live.obj["spec"].get("nodeName")
+    if assigned:
+        why = f'pod {call.info.name} is already assigned to node "{assigned}"'
+        raise conflict("pods/binding", "", call.info.name, why)
+    if "deletionTimestamp" in live.obj["metadata"]:
+        raise conflict(
+            "pods/binding", "", call.info.name, f"pod {call.info.name} is being deleted, cannot be assigned to a host"
+        )
+    if live.obj["spec"].get("schedulingGates"):
+        raise conflict("pods/binding", "", call.info.name, f"pod {call.info.name} has non-empty .spec.schedulingGates")
+    uid = (body.get("metadata") or {}).get("uid")
+    if uid and uid != live.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
+        raise conflict("pods", "", call.info.name, why)
+    condition = {
+        "type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": call.env.timestamp()
+    }  # fmt: skip
+    status = live.obj.get("status", {})
+    others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
+    new = {
+        **live.obj,
+        "spec": {**live.obj["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*others, condition]},
+    }
+    commit(call, live, new)
+    return call.answer(_CREATED, 201)
+
+
+def evict(call: Call) -> Response:
+    """POST pods/x/eviction: a deletion that disruption budgets may refuse with 429."""
+    body = call.body()
+    live = call.live()
+    phase = live.obj.get("status", {}).get("phase")
+    if phase not in ("Succeeded", "Failed", "Pending"):
+        _check_budgets(call, live)
+    given = body.get("deleteOptions") or {}
+    options, dry_run = options_of(call, given), call.dry_run or bool(given.get("dryRun"))
+    if not dry_run:
+        check_preconditions(call, live, options)
+        live = _disrupted(call, live)
+        # The version asked for was that of the pod before this write of our own.
+        options = replace(options, version="")
+    delete_object(call, live, options, dry_run)
+    return call.answer(_CREATED, 201)
+
+
+def _disrupted(call: Call, live: Item) -> Item:
+    """The pod with the condition by which its end is known as a disruption: a write of its own, before the deletion."""
+    status = live.obj.get("status", {})
+    condition = {
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+        "lastProbeTime": None, "lastTransitionTime": call.env.timestamp(),
+    }  # fmt: skip
+    before = status.get("conditions") or []
+    if any(one.get("type") == "DisruptionTarget" and one.get("status") == "True" for one in before):
+        return live
+    others = [one for one in before if one.get("type") != "DisruptionTarget"]
+    commit(call, live, {**live.obj, "status": {**status, "conditions": [*others, condition]}})
+    return call.live()
+
+
+def _check_budgets(call: Call, pod: Item) -> None:
+    labels = pod.obj["metadata"].get("labels") or {}
+    for budget in call.storage.table("poddisruptionbudgets.policy").items(call.namespace):
+        selector = from_object((budget.obj.get("spec") or {}).get("selector"))
+        if selector is None or not selector.matches(labels):
+            continue
+        if (budget.obj.get("status") or {}).get("disruptionsAllowed", 0) < 1:
+            cause = {
+                "reason": "DisruptionBudget",
+                "message": f"The disruption budget {budget.name} does not allow a disruption now.",
+            }
+            message = "Cannot evict pod as it would violate the pod's disruption budget."
+            raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
+
+
+def token(call: Call) -> Response:
+    """POST serviceaccounts/x/token: a TokenRequest."""
+    body = call.body()
+    account = call.live()
+    spec = body.get("spec") or {}
+    seconds = spec.get("expirationSeconds", _TOKEN_SECONDS)
+    if type(seconds) is not int or seconds < _SHORTEST_TOKEN:
+        causes = [invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")]
+        raise invalid_object("TokenRequest", "authentication.k8s.io", "", causes)
+    audiences = spec.get("audiences") or list(DEFAULT_AUDIENCES)
+    reference = spec.get("boundObjectRef")
+    bound = None if reference is None else _bound(call, reference)
+    minted = call.authenticator.mint(account, seconds, audiences, bound)
+    answer = {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"name": account.name, "namespace": account.namespace, "creationTimestamp": call.env.timestamp()},
+        "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference},
+        "status": {"token": minted, "expirationTimestamp": format_time(call.env.now() + seconds)},
+    }
+    return call.answer(answer, 201)
+
+
+def _bound(call: Call, reference: Obj) -> tuple[str, Item]:
+    """The object that a token is to be bound to. Raises 400, 404 and 409 ApiErrors."""
+    version, kind, name = (reference.get(field) or "" for field in ("apiVersion", "kind", "name"))
+    table = BINDABLE.get(kind.lower()) if version == "v1" and kind.istitle() else None
+    if table is None:
+        group, _, short = version.rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+    found = call.storage.table(table).get("" if kind == "Node" else call.namespace, name)
+    if found is None:
+        raise not_found(table, "", name)
+    if kind == "Pod" and found.obj["spec"].get("serviceAccountName") != call.info.name:
+        told = f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different serviceaccount name.'
+        raise bad_request(told)
+    uid = reference.get("uid")
+    if uid and uid != found.uid:
+        told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+        raise conflict(kind, "", name, f"{told}. The object might have been deleted and then recreated")
+    return kind.lower(), found
+
+
+def finalize(call: Call) -> Response:
+    """PUT namespaces/x/finalize: the one way to change spec.finalizers."""
+    body = call.body()
+    live = call.live()
+    version = (body.get("metadata") or {}).get("resourceVersion")
+    if version and version != str(live.rv):
+        raise conflict(
+            "namespaces",
+            "",
+            live.name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    finalizers = (body.get("spec") or {}).get("finalizers") or []
+    spec = {**live.obj.get("spec", {}), "finalizers": finalizers}
+    if not finalizers:
+        del spec["finalizers"]
+    return call.answer(call.resource.typed(commit(call, live, {**live.obj, "spec": spec})))
+
+
+def refuse_ephemeral(call: Call) -> Response:
+    """PATCH or PUT pods/x/ephemeralcontainers."""
+    detail = "pods of the embedded cluster are local processes; containers cannot be added to them"
+    raise invalid_object("Pod", "", call.info.name, [forbidden("spec.ephemeralContainers", detail)])
+
+
+def needs_stream(call: Call) -> Response:
+    """log, exec, attach and portforward reach this only without a pod backend behind the server."""
+    call.live()
+    raise bad_request(f"pods/{call.info.subresource} is not available: no kubelet is connected to this server")
+
+
+HANDLERS: Mapping[tuple[str, str, str], Callable[[Call], Response]] = {
+    ("pods", "binding", "create"): bind,
+    ("pods", "eviction", "create"): evict,
+    ("pods", "ephemeralcontainers", "patch"): refuse_ephemeral,
+    ("pods", "ephemeralcontainers", "update"): refuse_ephemeral,
+    ("serviceaccounts", "token", "create"): token,
+    ("namespaces", "finalize", "update"): finalize,
+    **{
+        ("pods", subresource, verb): needs_stream
+        for subresource in ("log", "exec", "attach", "portforward")
+        for verb in ("get", "create")
+    },
+}

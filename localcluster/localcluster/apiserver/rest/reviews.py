@@ -1,0 +1,104 @@
+"""Questions about users and rights: the review resources, which are answered and not stored."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from localcluster.apiserver.authentication import DEFAULT_AUDIENCES
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import bad_request
+from localcluster.apiserver.rbac import Attributes
+from localcluster.apiserver.users import User
+from localcluster.request import Response
+
+Obj = dict[str, Any]
+
+
+def _attributes(spec: Obj) -> Attributes:
+    resource: Obj | None = spec.get("resourceAttributes")
+    path: Obj | None = spec.get("nonResourceAttributes")
+    if path is not None and resource is None:
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    if resource is None or path is not None:
+        raise bad_request("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
+    return Attributes(
+        resource.get("verb", ""), resource.get("group", ""), resource.get("resource", ""), resource.get("subresource", ""),
+        resource.get("namespace", ""), resource.get("name", ""),
+    )  # fmt: skip
+
+
+def _access(call: Call, body: Obj, user: User) -> Response:
+    spec = body.get("spec") or {}
+    wanted = _attributes(spec)
+    allowed = call.authorizer.allows(user, wanted)
+    status: Obj = {"allowed": allowed}
+    if allowed:
+        status["reason"] = "system:masters" if user.is_master else "RBAC: allowed"
+    return _answer(call, {"spec": spec, "status": status})
+
+
+def _answer(call: Call, body: Obj) -> Response:
+    return call.answer({"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": {}, **body}, 201)
+
+
+def self_access(call: Call) -> Response:
+    """SelfSubjectAccessReview: ``kubectl auth can-i``."""
+    return _access(call, call.body(), call.user)
+
+
+def access(call: Call) -> Response:
+    """SubjectAccessReview and LocalSubjectAccessReview."""
+    body = call.body()
+    spec = body.get("spec") or {}
+    return _access(call, body, User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", "")))
+
+
+def self_rules(call: Call) -> Response:
+    """SelfSubjectRulesReview: ``kubectl auth can-i --list``."""
+    spec = call.body().get("spec") or {}
+    rules = list(call.authorizer.rules(call.user, spec.get("namespace", "")))
+    if call.user.is_master:
+        rules = [
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}, *rules
+        ]  # fmt: skip
+    paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    resources = [rule for rule in rules if not rule.get("nonResourceURLs")]
+    return _answer(
+        call, {"spec": {}, "status": {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}}
+    )  # fmt: skip
+
+
+def _user_info(user: User) -> Obj:
+    info: Obj = {"username": user.name, "groups": list(user.all_groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return info
+
+
+def self_review(call: Call) -> Response:
+    """SelfSubjectReview: ``kubectl auth whoami``."""
+    return _answer(call, {"status": {"userInfo": _user_info(call.user)}})
+
+
+def token_review(call: Call) -> Response:
+    """TokenReview."""
+    spec = call.body().get("spec") or {}
+    audiences = spec.get("audiences") or DEFAULT_AUDIENCES
+    # Each audience by itself: the answer says for which of them the token is valid.
+    users = {audience: call.authenticator.user_of(spec.get("token", ""), [audience]) for audience in audiences}
+    valid = [audience for audience, user in users.items() if user is not None]
+    status: Obj = {"user": {}, "error": "invalid bearer token"}
+    if valid and (user := users[valid[0]]) is not None:
+        status = {"authenticated": True, "user": _user_info(user), "audiences": valid}
+    return _answer(call, {"spec": {}, "status": status})
+
+
+HANDLERS: Mapping[tuple[str, str], Callable[[Call], Response]] = {
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): self_access,
+    ("authorization.k8s.io", "localsubjectaccessreviews"): access,
+    ("authorization.k8s.io", "subjectaccessreviews"): access,
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): self_rules,
+    ("authentication.k8s.io", "selfsubjectreviews"): self_review,
+    ("authentication.k8s.io", "tokenreviews"): token_review,
+}

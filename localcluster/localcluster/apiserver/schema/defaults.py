@@ -1,0 +1,72 @@
+"""Pruning and defaulting of custom resources, in place."""
+
+from typing import Any
+
+from localcluster.apiserver.builtin_schemas import Json, resolve
+from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.schema.trim import branches
+
+
+def prune(node: Json, value: Any, path: str = "") -> list[str]:
+    """Drops every field the structural schema does not have and returns their paths.
+
+    `x-kubernetes-preserve-unknown-fields` keeps what is unknown at its node; below a known field pruning goes on.
+    """
+    if "$ref" in node:
+        return _prune_metadata(node, value, path)
+    dropped = []
+    if isinstance(value, dict) and not node.get("x-kubernetes-preserve-unknown-fields"):
+        properties = node.get("properties", {})
+        if not node.get("additionalProperties"):
+            for key in [key for key in value if key not in properties]:
+                del value[key]
+                dropped.append(f"{path}.{key}" if path else key)
+    if isinstance(value, dict):
+        properties, rest = node.get("properties", {}), node.get("additionalProperties")
+        for key in [key for key, item in value.items() if item is None]:
+            below = properties.get(key, rest)
+            if isinstance(below, dict) and not below.get("nullable") and not {"default", "$ref"} & below.keys():
+                # A null means unset, and nothing here gives it a value.
+                del value[key]
+    for below, key, item in branches(node, value):
+        if isinstance(item, dict | list):
+            # Map keys are joined with dots here, as the real server does in its unknown-field warnings.
+            where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
+            dropped += prune(below, item, where) if isinstance(below, dict) else _emptied(item, where)
+    return dropped
+
+
+def _emptied(value: Any, path: str) -> list[str]:
+    """`additionalProperties: true` allows any values, but objects among them have no known fields."""
+    if isinstance(value, list):
+        return [where for index, item in enumerate(value) for where in _emptied(item, f"{path}[{index}]")]
+    if not isinstance(value, dict):
+        return []
+    dropped = [f"{path}.{key}" for key in value]
+    value.clear()
+    return dropped
+
+
+def _prune_metadata(node: Json, value: Any, path: str) -> list[str]:
+    """ObjectMeta is the server's own type: unknown keys are pruned, the values of known ones are kept unchecked."""
+    if not isinstance(value, dict):
+        return []
+    known = resolve(node)["properties"]
+    unknown = [key for key in value if key not in known]
+    for key in unknown:
+        del value[key]
+    return [f"{path}.{key}" for key in unknown]
+
+
+def default(node: Json, value: Any) -> None:
+    """Sets defaults; a null in a field that is not nullable counts as missing. `node` may be trimmed to nodes with
+    defaults.
+    """
+    if isinstance(value, dict):
+        for key, below in node.get("properties", {}).items():
+            null = key in value and value[key] is None and not below.get("nullable")
+            if "default" in below and (key not in value or null):
+                value[key] = json_copy(below["default"])
+    for below, _, item in branches(node, value):
+        if isinstance(item, dict | list):
+            default(below, item)

@@ -1,0 +1,242 @@
+"""Log, exec, attach and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from localcluster.apiserver import channels, tunnel
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import ApiError, bad_request
+from localcluster.apiserver.route import parse
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.users import User
+from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
+from localcluster.request import Request
+from localcluster.timestamps import parse_time
+
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+#: How long a backend may take to end after its client has disconnected.
+_LEAVING_SECONDS = 2.0
+_PREFERRED = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+
+
+def is_session(request: Request) -> bool:
+    """Whether the request is for a streaming subresource of a pod."""
+    info = parse(request)
+    return info.resource == "pods" and info.subresource in _HANDLERS
+
+
+async def serve(server: ApiServer, pods: PodBackend | None, http: web.BaseRequest, request: Request) -> web.StreamResponse:
+    """Answer such a request. Raises an ApiError when it is refused before anything was sent."""
+    call = server.admit(request, None)
+    return await _HANDLERS[call.info.subresource](call, _connected(call, pods), http)
+
+
+def _connected(call: Call, pods: PodBackend | None) -> PodBackend:
+    if pods is None:
+        raise ApiError(503, "ServiceUnavailable", f"pods/{call.info.subresource}: no kubelet is connected to this server")
+    return pods
+
+
+def open_logs(server: ApiServer, pods: PodBackend | None, request: Request, user: User | None) -> AsyncIterator[bytes]:
+    """The pieces of a log. Raises an ApiError when the request is refused; reading raises PodBackendError."""
+    call = server.admit(request, user)
+    return _pieces(call, _connected(call, pods))
+
+
+def _pieces(call: Call, pods: PodBackend) -> AsyncIterator[bytes]:
+    pod = call.resource.typed(call.live().obj)
+    options = log_options(call, pod)
+    return pods.logs(pod, options) if pod["spec"].get("nodeName") else _nothing()
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    """The log of a pod that no node has: an API server has none to ask, and answers 200 at once."""
+    pieces: tuple[bytes, ...] = ()
+    for piece in pieces:
+        yield piece
+
+
+def log_options(call: Call, pod: Pod) -> LogOptions:
+    """The query of a log request. Raises a 400 ApiError."""
+    query = call.query
+    since = query.get("sinceTime")
+    try:
+        return LogOptions(
+            container=_container(pod, query.get("container", "")),
+            follow=_flag(query, "follow"),
+            previous=_flag(query, "previous"),
+            timestamps=_flag(query, "timestamps"),
+            tail_lines=_number(query, "tailLines"),
+            since_seconds=_number(query, "sinceSeconds"),
+            since_time=None if since is None else parse_time(since),
+            limit_bytes=_number(query, "limitBytes"),
+        )
+    except ValueError as error:
+        raise bad_request(f"pods/log: {error}") from None
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    return query.get(name, "").lower() in ("1", "t", "true")
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"{name} must be a whole number, not {text!r}")
+    return int(text)
+
+
+def _container(pod: Pod, asked: str) -> str:
+    spec, meta = pod["spec"], pod["metadata"]
+    names = [container["name"] for container in spec["containers"]]
+    every = names + [container["name"] for container in spec.get("initContainers") or ()]
+    if asked:
+        if asked not in every:
+            raise bad_request(f"container {asked} is not valid for pod {meta['name']}")
+        return asked
+    default = (meta.get("annotations") or {}).get(_DEFAULT_CONTAINER)
+    if default in every:
+        return str(default)
+    if len(names) > 1:
+        raise bad_request(f"a container name must be specified for pod {meta['name']}, choose one of: [{' '.join(names)}]")
+    return str(names[0])
+
+
+async def _logs(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
+    chunks = _pieces(call, pods)
+    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    try:
+        async for chunk in chunks:
+            if not response.prepared:
+                await response.prepare(http)
+            await response.write(chunk)
+    except PodBackendError as error:
+        if not response.prepared:
+            raise _refused(error) from None
+    except ConnectionError:
+        return response
+    if not response.prepared:
+        await response.prepare(http)
+    await response.write_eof()
+    return response
+
+
+def _refused(error: PodBackendError) -> ApiError:
+    reasons = {400: "BadRequest", 404: "NotFound", 409: "Conflict"}
+    return ApiError(error.code, reasons.get(error.code, "InternalError"), error.message)
+
+
+async def _exec(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
+    return await _session(call, http, lambda pod, options, streams: pods.exec(pod, options, streams))
+
+
+async def _attach(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
+    return await _session(call, http, lambda pod, options, streams: pods.attach(pod, options, streams))
+
+
+Run = Callable[[Pod, ExecOptions, channels.Channels], Coroutine[Any, Any, int]]
+
+
+async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamResponse:
+    pod = call.resource.typed(call.live().obj)
+    options = _exec_options(call, pod)
+    phase = pod.get("status", {}).get("phase")
+    if phase in ("Succeeded", "Failed"):
+        raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
+    socket = _upgrade(http, _PREFERRED)
+    await socket.prepare(http)
+    streams = channels.Channels(socket)
+    reader = asyncio.create_task(streams.read())
+    try:
+        status = _outcome(await _to_the_end(run(pod, options, streams), streams))
+    except PodBackendError as error:
+        status = _refused(error).status()
+    except ConnectionError:
+        return socket
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+    await streams.finish(status)
+    return socket
+
+
+async def _to_the_end(command: Coroutine[Any, Any, int], streams: channels.Channels) -> int:
+    """Run the backend's part. If the client disconnects, `ExecStreams.closed` ends it, and cancellation only after that."""
+    task = asyncio.create_task(command)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        streams.leave()
+        _, late = await asyncio.wait((task,), timeout=_LEAVING_SECONDS)
+        if late:
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
+def _exec_options(call: Call, pod: Pod) -> ExecOptions:
+    query = call.query
+    command = tuple(value for key, value in call.request.query if key == "command")
+    if call.info.subresource == "exec" and not command:
+        raise bad_request("you must specify at least 1 command for the container")
+    tty = _flag(query, "tty")
+    return ExecOptions(
+        _container(pod, query.get("container", "")), command, _flag(query, "stdin"), _flag(query, "stdout"),
+        # A terminal has one output stream.
+        _flag(query, "stderr") and not tty, tty,
+    )  # fmt: skip
+
+
+def _upgrade(http: web.BaseRequest, protocols: tuple[str, ...]) -> web.WebSocketResponse:
+    offered = [part.strip() for part in http.headers.get("Sec-WebSocket-Protocol", "").split(",") if part.strip()]
+    if http.headers.get("Upgrade", "").lower() != "websocket":
+        raise bad_request("Upgrade request required: this server speaks WebSocket, not SPDY")
+    if offered and not set(offered) & set(protocols):
+        raise bad_request(f"unsupported WebSocket subprotocols {offered}: this server speaks {', '.join(protocols)}")
+    # No compression: the real server negotiates none, and the data is often already compressed.
+    return web.WebSocketResponse(protocols=protocols, compress=False, max_msg_size=0)
+
+
+def _outcome(code: int) -> dict[str, Any]:
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: command terminated with exit code {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+async def _port_forward(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
+    pod = call.resource.typed(call.live().obj)
+    phase = pod.get("status", {}).get("phase")
+    if phase != "Running":
+        raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")
+    socket = _upgrade(http, (tunnel.PROTOCOL, "v4.channel.k8s.io"))
+    ports: list[int] = []
+    if tunnel.PROTOCOL not in http.headers.get("Sec-WebSocket-Protocol", ""):
+        texts = [part for key, value in call.request.query if key == "ports" for part in value.split(",")]
+        if not texts or not all(text.isdecimal() and 0 < int(text) < 65536 for text in texts):
+            raise bad_request("pods/portforward: the query needs ports, numbers from 1 to 65535")
+        ports = [int(text) for text in texts]
+    await socket.prepare(http)
+    if ports:
+        await channels.Forwarder(socket, ports).run(lambda port, stream: pods.port_forward(pod, port, stream))
+    else:
+        await tunnel.Tunnel(socket, lambda port, stream: pods.port_forward(pod, port, stream)).run()
+    return socket
+
+
+_HANDLERS: Mapping[str, Callable[[Call, PodBackend, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
+    "log": _logs,
+    "exec": _exec,
+    "attach": _attach,
+    "portforward": _port_forward,
+}

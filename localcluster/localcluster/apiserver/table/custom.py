@@ -1,0 +1,94 @@
+"""Custom resources: the columns a CRD declares (`additionalPrinterColumns`)."""
+
+import json
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jsonpath
+
+from localcluster.apiserver.table.duration import age
+from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, name_of
+
+DEFAULT_COLUMNS: list[Json] = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
+_STEP = re.compile(r"\.((?:[A-Za-z0-9_-]|\\\.)+)|\[(-?\d+)\]|\[(-1:)\]|\['([^'\]]+)'\]")
+_ESCAPED_DOT = re.compile(r"\.((?:[^.\[\\]|\\\.)*\\\.(?:[^.\[\\]|\\\.)*)")
+
+
+@lru_cache(maxsize=1024)
+def compile_path(path: str) -> Callable[[Any], Any]:
+    """A function that finds the first value at a Kubernetes JSONPath, or None. Raises ValueError for a malformed
+    path.
+    """
+    text = path.strip().removeprefix("{").removesuffix("}")
+    steps = _simple(text)
+    if steps is not None:
+        return lambda value: _walk(value, steps)
+    try:
+        found = jsonpath.compile("$" + _ESCAPED_DOT.sub(lambda key: f"['{key[1].replace(chr(92), '')}']", text))
+    except jsonpath.JSONPathError as error:
+        raise ValueError(f"{path!r} is not a JSONPath: {error}") from error
+    return lambda value: next((match.obj for match in found.finditer(value)), None)
+
+
+def _simple(text: str) -> tuple[str | int, ...] | None:
+    """The keys and indices of a path that has nothing else; None for one that needs the full engine."""
+    steps: list[str | int] = []
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None:
+            return None
+        name, index, last, quoted = match.groups()
+        if name is not None or quoted is not None:
+            steps.append(quoted if name is None else name.replace("\\.", "."))
+        else:
+            steps.append(-1 if last else int(index))
+        position = match.end()
+    return tuple(steps)
+
+
+def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
+    for key in steps:
+        if isinstance(key, str):
+            value = value.get(key) if isinstance(value, dict) else None
+        elif isinstance(value, list) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+        if value is None:
+            return None
+    return value
+
+
+def _cell(value: Any, kind: str, now: float) -> Any:
+    if value is None:
+        return None
+    if kind == "date":
+        return age(value, now)
+    if kind == "boolean":
+        return value if isinstance(value, bool) else None
+    if kind in ("integer", "number"):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return (int(value) if kind == "integer" else value) if number else None
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"))
+
+
+def custom_printer(declared: list[Json] | None) -> Printer:
+    """The printer of a CRD version; Name and Age when it declares no columns."""
+    wanted = declared or DEFAULT_COLUMNS
+    paths = [(compile_path(one["jsonPath"]), one.get("type", "string")) for one in wanted]
+    shown = [
+        Column(
+            one["name"],
+            one.get("type", "string"),
+            one.get("priority", 0),
+            one.get("format", ""),
+            one.get("description", ""),
+        )
+        for one in wanted
+    ]
+    return Printer([NAME, *shown], lambda item, now: [name_of(item), *(_cell(find(item), kind, now) for find, kind in paths)])

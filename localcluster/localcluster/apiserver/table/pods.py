@@ -1,0 +1,128 @@
+"""How a pod is printed. STATUS follows the real server's printer, because people and scripts read it."""
+
+from typing import Any
+
+from localcluster.apiserver.table.duration import age
+from localcluster.apiserver.table.printer import NONE, Column, Json, Printer, columns, created, dig, name_of
+
+
+def _condition(pod: Json, kind: str) -> Json:
+    conditions = dig(pod, "status", "conditions", default=[])
+    return next((one for one in conditions if one.get("type") == kind), {})
+
+
+def _ended(prefix: str, terminated: Json) -> str:
+    reason = terminated.get("reason")
+    if reason:
+        return f"{prefix}{reason}"
+    if terminated.get("signal"):
+        return f"{prefix}Signal:{terminated['signal']}"
+    return f"{prefix}ExitCode:{terminated.get('exitCode', 0)}"
+
+
+def _sidecars(pod: Json) -> set[str]:
+    inits = dig(pod, "spec", "initContainers", default=[])
+    return {one.get("name", "") for one in inits if one.get("restartPolicy") == "Always"}
+
+
+def _init_reason(pod: Json, sidecars: set[str]) -> str | None:
+    """The STATUS while init containers run, or None when they are done."""
+    for index, status in enumerate(dig(pod, "status", "initContainerStatuses", default=[])):
+        terminated, waiting = dig(status, "state", "terminated"), dig(status, "state", "waiting", "reason")
+        if terminated is not None and terminated.get("exitCode", 0) == 0:
+            continue
+        if status.get("name") in sidecars and status.get("started"):
+            continue
+        if terminated is not None:
+            return _ended("Init:", terminated)
+        if waiting and waiting != "PodInitializing":
+            return f"Init:{waiting}"
+        return f"Init:{index}/{len(dig(pod, 'spec', 'initContainers', default=[]))}"
+    return None
+
+
+def _main_reason(pod: Json, reason: str) -> str:
+    running = False
+    for status in reversed(dig(pod, "status", "containerStatuses", default=[])):
+        terminated, waiting = dig(status, "state", "terminated"), dig(status, "state", "waiting", "reason")
+        if waiting:
+            reason = waiting
+        elif terminated is not None:
+            reason = _ended("", terminated)
+        elif status.get("ready") and dig(status, "state", "running") is not None:
+            running = True
+    if reason == "Completed" and running:
+        return "Running" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
+    return reason
+
+
+def pod_status(pod: Json) -> str:
+    """The STATUS cell: phase or reason, the state of init and main containers, Terminating."""
+    phase = dig(pod, "status", "phase", default="Unknown")
+    reason = dig(pod, "status", "reason") or phase
+    if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
+        reason = "SchedulingGated"
+    initializing = _init_reason(pod, _sidecars(pod))
+    reason = initializing or reason
+    if initializing is None or _condition(pod, "Initialized").get("status") == "True":
+        reason = _main_reason(pod, reason)
+    if dig(pod, "metadata", "deletionTimestamp"):
+        if dig(pod, "status", "reason") == "NodeLost":
+            return "Unknown"
+        if phase not in ("Succeeded", "Failed"):
+            return "Terminating"
+    return str(reason)
+
+
+def _initialised(pod: Json) -> bool:
+    return _init_reason(pod, _sidecars(pod)) is None or _condition(pod, "Initialized").get("status") == "True"
+
+
+def _restarts(pod: Json, now: float) -> str:
+    sidecars = _sidecars(pod)
+    inits = dig(pod, "status", "initContainerStatuses", default=[])
+    if _initialised(pod):
+        counted = [one for one in inits if one.get("name") in sidecars]
+        counted += dig(pod, "status", "containerStatuses", default=[])
+    else:
+        counted = inits
+    total = sum(int(one.get("restartCount", 0)) for one in counted)
+    ends = [dig(one, "lastState", "terminated", "finishedAt") for one in counted]
+    ends = [one for one in ends if one]
+    if total and ends:
+        return f"{total} ({age(max(ends), now)} ago)"
+    return str(total)
+
+
+def _ready(pod: Json) -> str:
+    sidecars = _sidecars(pod)
+    inits = dig(pod, "status", "initContainerStatuses", default=[])
+    ready = sum(bool(one.get("ready") and one.get("started")) for one in inits if one.get("name") in sidecars)
+    if _initialised(pod):
+        mains = dig(pod, "status", "containerStatuses", default=[])
+        ready += sum(bool(one.get("ready")) and dig(one, "state", "running") is not None for one in mains)
+    return f"{ready}/{len(dig(pod, 'spec', 'containers', default=[])) + len(sidecars)}"
+
+
+def _gates(pod: Json) -> str:
+    gates = dig(pod, "spec", "readinessGates", default=[])
+    passed = sum(_condition(pod, one.get("conditionType", "")).get("status") == "True" for one in gates)
+    return f"{passed}/{len(gates)}" if gates else NONE
+
+
+def _cells(pod: Json, now: float) -> list[Any]:
+    return [
+        name_of(pod),
+        _ready(pod),
+        pod_status(pod),
+        _restarts(pod, now),
+        created(pod, now),
+        dig(pod, "status", "podIPs", 0, "ip") or dig(pod, "status", "podIP", default=NONE),
+        dig(pod, "spec", "nodeName", default=NONE),
+        dig(pod, "status", "nominatedNodeName", default=NONE),
+        _gates(pod),
+    ]
+
+
+_COLUMNS: list[Column] = columns("Ready", "Status", "Restarts", "Age", wide=("IP", "Node", "Nominated Node", "Readiness Gates"))
+PRINTERS = {("", "Pod"): Printer(_COLUMNS, _cells)}

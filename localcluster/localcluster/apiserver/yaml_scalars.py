@@ -1,0 +1,94 @@
+"""Plain YAML scalars as kubectl reads them: what is a number, a truth value or nothing, and what is text.
+
+That is YAML 1.1 without numbers of base 60, but with the octal numbers of YAML 1.2: ``1:30`` is text, ``y`` and ``0o17`` are
+not. PyYAML's own rules differ, and read base 60 in quadratic time.
+"""
+
+import math
+import re
+from typing import Any, TypeVar
+
+import yaml
+
+L = TypeVar("L", bound=Any)
+TAG = "tag:yaml.org,2002:"
+MERGE = f"{TAG}merge"
+_TRUE = frozenset(case(word) for word in ("y", "yes", "true", "on") for case in (str.lower, str.upper, str.title))
+_FALSE = frozenset(case(word) for word in ("n", "no", "false", "off") for case in (str.lower, str.upper, str.title))
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+# A greater number has an exponent in JSON, which no integer field takes.
+_WRITTEN_OUT = 1e21
+
+
+def kind(text: str) -> str:
+    """What a plain scalar is: null, bool, int, float or str."""
+    if text in _NULL:
+        return "null"
+    if text in _TRUE or text in _FALSE:
+        return "bool"
+    if text[0] not in "+-.0123456789":
+        return "str"
+    number = _without_underscores(text)
+    if _INT.fullmatch(number):
+        return "int"
+    if _SPECIAL.fullmatch(text) or (_FLOAT.fullmatch(number) and not math.isinf(float(number))):
+        return "float"
+    return "str"
+
+
+def value(text: str) -> str | bool | int | float | None:
+    """The value of a plain scalar. Raises ValueError for a number of thousands of digits."""
+    what = kind(text)
+    if what == "null":
+        return None
+    if what == "bool":
+        return text in _TRUE
+    if what == "int":
+        number = _without_underscores(text)
+        digits = number.lstrip("+-")
+        return int(number, 8 if digits[0] == "0" and digits[1:2].isdigit() else 0)
+    if what == "float":
+        number = text.replace(".", "", 1) if _SPECIAL.fullmatch(text) else _without_underscores(text)
+        amount = float(number)
+        # JSON makes no difference between 3.0 and 3.
+        return int(amount) if amount.is_integer() and abs(amount) < _WRITTEN_OUT else amount
+    return text
+
+
+def _without_underscores(text: str) -> str:
+    return text if text[0] == "." else text.replace("_", "")
+
+
+def tag_of(text: str) -> str:
+    """The tag of a plain scalar."""
+    return MERGE if text == "<<" else TAG + kind(text)
+
+
+def _construct(loader: yaml.constructor.SafeConstructor, node: yaml.ScalarNode) -> object:
+    text = str(loader.construct_scalar(node))
+    what = node.tag.removeprefix(TAG)
+    if kind(text) not in (what, "int" if what == "float" else what):
+        raise yaml.constructor.ConstructorError(None, None, f"{text[:40]} is no {what}", node.start_mark)
+    return value(text)
+
+
+def _text(loader: yaml.constructor.SafeConstructor, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+def reads_as_kubectl(loader: L) -> L:
+    """A class decorator: the loader reads plain scalars by these rules, and a date as text."""
+    own = loader.resolve
+
+    def resolve(self: Any, node: type[yaml.Node], text: Any, implicit: Any) -> str:
+        return tag_of(text) if node is yaml.ScalarNode and implicit[0] else str(own(self, node, text, implicit))
+
+    loader.resolve = resolve
+    for name in ("null", "bool", "int", "float"):
+        loader.add_constructor(f"{TAG}{name}", _construct)
+    for name in ("timestamp", "merge"):
+        loader.add_constructor(f"{TAG}{name}", _text)
+    return loader

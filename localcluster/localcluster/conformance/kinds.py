@@ -1,0 +1,155 @@
+"""The resources the suite is about, with the smallest objects of them that a server takes."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from localcluster.conformance.case import Json, Kind
+
+CONFIG_MAPS = Kind("/api/v1", "configmaps", "ConfigMap")
+PODS = Kind("/api/v1", "pods", "Pod")
+SERVICES = Kind("/api/v1", "services", "Service")
+SECRETS = Kind("/api/v1", "secrets", "Secret")
+QUOTAS = Kind("/api/v1", "resourcequotas", "ResourceQuota")
+ACCOUNTS = Kind("/api/v1", "serviceaccounts", "ServiceAccount")
+NAMESPACES = Kind("/api/v1", "namespaces", "Namespace", namespaced=False)
+LEASES = Kind("/apis/coordination.k8s.io/v1", "leases", "Lease")
+DEPLOYMENTS = Kind("/apis/apps/v1", "deployments", "Deployment")
+CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+
+RBAC_GROUP = "rbac.authorization.k8s.io"
+ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "roles", "Role")
+BINDINGS = Kind(f"/apis/{RBAC_GROUP}/v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "clusterroles", "ClusterRole", namespaced=False)
+
+GROUP = "conformance.jobcommon.dev"
+WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
+"""Custom: schema, defaults, CEL rules, status and scale."""
+
+JOBS = Kind("/apis/kubeflow.org/v1", "tfjobs", "TFJob")
+"""Custom, of another project: a large schema with the template of a pod."""
+
+NODE = "node-1"
+
+
+def obj(kind: Kind, name: str, content: Json | None = None, **meta: Any) -> Json:
+    """An object of `kind`: its metadata from `meta`, everything else from `content`."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **meta}, **(content or {})}
+
+
+def config_map(name: str, data: Json | None = None, **meta: Any) -> Json:
+    """A ConfigMap."""
+    return obj(CONFIG_MAPS, name, {"data": data or {"k": "v"}}, **meta)
+
+
+def account() -> Json:
+    """The account of pods that name none; it has no token mounted, which the embedded server never does."""
+    return obj(ACCOUNTS, "default", {"automountServiceAccountToken": False})
+
+
+def pod(name: str, spec: Json | None = None, container: Json | None = None, **meta: Any) -> Json:
+    """A pod of one container; unscheduled unless `spec` has a nodeName."""
+    containers = [{"name": "main", "image": "example.com/image:1", **(container or {})}]
+    return obj(PODS, name, {"spec": {"containers": containers, **(spec or {})}}, **meta)
+
+
+def bound(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A pod that is on a node."""
+    return pod(name, {"nodeName": NODE, **(spec or {})}, **meta)
+
+
+def service(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A headless Service with one port."""
+    return obj(SERVICES, name, {"spec": {"clusterIP": "None", "ports": [{"port": 80}], **(spec or {})}}, **meta)
+
+
+def widget(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A custom object that its schema accepts."""
+    return obj(WIDGETS, name, {"spec": {"size": 1, **(spec or {})}}, **meta)
+
+
+def job(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A TFJob of two workers."""
+    worker = {"replicas": 2, "template": job_template()}
+    return obj(JOBS, name, {"spec": {"tfReplicaSpecs": {"Worker": worker}, **(spec or {})}}, **meta)
+
+
+def job_template(**container: Any) -> Json:
+    """The template of a replica of a TFJob."""
+    return {"spec": {"containers": [{"name": "tensorflow", "image": "example.com/image:1", **container}]}}
+
+
+def _widget_schema() -> Json:
+    part = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "weight": {"type": "integer", "default": 5}},
+    }
+    spec = {
+        "type": "object",
+        "required": ["size"],
+        "properties": {
+            "size": {"type": "integer", "minimum": 0, "maximum": 100},
+            "replicas": {"type": "integer", "minimum": 0, "default": 1},
+            "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
+            "owner": {
+                "type": "string",
+                "maxLength": 20,
+                "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "owner is immutable"}],
+            },
+            "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "maxItems": 5},
+            "parts": {
+                "type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "maxItems": 5,
+            },
+            "limit": {"x-kubernetes-int-or-string": True},
+            "level": {"type": "integer"},
+            "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            "nested": {
+                "type": "object",
+                "default": {},
+                "properties": {"depth": {"type": "integer", "default": 3}, "note": {"type": "string", "nullable": True}},
+            },
+        },
+        "x-kubernetes-validations": [
+            {"rule": "self.replicas <= self.size * 10", "message": "replicas must not exceed ten times size"},
+        ],
+    }  # fmt: skip
+    status = {
+        "type": "object",
+        "properties": {
+            "replicas": {"type": "integer"}, "selector": {"type": "string"},
+                "phase": {"type": "string", "enum": ["New", "Done"]},
+        },
+    }  # fmt: skip
+    rule = {
+        "rule": "!has(self.spec.level) || self.spec.level <= 5 || oldSelf.?spec.?level.orValue(0) >= self.spec.level",
+        "message": "level is at most 5, or what it was",
+        "optionalOldSelf": True,
+    }
+    properties = {"spec": spec, "status": status}
+    return {"type": "object", "properties": properties, "required": ["spec"], "x-kubernetes-validations": [rule]}
+
+
+def widget_crd() -> Json:
+    """The definition of `WIDGETS`."""
+    version = {
+        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _widget_schema()},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+                    "labelSelectorPath": ".status.selector",
+            },
+        },
+    }  # fmt: skip
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+    return obj(CRDS, f"widgets.{GROUP}", {"spec": spec})
+
+
+def job_crd() -> Json:
+    """The definition of `JOBS`, as a project for training jobs once shipped it."""
+    definition: Json = json.loads(gzip.decompress(Path(__file__).with_name("tfjobs.json.gz").read_bytes()))
+    return definition

@@ -1,0 +1,58 @@
+"""A server to run cases against."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from localcluster.apiserver import ApiServer, Env, User, serve
+from localcluster.http_client import Endpoint, HttpTransport
+from localcluster.request import Transport
+
+ADMINISTRATORS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server: `name` and `version` for reports, `transport` as an administrator, `stranger` with an unknown token.
+
+    `lasting` servers outlive the run: what it created is deleted. `wait` lets time pass on the server.
+    """
+
+    name: str
+    version: str
+    transport: Transport
+    stranger: Transport
+    lasting: bool = False
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+@asynccontextmanager
+async def connected(name: str, version: str, endpoint: Endpoint, *, lasting: bool = False) -> AsyncIterator[Target]:
+    """A target at an endpoint; its connections end with the context."""
+    transport = HttpTransport(endpoint, user_agent="conformance")
+    unknown = replace(endpoint, token=secrets.token_hex(8))
+    stranger = HttpTransport(unknown, user_agent="conformance")
+    try:
+        yield Target(name, version, transport, stranger, lasting)
+    finally:
+        await transport.close()
+        await stranger.close()
+
+
+@asynccontextmanager
+async def embedded() -> AsyncIterator[Target]:
+    """The embedded API server, empty, behind HTTP on the loopback interface. Its clock is moved where a case waits."""
+    token = secrets.token_hex(16)
+    system = Env.system()
+    passed = 0.0
+
+    async def wait(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    env = Env(lambda: system.now() + passed, system.uuid, system.random)
+    server = ApiServer(env, tokens={token: User("admin", (ADMINISTRATORS,))})
+    async with serve(server) as running, connected("embedded", "", Endpoint(running.url, token)) as target:
+        yield replace(target, wait=wait)

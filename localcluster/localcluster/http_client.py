@@ -1,0 +1,104 @@
+"""A client of API servers and webhooks over HTTP."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from localcluster.errors import StatusError, TransportError
+from localcluster.request import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server is, the bearer token it wants, and the name in its certificate if that is not the one in the URL."""
+
+    base_url: str
+    token: str | None = field(default=None, repr=False)
+    ssl_context: ssl.SSLContext | None = None
+    server_name: str | None = None
+
+
+class HttpTransport:
+    """A `localcluster.request.Transport` over HTTP, without retries. A request may take `seconds`; so may a stream to open."""
+
+    def __init__(self, endpoint: Endpoint, *, seconds: float = 65.0, user_agent: str = "localcluster") -> None:
+        self._endpoint = endpoint
+        self._seconds = seconds
+        self._headers = {"User-Agent": user_agent}
+        if endpoint.token:
+            self._headers["Authorization"] = f"Bearer {endpoint.token}"
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        try:
+            async with asyncio.timeout(self._seconds), self._opened(request) as response:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Response(response.status, await response.read(), headers)
+        except TimeoutError:
+            raise TransportError(f"{request.method} {request.path}: no answer within {self._seconds:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise TransportError(f"{request.method} {request.path}: {error}") from error
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`. Lines may be of any length."""
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._seconds):
+                    response = await stack.enter_async_context(self._opened(request))
+                    stack.callback(response.close)
+                    if response.status >= 400:
+                        raise _refusal(response.status, await response.read())
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        yield line
+                if rest:
+                    yield rest
+        except TimeoutError:
+            raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise TransportError(f"{request.method} {request.path}: {error}") from error
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self, request: Request) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None), headers=self._headers
+            )
+        headers = {"Accept": "application/json", **request.headers}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        return self._session.request(
+            request.method,
+            URL(self._endpoint.base_url + request.target, encoded=True),
+            data=request.body,
+            headers=headers,
+            allow_redirects=False,
+            ssl=self._endpoint.ssl_context or True,
+            server_hostname=self._endpoint.server_name,
+        )
+
+
+class _Status(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+
+
+def _refusal(code: int, body: bytes) -> StatusError:
+    try:
+        status = msgspec.json.decode(body, type=_Status)
+    except msgspec.DecodeError:
+        status = _Status()
+    return StatusError(code, status.reason or "", status.message or "")

@@ -1,0 +1,103 @@
+"""The kubeconfig of an embedded server, and its file: while the server runs, no other one takes its place."""
+
+import base64
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster.credentials import refuse_of_others
+
+NAME = "jobcommon"
+
+
+class KubeconfigError(Exception):
+    """The kubeconfig cannot be written where it should be. The text says why, and what to change."""
+
+
+def kubeconfig(url: str, token: str, ca_pem: bytes | None = None, namespace: str = "default") -> str:
+    """The file's text: one cluster, one user, one context, all named ``jobcommon``. It is a secret: write it with mode 0600."""
+    cluster: dict[str, Any] = {"server": url}
+    if ca_pem is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(ca_pem).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": NAME,
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": {"token": token}}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": namespace}}],
+    }
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+@contextmanager
+def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
+    """The kubeconfig in its place, readable by this user only.
+
+    It is taken away at the end, unless `keep` says that the cluster comes back, or the file has been changed. Raises
+    KubeconfigError when it cannot be written, and when the cluster that wrote the one there still runs.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        refuse_of_others(path.parent)
+        file = _claim(path, os.O_CREAT | os.O_NOFOLLOW)
+        try:
+            refuse_of_others(file)
+            os.fchmod(file, 0o600)
+            os.ftruncate(file, 0)
+            os.write(file, text.encode())
+        except OSError:
+            os.close(file)
+            raise
+    except OSError as error:
+        why = "is a symbolic link: name the file itself" if error.errno == errno.ELOOP else error.strerror
+        raise KubeconfigError(f"{path}: cannot be written: {why}") from None
+    try:
+        yield
+    finally:
+        if not keep and path.exists() and path.read_text() == text:
+            path.unlink()
+        os.close(file)
+
+
+def check_free(path: Path) -> None:
+    """Raise a KubeconfigError when the cluster that wrote it still runs: before another one is started for nothing."""
+    if path.is_file():
+        try:
+            os.close(_claim(path))
+        except OSError as error:
+            raise KubeconfigError(f"{path}: {error.strerror}") from None
+
+
+def _claim(path: Path, flags: int = 0) -> int:
+    """The file, opened and locked. Raises OSError, and a KubeconfigError when its cluster runs.
+
+    A running process holds the lock. The kernel releases it with the process, so one that was killed is in no way.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Else it was taken away between the two calls.
+            if path.exists() and os.fstat(file).st_ino == path.stat().st_ino:
+                return file
+        except BlockingIOError:
+            os.close(file)
+            raise KubeconfigError(
+                f"{path}: it belongs to the cluster at {_server(path)}, which is running: use that one, stop it, "
+                "or choose another file"
+            ) from None
+        os.close(file)
+
+
+def _server(path: Path) -> str:
+    try:
+        return str(yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"])
+    except (OSError, yaml.YAMLError, LookupError, TypeError):
+        return "an unknown address"

@@ -1,0 +1,116 @@
+"""The kubelet's answers to the API server: logs, exec, attach and port-forward."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from localcluster.kubelet.container import ContainerProcess
+from localcluster.kubelet.logs import read_log
+from localcluster.kubelet.session import run_exec
+from localcluster.kubelet.worker import PodWorker
+from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
+
+_CHUNK = 1 << 16
+
+
+class Backend:
+    """Implements `localcluster.pod_backend.PodBackend` over the pod workers; `find` gives a pod's by uid."""
+
+    def __init__(
+        self, find: Callable[[str], PodWorker | None], log_path: Callable[[str, str, int], Path], now: Callable[[], float]
+    ) -> None:
+        self._find = find
+        self._log_path = log_path
+        self._now = now
+
+    def _container(self, pod: Pod, name: str) -> ContainerProcess:
+        worker = self._find(pod["metadata"]["uid"])
+        if worker is None:
+            raise PodBackendError(f'pod "{pod["metadata"]["name"]}" does not run on this node', 400)
+        return worker.containers[name]
+
+    async def logs(self, pod: Pod, options: LogOptions) -> AsyncIterator[bytes]:
+        """See `PodBackend.logs`."""
+        container = self._container(pod, options.container)
+        run = container.seen.run
+        name = pod["metadata"]["name"]
+        if run is None:
+            reason = container.seen.waiting[0] if container.seen.waiting else _waiting_reason(pod, options.container)
+            raise PodBackendError(f'container "{options.container}" in pod "{name}" is waiting to start: {reason}', 400)
+        attempt = run.attempt
+        if options.previous:
+            attempt -= 1
+            if attempt < 0:
+                raise PodBackendError(f'previous terminated container "{options.container}" in pod "{name}" not found', 400)
+        path = self._log_path(pod["metadata"]["uid"], options.container, attempt)
+
+        def ended() -> bool:
+            latest = container.seen.run
+            return latest is None or latest.attempt != attempt or not latest.running
+
+        async for piece in read_log(path, options, self._now(), ended):
+            yield piece
+
+    async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
+        """See `PodBackend.exec`."""
+        return await run_exec(self._container(pod, options.container), options, streams)
+
+    async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
+        """See `PodBackend.attach`: the output from now on; a container's process has no standard input here."""
+        container = self._container(pod, options.container)
+        if not container.seen.running:
+            raise PodBackendError(f'container "{options.container}" is not running', 400)
+        follow = LogOptions(container=options.container, follow=True, tail_lines=0)
+
+        async def copy() -> None:
+            async for piece in self.logs(pod, follow):
+                await streams.write_stdout(piece)
+
+        copying, leaving = asyncio.create_task(copy()), asyncio.create_task(streams.closed())
+        try:
+            await asyncio.wait((copying, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (copying, leaving):
+                task.cancel()
+            await asyncio.gather(copying, leaving, return_exceptions=True)
+        run = container.seen.run
+        return run.exit_code if run is not None and not run.running else 0
+
+    async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
+        """See `PodBackend.port_forward`."""
+        worker = self._find(pod["metadata"]["uid"])
+        if worker is None:
+            raise PodBackendError(f'pod "{pod["metadata"]["name"]}" does not run on this node', 400)
+        try:
+            reader, writer = await asyncio.open_connection(worker.address, port)
+        except OSError as error:
+            raise PodBackendError(f"connect to port {port} of {pod['metadata']['name']}: {error}", 500) from None
+
+        async def upstream() -> None:
+            while data := await stream.read():
+                writer.write(data)
+                await writer.drain()
+            writer.write_eof()
+
+        async def downstream() -> None:
+            while data := await reader.read(_CHUNK):
+                await stream.write(data)
+
+        up, down = asyncio.create_task(upstream()), asyncio.create_task(downstream())
+        try:
+            # The pod's side closing ends it; the caller may finish sending first and still wait for the answer.
+            await asyncio.wait((down,))
+        finally:
+            up.cancel()
+            down.cancel()
+            await asyncio.gather(up, down, return_exceptions=True)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+def _waiting_reason(pod: Pod, container: str) -> str:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    waiting = (one["state"].get("waiting") or {} for one in statuses if one["name"] == container)
+    return str(next(waiting, {}).get("reason") or "ContainerCreating")

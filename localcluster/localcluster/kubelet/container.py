@@ -1,0 +1,184 @@
+"""One container of a pod: its process, and what is known of it."""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from localcluster.kubelet.lifecycle import ContainerState, Run
+from localcluster.kubelet.process import Launch, Message, ShimProcess
+
+START_ERROR = 128
+_KILLED = 137
+_MESSAGE_BYTES = 4096
+_LOG_BYTES = 2048
+
+
+def container_id(uid: str, name: str, attempt: int) -> str:
+    """The id of one run, in the runtime://id form of the API."""
+    return f"process://{hashlib.sha256(f'{uid}/{name}/{attempt}'.encode()).hexdigest()}"
+
+
+def oom_kills() -> int:
+    """The number of processes that the kernel's OOM killer has ended since boot; 0 if it is unknown."""
+    try:
+        text = Path("/proc/vmstat").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
+
+
+def termination_message(file: Path | None, log: Path, *, fall_back: bool) -> str:
+    """What the container left in its termination message file, else, with `fall_back`, the end of its log."""
+    text = b""
+    if file is not None and file.exists():
+        with file.open("rb") as opened:
+            text = opened.read(_MESSAGE_BYTES)
+    if not text and fall_back and log.exists():
+        with log.open("rb") as opened:
+            opened.seek(max(log.stat().st_size - (1 << 16), 0))
+            lines = [line.split(b" ", 3) for line in opened.read().splitlines()]
+        text = b"\n".join(parts[3] for parts in lines[-80:] if len(parts) == 4)[-_LOG_BYTES:]
+    return text.decode(errors="replace")
+
+
+@dataclass
+class ContainerProcess:
+    """Drives `seen` for one container. `changed` is called after every change, from the event loop.
+
+    `event` records one: its type, reason, message and container.
+    """
+
+    name: str
+    uid: str
+    now: Callable[[], float]
+    changed: Callable[[], None]
+    reset_after: float
+    event: Callable[[str, str, str, str], None]
+    seen: ContainerState = field(default_factory=ContainerState)
+    process: ShimProcess | None = None
+    launched: Launch | None = None
+    sessions: set[ShimProcess] = field(default_factory=set)  # execs in it whose shim still runs
+    # The files of the current run, needed at its end.
+    log: Path = Path()
+    message_file: Path | None = None
+    fall_back: bool = False
+    _exit: tuple[int, int] | None = None
+    _error: str = ""
+    _killed_by_us: bool = False
+    _oom_before: int = 0
+    _stopping: asyncio.Task[None] | None = None
+    _kill_at: float = 0.0
+    _image: str = ""
+
+    @property
+    def next_attempt(self) -> int:
+        """The number the next run will have: the restart count."""
+        return 0 if self.seen.run is None else self.seen.run.attempt + 1
+
+    def launch(self, launch: Launch, image: str, *, started: bool, ready: bool) -> None:
+        """Start a run of `image`; `started` and `ready` are what its probes (or their absence) say at the beginning."""
+        before = self.seen.run
+        streak = self.seen.streak
+        if before is not None and before.image not in ("", image):
+            streak = 0
+        elif before is not None:
+            quick = (before.finished_at or 0.0) - before.started_at < self.reset_after
+            streak = streak + 1 if quick else 1
+        self._exit, self._error, self._killed_by_us, self._oom_before = None, "", False, oom_kills()
+        self._stopping = None
+        attempt = self.next_attempt
+        process = ShimProcess(launch, lambda message: self._message(message, attempt, started, ready), self._gone)
+        self.process, self.launched, self._image = process, launch, image
+        self.seen = replace(self.seen, starting=True, waiting=None, retry_at=None, streak=streak, last=before, redefined=False)
+        try:
+            process.start()
+        except OSError as error:
+            self._error = str(error)
+            self._gone()
+
+    def _message(self, message: Message, attempt: int, started: bool, ready: bool) -> None:
+        if "started" in message:
+            run = Run(attempt, message["started"], container_id(self.uid, self.name, attempt), image=self._image)
+            self.seen = replace(self.seen, run=run, starting=False, started=started, ready=started and ready)
+            if message["moved"] and self.launched is not None:
+                self._moved(self.launched)
+            self.changed()
+        elif "error" in message:
+            self._error = message["error"]
+        elif "lost" in message:
+            text = f"Output of the container is lost: its log cannot be written: {message['lost']}"
+            self.event("Warning", "LogLost", text, self.name)
+        elif "exited" in message and self._exit is None:
+            self._exit = (message["exited"], message["signal"])
+
+    def _moved(self, launch: Launch) -> None:
+        text = (
+            f"User {launch.uid} may not enter {launch.cwd}, where the cluster was started, so the container starts in /. "
+            "If it needs files of that directory, start the cluster in one that this user may enter, or set workingDir"
+        )
+        self.event("Normal", "WorkingDirectory", text, self.name)
+
+    def _gone(self) -> None:
+        moment = self.now()
+        run = self.seen.run
+        if self.seen.starting or run is None:
+            attempt = self.next_attempt
+            run = Run(attempt, moment, container_id(self.uid, self.name, attempt), image=self._image)
+            code, number, reason = START_ERROR, 0, "StartError"
+            message = self._error or "the process that starts the container was killed"
+            self.event("Warning", "Failed", f'Error: failed to start container "{self.name}": {message}', self.name)
+        else:
+            code, number = self._exit or (_KILLED, 9)
+            reason = "Completed" if code == 0 else "Error"
+            if number == 9 and not self._killed_by_us and oom_kills() > self._oom_before:
+                reason = "OOMKilled"
+            message = termination_message(self.message_file, self.log, fall_back=self.fall_back and code != 0)
+            if self._exit is None and self._error:
+                message = self._error
+        ended = replace(run, finished_at=moment, exit_code=code, signal=number, reason=reason, message=message)
+        self.seen = replace(self.seen, run=ended, starting=False, ready=False, started=code == 0 and self.seen.started)
+        self.process = None
+        if self._stopping is not None:
+            self._stopping.cancel()
+        self.changed()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of ours runs for it, no exec either."""
+        return self.process is None and not self.sessions
+
+    def stop(self, grace: float, before: Callable[[], Awaitable[None]] | None) -> bool:
+        """Stop the run: the hook `before`, SIGTERM, and SIGKILL once `grace` seconds are over.
+
+        True when this began the stopping; a further call can only shorten the grace.
+        """
+        process = self.process
+        if process is None:
+            return False
+        loop = asyncio.get_running_loop()
+        kill_at = loop.time() + grace
+        if self._stopping is not None and not self._stopping.done():
+            if kill_at < self._kill_at - 0.5:
+                self._kill_at = kill_at
+                loop.call_at(kill_at, self._kill, process)
+            return False
+        self._kill_at = kill_at
+        self._stopping = asyncio.create_task(self._stop(process, before))
+        return True
+
+    async def _stop(self, process: ShimProcess, before: Callable[[], Awaitable[None]] | None) -> None:
+        loop = asyncio.get_running_loop()
+        if before is not None and self._kill_at > loop.time():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(before(), self._kill_at - loop.time())
+        process.terminate()
+        await asyncio.sleep(max(0.0, self._kill_at - loop.time()))
+        self._kill(process)
+
+    def _kill(self, process: ShimProcess) -> None:
+        if self.process is process:
+            self._killed_by_us = True
+            process.kill()

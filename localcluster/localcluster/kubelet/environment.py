@@ -1,0 +1,122 @@
+"""A container's environment and command line, from its spec. Pure: what it refers to is handed in."""
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from localcluster.kubelet.fields import FieldError, field_value, resource_value
+from localcluster.kubelet.lifecycle import Container, Pod
+
+Objects = Mapping[tuple[str, str], Mapping[str, Any] | None]  # ("ConfigMap" | "Secret", name) -> object, None when missing
+_REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
+_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass
+class ConfigError(Exception):
+    """The container cannot be created yet: something it refers to is missing or wrong."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def references(container: Container) -> set[tuple[str, str]]:
+    """The config maps and secrets the container's environment is made of."""
+    found = set()
+    for source in container.get("envFrom") or []:
+        for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
+            if key in source:
+                found.add((kind, source[key]["name"]))
+    for entry in container.get("env") or []:
+        origin = entry.get("valueFrom") or {}
+        for kind, key in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
+            if key in origin:
+                found.add((kind, origin[key]["name"]))
+    return found
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """``$(NAME)`` replaced by its value, ``$$`` by ``$``; a reference to an unknown name is kept."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "$"
+        return values.get(match[1], match[0])
+
+    return _REFERENCE.sub(replace, text)
+
+
+def data_of(kind: str, item: Mapping[str, Any]) -> dict[str, bytes]:
+    """The decoded entries of a config map or secret."""
+    if kind == "Secret":
+        return {key: base64.b64decode(value) for key, value in (item.get("data") or {}).items()}
+    entries = {key: value.encode() for key, value in (item.get("data") or {}).items()}
+    return entries | {key: base64.b64decode(value) for key, value in (item.get("binaryData") or {}).items()}
+
+
+def container_environment(
+    pod: Pod, container: Container, objects: Objects, capacity: Mapping[str, str], services: Mapping[str, str] = _NONE
+) -> dict[str, str]:
+    """The variables of `services`, then exactly what the spec asks for, in order, later entries over earlier ones.
+
+    Raises ConfigError for a missing config map, secret or key that is not optional.
+    """
+    values = dict(services)
+    for source in container.get("envFrom") or []:
+        for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
+            if key in source:
+                entries = _entries(kind, source[key], objects)
+                prefix = source.get("prefix") or ""
+                values |= {prefix + name: text.decode() for name, text in entries.items() if _NAME.fullmatch(prefix + name)}
+    for entry in container.get("env") or []:
+        if "valueFrom" in entry:
+            value = _from(pod, container, entry["valueFrom"], objects, capacity)
+            if value is None:
+                continue
+        else:
+            value = expand(entry.get("value") or "", values)
+        values[entry["name"]] = value
+    return values
+
+
+def _entries(kind: str, reference: Mapping[str, Any], objects: Objects) -> dict[str, bytes]:
+    item = objects.get((kind, reference["name"]))
+    if item is None:
+        if reference.get("optional"):
+            return {}
+        raise ConfigError(f'{kind.lower()} "{reference["name"]}" not found')
+    return data_of(kind, item)
+
+
+def _from(
+    pod: Pod, container: Container, origin: Mapping[str, Any], objects: Objects, capacity: Mapping[str, str]
+) -> str | None:
+    try:
+        if "fieldRef" in origin:
+            return field_value(pod, origin["fieldRef"]["fieldPath"])
+        if "resourceFieldRef" in origin:
+            return resource_value(pod, container, origin["resourceFieldRef"], capacity)
+    except FieldError as error:
+        raise ConfigError(str(error)) from None
+    for kind, key in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
+        if key in origin:
+            entries = _entries(kind, origin[key], objects)
+            if origin[key]["key"] in entries:
+                return entries[origin[key]["key"]].decode()
+            if origin[key].get("optional"):
+                return None
+            where = f"{pod['metadata']['namespace']}/{origin[key]['name']}"
+            raise ConfigError(f"couldn't find key {origin[key]['key']} in {kind} {where}")
+    raise ConfigError(f"env valueFrom of an unknown kind: {', '.join(origin)}")
+
+
+def command_line(container: Container, values: Mapping[str, str]) -> list[str]:
+    """Command and args with ``$(NAME)`` expanded; empty when the spec relies on the image for its command."""
+    command = container.get("command") or []
+    return [expand(word, values) for word in [*command, *(container.get("args") or [])]] if command else []

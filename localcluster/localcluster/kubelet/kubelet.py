@@ -1,0 +1,227 @@
+"""The kubelet of the embedded cluster: one node, whose pods are processes of this machine."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+from localcluster.errors import ClientError, StatusError
+from localcluster.kubelet import node, scheduler
+from localcluster.kubelet.addresses import LOOPBACK, AddressPool
+from localcluster.kubelet.api import Api, Informer, Object, object_path, with_retries
+from localcluster.kubelet.backend import Backend
+from localcluster.kubelet.events import EventRecorder
+from localcluster.kubelet.hosts import Names
+from localcluster.kubelet.lifecycle import TERMINAL
+from localcluster.kubelet.options import KubeletOptions, Shared
+from localcluster.kubelet.process import detect
+from localcluster.kubelet.worker import PodWorker
+from localcluster.request import Transport
+from localcluster.timestamps import format_time
+
+_RETRY = 5.0
+
+
+class Kubelet:
+    """Schedules and runs pods. ``async with Kubelet(transport, options)`` is ready on entry and leaves no process on exit.
+
+    `backend` answers the server's pods/log, exec, attach and portforward. `now` is the clock decisions depend on, in Unix
+    seconds.
+    """
+
+    def __init__(self, transport: Transport, options: KubeletOptions, now: Callable[[], float] = time.time) -> None:
+        self.options = options
+        self._api = Api(transport)
+        self._now = now
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._binding: set[asyncio.Task[None]] = set()
+        self._assumed: set[str] = set()  # pods being bound: their resources count before the watch event arrives
+        self.backend = Backend(self._workers.get, self._log_path, now)
+
+    async def __aenter__(self) -> Self:
+        """Detect the possible isolation, register the node, and take over the existing pods. Raises ClientError."""
+        options = self.options
+        loop = asyncio.get_running_loop()
+        isolation = options.isolation or await detect()
+        self._pool = AddressPool(options.cluster, shared=not isolation.namespaces)
+        self._names = Names(loop.call_soon, lambda again: loop.call_later(_RETRY, again))
+        self._recorder = EventRecorder(self._api, "kubelet", options.node_name, self._now)
+        self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
+        self._node = await node.register(
+            self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now())
+        )
+        self._pods = Informer(self._api, "pods", self._pod_changed)
+        informers = [
+            Informer(self._api, "nodes", self._node_changed),
+            Informer(self._api, "services", self._service_changed),
+            Informer(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
+            Informer(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
+            self._pods,
+        ]
+        self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
+        self._tasks.append(asyncio.create_task(self._recorder.run()))
+        uid = self._node["metadata"]["uid"]
+        self._tasks.append(asyncio.create_task(node.heartbeat(self._api, options.node_name, uid, self._now)))
+        for informer in informers:
+            await informer.synced.wait()
+        await asyncio.to_thread(self._forget_old_pods, {pod["metadata"]["uid"] for pod in self._pods.objects.values()})
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End every pod's processes, with `options.stop_grace` seconds of grace; the pods on the server are not changed."""
+        for task in [*self._tasks, *self._binding]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
+        await asyncio.gather(*(worker.stop(self.options.stop_grace) for worker in self._workers.values()))
+        self._pool.close()
+
+    def _log_path(self, uid: str, container: str, attempt: int) -> Any:
+        return self._shared.log_path(uid, container, attempt)
+
+    def _forget_old_pods(self, known: set[str]) -> None:
+        root = self.options.data_dir / "pods"
+        for directory in root.iterdir() if root.exists() else ():
+            if directory.name not in known:
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
+            self._pod_gone(old)
+        if new is None:
+            self._reschedule()
+            return
+        uid = new["metadata"]["uid"]
+        finished = (new.get("status") or {}).get("phase") in TERMINAL
+        worker = self._workers.get(uid)
+        if worker is not None:
+            worker.update(new)
+        else:
+            address = self._address(new, finished)
+            if new["spec"].get("nodeName") == self.options.node_name:
+                worker = self._workers[uid] = PodWorker(self._shared, new, address)
+                worker.task.add_done_callback(lambda task: self._worker_ended(uid, task))
+            elif scheduler.is_ours(new):
+                self._schedule(new)
+        if new["spec"].get("nodeName"):
+            self._assumed.discard(uid)
+        if finished and (old is None or (old.get("status") or {}).get("phase") not in TERMINAL):
+            self._pool.release(uid)
+            self._names.set_pod(uid, None)
+            self._reschedule()
+
+    def _worker_ended(self, uid: str, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task.exception() is None:
+            self._workers.pop(uid, None)
+            return
+        # A bug: the pod is kept, so that its processes end with the cluster.
+        text = f"The kubelet failed on this pod and has given it up: {task.exception()!r}"
+        self._recorder.record(self._workers[uid].pod, "Warning", "FailedSync", text)
+
+    def _address(self, pod: Object, finished: bool) -> str:
+        """The pod's address, given before it is scheduled: its name then resolves before any of its peers starts."""
+        had = str((pod.get("status") or {}).get("podIP") or "")
+        if finished:
+            return had
+        uid = pod["metadata"]["uid"]
+        address = LOOPBACK if pod["spec"].get("hostNetwork") else self._pool.acquire(uid, had)
+        self._names.set_pod(uid, pod, address)
+        return address
+
+    def _pod_gone(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        self._assumed.discard(uid)
+        self._names.set_pod(uid, None)
+        self._pool.release(uid)
+        worker = self._workers.get(uid)
+        if worker is not None:
+            worker.vanished()
+
+    def _service_changed(self, old: Object | None, new: Object | None) -> None:
+        metadata = (new or old or {})["metadata"]
+        self._names.set_service((metadata["namespace"], metadata["name"]), new)
+
+    def _object_changed(self, kind: str, old: Object | None, new: Object | None) -> None:
+        metadata = (new or old or {})["metadata"]
+        for worker in self._workers.values():
+            if worker.pod["metadata"]["namespace"] == metadata["namespace"]:
+                worker.object_changed(kind, metadata["name"])
+
+    def _reschedule(self) -> None:
+        """Resources may be free now for pods that wait."""
+        if self.options.enforce_resources:
+            self._schedule_all()
+
+    def _schedule_all(self) -> None:
+        for pod in list(self._pods.objects.values()):
+            if scheduler.is_ours(pod):
+                self._schedule(pod)
+
+    def _node_changed(self, _: Object | None, new: Object | None) -> None:
+        if new is None or new["metadata"]["name"] != self.options.node_name:
+            return
+        before, self._node = self._node, new
+        if before["spec"] != new["spec"] or before["metadata"].get("labels") != new["metadata"].get("labels"):
+            self._schedule_all()
+
+    def _schedule(self, pod: Object) -> None:
+        running = [
+            other
+            for other in self._pods.objects.values()
+            if (other["spec"].get("nodeName") or other["metadata"]["uid"] in self._assumed)
+            and other["metadata"]["uid"] != pod["metadata"]["uid"]
+            and (other.get("status") or {}).get("phase") not in TERMINAL
+        ]
+        capacity = self.options.capacity if self.options.enforce_resources else None
+        why = scheduler.unschedulable(pod, running, self._node, capacity)
+        uid = pod["metadata"]["uid"]
+        if not why and uid in self._assumed:
+            return
+        if not why:
+            self._assumed.add(uid)
+        task = asyncio.create_task(self._bind(pod, why))
+        self._binding.add(task)
+        task.add_done_callback(self._binding.discard)
+
+    async def _bind(self, pod: Object, why: str) -> None:
+        metadata = pod["metadata"]
+        path = object_path("pods", metadata["namespace"], metadata["name"], "binding")
+        target = {"apiVersion": "v1", "kind": "Node", "name": self.options.node_name}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+            "target": target,
+        }
+        try:
+            if why:
+                await self._report_unschedulable(pod, why)
+                return
+            await with_retries(lambda: self._api.call("POST", path, body))
+        except ClientError as error:
+            if isinstance(error, StatusError) and error.code in (404, 409):
+                return  # gone, or bound already: the watch says so
+            await asyncio.sleep(_RETRY)
+            self._assumed.discard(metadata["uid"])
+            current = self._pods.objects.get((metadata["namespace"], metadata["name"]))
+            if current is not None and scheduler.is_ours(current):
+                self._schedule(current)
+            return
+        text = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self.options.node_name}"
+        self._recorder.record(pod, "Normal", "Scheduled", text)
+
+    async def _report_unschedulable(self, pod: Object, why: str) -> None:
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": why,
+            "lastTransitionTime": format_time(self._now()),
+        }
+        known = (pod.get("status") or {}).get("conditions") or []
+        if any(c["type"] == "PodScheduled" and c.get("message") == why for c in known):
+            return
+        path = object_path("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], "status")
+        await self._api.patch(path, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": [condition]}})
+        self._recorder.record(pod, "Warning", "FailedScheduling", why)

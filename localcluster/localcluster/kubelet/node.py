@@ -1,0 +1,109 @@
+"""The node object and its heartbeat."""
+
+import asyncio
+import contextlib
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from localcluster.errors import ClientError, StatusError
+from localcluster.kubelet.api import Api
+from localcluster.timestamps import format_micro_time, format_time
+from localcluster.version import GIT_VERSION
+
+# The real kubelet renews every 10 s with a duration of 40 s; nothing here watches that closely.
+_RENEW_EVERY = 10.0
+_LEASE_SECONDS = 40
+
+
+def machine_capacity() -> dict[str, str]:
+    """CPU and memory of this machine as a node's capacity."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": str(os.cpu_count() or 1), "memory": f"{memory // 1024}Ki", "pods": "1000"}
+
+
+def node_labels(name: str) -> dict[str, str]:
+    """The well-known labels of the node."""
+    arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {"kubernetes.io/hostname": name, "kubernetes.io/os": sys.platform, "kubernetes.io/arch": arch}
+
+
+def node_object(name: str, address: str, capacity: Mapping[str, str], now: float) -> dict[str, Any]:
+    """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one."""
+    moment = format_time(now)
+    facts = [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "True", "KubeletReady", "pods run as local processes"),
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": node_labels(name)},
+        "spec": {},
+        "status": {
+            "capacity": dict(capacity),
+            "allocatable": dict(capacity),
+            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+            "conditions": [
+                {
+                    "type": kind,
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "lastHeartbeatTime": moment,
+                    "lastTransitionTime": moment,
+                }
+                for kind, status, reason, message in facts
+            ],
+            "nodeInfo": {
+                "architecture": node_labels(name)["kubernetes.io/arch"],
+                "operatingSystem": sys.platform,
+                "osImage": platform.platform(),
+                "kernelVersion": platform.release(),
+                "kubeletVersion": GIT_VERSION,
+                "kubeProxyVersion": "",
+                "containerRuntimeVersion": "process://1",
+                "machineID": "",
+                "systemUUID": "",
+                "bootID": "",
+            },
+        },
+    }
+
+
+async def register(api: Api, node: Mapping[str, Any]) -> dict[str, Any]:
+    """Create the node, or renew the status of the one that is there. Raises ClientError."""
+    path = f"/api/v1/nodes/{node['metadata']['name']}"
+    try:
+        await api.call("POST", "/api/v1/nodes", node)
+    except StatusError as error:
+        if error.code != 409:
+            raise
+    return await api.patch(f"{path}/status", {"status": node["status"]})
+
+
+async def heartbeat(api: Api, name: str, uid: str, now: Callable[[], float]) -> None:
+    """Renew the node's lease until cancelled; its status is not rewritten, the lease being the cheap half of the protocol."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+    while True:
+        spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": format_micro_time(now())}
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]},
+            "spec": spec,
+        }
+        try:
+            await api.patch(f"{path}/{name}", {"spec": spec})
+        except StatusError as error:
+            if error.code == 404:
+                with contextlib.suppress(ClientError):
+                    await api.call("POST", path, lease)
+        except ClientError:
+            pass
+        await asyncio.sleep(_RENEW_EVERY)

@@ -1,0 +1,75 @@
+"""How a kubelet is set up, and what its parts share."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localcluster.kubelet.api import Api
+from localcluster.kubelet.events import EventRecorder
+from localcluster.kubelet.hosts import Names
+from localcluster.kubelet.lifecycle import Settings
+from localcluster.kubelet.node import machine_capacity
+from localcluster.kubelet.process import Isolation
+from localcluster.kubelet.service_account import FOREIGN
+
+
+def host_environment() -> dict[str, str]:
+    """The environment that every container inherits: that of this process, with this interpreter first on PATH.
+
+    `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise,
+    so that logs can be followed. Another cluster that the environment leads to is left out.
+    """
+    path = os.environ.get("PATH") or os.defpath
+    ours = Path(sys.executable).parent
+    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    return {"PYTHONUNBUFFERED": "1", **inherited, "PATH": f"{ours}{os.pathsep}{path}"}
+
+
+@dataclass(frozen=True)
+class KubeletOptions:
+    """Settings of one kubelet.
+
+    `data_dir` holds logs and volumes and must exist. `server_url` is where pods reach the API server; without it they get no
+    in-cluster configuration. `restart` is the restart back-off. `isolation` None: detected by
+    trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
+    seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
+    `cluster` is the first choice of a pod network (see `AddressPool`). `programs` is a directory that pods find last on their
+    PATH when they run as another user.
+    """
+
+    data_dir: Path
+    server_url: str = ""
+    node_name: str = "local"
+    host_address: str = "127.0.0.1"
+    restart: Settings = field(default_factory=Settings)
+    isolation: Isolation | None = None
+    enforce_resources: bool = False
+    capacity: Mapping[str, str] = field(default_factory=machine_capacity)
+    environment: Mapping[str, str] = field(default_factory=host_environment)
+    working_dir: Path = field(default_factory=Path.cwd)
+    programs: Path = Path(sys.executable).parent
+    stop_grace: float = 5.0
+    log_bytes: int = 64 << 20
+    cluster: int = field(default_factory=lambda: os.getpid() % 200)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the parts of one kubelet have in common."""
+
+    options: KubeletOptions
+    isolation: Isolation
+    api: Api
+    names: Names
+    recorder: EventRecorder
+    now: Callable[[], float]
+
+    def pod_dir(self, uid: str) -> Path:
+        """The directory of one pod."""
+        return self.options.data_dir / "pods" / uid
+
+    def log_path(self, uid: str, container: str, attempt: int) -> Path:
+        """The log file of one run."""
+        return self.pod_dir(uid) / "logs" / container / f"{attempt}.log"

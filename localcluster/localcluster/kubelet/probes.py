@@ -1,0 +1,144 @@
+"""Startup, liveness and readiness probes of one container run."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from localcluster.kubelet.checks import check_http, check_tcp
+from localcluster.kubelet.container import ContainerProcess
+from localcluster.kubelet.lifecycle import Container
+from localcluster.kubelet.session import run_quietly
+from localcluster.pod_backend import PodBackendError
+
+Probe = Mapping[str, Any]
+
+
+@dataclass
+class Threshold:
+    """Turns single results into a verdict: `success` results in a row make it good, `failure` in a row make it bad."""
+
+    success: int
+    failure: int
+    _streak: int = 0
+    _last: bool | None = None
+
+    @classmethod
+    def of(cls, probe: Probe) -> "Threshold":
+        """The thresholds of a probe, with the API's defaults."""
+        return cls(probe.get("successThreshold") or 1, probe.get("failureThreshold") or 3)
+
+    def add(self, good: bool) -> bool | None:
+        """The verdict after one more result; None while there is none."""
+        self._streak = self._streak + 1 if good is self._last else 1
+        self._last = good
+        reached = self._streak >= (self.success if good else self.failure)
+        return good if reached else None
+
+
+class ProbedPod(Protocol):
+    """What a prober needs of the worker of its pod."""
+
+    pod: dict[str, Any]
+    address: str
+    containers: dict[str, ContainerProcess]
+
+    def spec_of(self, name: str) -> Container:
+        """The spec of a container, its resolved environment and ports included."""
+        ...
+
+    def probe_result(self, name: str, *, started: bool | None = None, ready: bool | None = None) -> None:
+        """A probe's verdict has changed."""
+        ...
+
+    def kill(self, name: str, why: str, grace: float | None = None) -> None:
+        """A probe has failed for good: end the container, by default with the pod's grace."""
+        ...
+
+    def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
+        """Record an event about the pod."""
+        ...
+
+
+class Prober:
+    """Runs the probes of one run of a container and reports to its pod worker."""
+
+    KINDS = ("startup", "liveness", "readiness")
+
+    def __init__(self, worker: ProbedPod, name: str, attempt: int) -> None:
+        self.attempt = attempt
+        self._worker = worker
+        self._name = name
+        self._task = asyncio.create_task(self._run(), name=f"probes of {name}")
+
+    def stop(self) -> None:
+        """End probing."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        spec = self._worker.spec_of(self._name)
+        if startup := spec.get("startupProbe"):
+            if not await self._until(startup, "Startup"):
+                return
+            self._worker.probe_result(self._name, started=True, ready="readinessProbe" not in spec)
+        async with asyncio.TaskGroup() as group:
+            if liveness := spec.get("livenessProbe"):
+                group.create_task(self._until(liveness, "Liveness", good_is_enough=False))
+            if readiness := spec.get("readinessProbe"):
+                group.create_task(self._watch(readiness))
+
+    async def _until(self, probe: Probe, kind: str, *, good_is_enough: bool = True) -> bool:
+        """Probe until good (true), or until bad: then the container is killed (false)."""
+        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+        threshold = Threshold.of(probe)
+        while True:
+            problem = await self._check(probe)
+            self._report(kind, problem)
+            verdict = threshold.add(not problem)
+            if verdict is False:
+                self._kill(probe, kind)
+                return False
+            if verdict and good_is_enough:
+                return True
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    async def _watch(self, probe: Probe) -> None:
+        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+        threshold, ready = Threshold.of(probe), False
+        while True:
+            problem = await self._check(probe)
+            self._report("Readiness", problem)
+            verdict = threshold.add(not problem)
+            if verdict is not None and verdict is not ready:
+                ready = verdict
+                self._worker.probe_result(self._name, ready=ready)
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    def _report(self, kind: str, problem: str) -> None:
+        if problem:
+            self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._name)
+
+    def _kill(self, probe: Probe, kind: str) -> None:
+        own = self._worker.spec_of(self._name).get("restartPolicy")
+        again = (own or self._worker.pod["spec"].get("restartPolicy")) != "Never"
+        text = f"Container {self._name} failed {kind.lower()} probe{', will be restarted' if again else ''}"
+        self._worker.kill(self._name, text, probe.get("terminationGracePeriodSeconds"))
+
+    async def _check(self, probe: Probe) -> str:
+        """One probe: "" when good, else the problem."""
+        seconds = float(probe.get("timeoutSeconds") or 1)
+        container, address = self._worker.spec_of(self._name), self._worker.address
+        if "httpGet" in probe:
+            return await check_http(probe["httpGet"], container, address, seconds)
+        if "tcpSocket" in probe:
+            return await check_tcp(probe["tcpSocket"], container, address, seconds)
+        if "grpc" in probe:
+            # gRPC would need its library; this only checks that the port is open.
+            return await check_tcp(probe["grpc"], container, address, seconds)
+        try:
+            code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"], seconds)
+        except TimeoutError:
+            return f"command timed out after {seconds:g}s"
+        except PodBackendError as error:
+            return str(error)
+        return "" if code == 0 else f"command exited with {code}"

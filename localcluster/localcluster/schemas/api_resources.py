@@ -1,0 +1,115 @@
+"""Writes `builtin_schemas.json.gz`: the definitions of the built-in kinds, derived from kubernetes-validate.
+
+That package (a build and test dependency, 108 MB) carries Kubernetes' published definitions with two changes made for
+validators: every optional type is `[type, "null"]` and `apiVersion`/`kind` are enums. Both are undone here, so that
+what is committed is the published form with its `x-kubernetes-*` keys, which the server's own documents, strategic
+merge and server-side apply need. Run as `python -m localcluster.schemas.api_resources`; the output is the same
+every time.
+"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from localcluster import apiserver
+from localcluster.apiserver.builtin_schemas import ARTEFACT, REF_PREFIX
+from localcluster.schemas import kubernetes_definitions
+
+Json = dict[str, Any]
+
+PACKAGES = (
+    "io.k8s.api.admissionregistration.v1",
+    "io.k8s.api.apps.v1",
+    "io.k8s.api.authentication.v1",
+    "io.k8s.api.authorization.v1",
+    "io.k8s.api.autoscaling.v1",
+    "io.k8s.api.autoscaling.v2",
+    "io.k8s.api.batch.v1",
+    "io.k8s.api.certificates.v1",
+    "io.k8s.api.coordination.v1",
+    "io.k8s.api.core.v1",
+    "io.k8s.api.discovery.v1",
+    "io.k8s.api.events.v1",
+    "io.k8s.api.flowcontrol.v1",
+    "io.k8s.api.networking.v1",
+    "io.k8s.api.node.v1",
+    "io.k8s.api.policy.v1",
+    "io.k8s.api.rbac.v1",
+    "io.k8s.api.resource.v1",
+    "io.k8s.api.scheduling.v1",
+    "io.k8s.api.storage.v1",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+    "io.k8s.apimachinery.pkg.apis.meta.v1",
+    "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
+)
+# The published form says these with a format, kubernetes-validate with `oneOf`.
+SCALARS: dict[str, Json] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string"},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": "string", "format": "int-or-string"},
+}
+# List-map keys that may be left out: the server defaults them before it compares list items.
+KEY_DEFAULTS = {
+    ("io.k8s.api.core.v1.ContainerPort", "protocol"): "TCP",
+    ("io.k8s.api.core.v1.ServicePort", "protocol"): "TCP",
+}
+
+
+def _published(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_published(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result: Json = {}
+    for key, value in node.items():
+        if key == "properties":
+            result[key] = {name: _published(child) for name, child in sorted(value.items())}
+        elif key == "type" and isinstance(value, list):
+            result[key] = next(name for name in value if name != "null")
+        elif key == "$ref":
+            result[key] = REF_PREFIX + value.rsplit("/", 1)[-1]
+        else:
+            result[key] = _published(value)
+    return result
+
+
+def published_definition(name: str, source: Json) -> Json:
+    """One definition in the form Kubernetes publishes in /openapi/v2."""
+    if name in SCALARS:
+        return SCALARS[name]
+    definition: Json = _published(source)
+    properties = definition.get("properties", {})
+    if "x-kubernetes-group-version-kind" in definition:
+        for field in ("apiVersion", "kind"):
+            properties.get(field, {}).pop("enum", None)
+    for (owner, field), default in KEY_DEFAULTS.items():
+        if owner == name:
+            properties[field]["default"] = default
+    return definition
+
+
+def _references(node: Any) -> set[str]:
+    if isinstance(node, list):
+        return set().union(*(_references(item) for item in node))
+    if not isinstance(node, dict):
+        return set()
+    own = {node["$ref"].removeprefix(REF_PREFIX)} if isinstance(node.get("$ref"), str) else set()
+    return own.union(*(_references(value) for value in node.values()))
+
+
+def generate() -> bytes:
+    """The artefact's bytes: gzip of canonical JSON, without a time stamp."""
+    source = kubernetes_definitions.definitions()
+    wanted = {name for name in source if name.rsplit(".", 1)[0] in PACKAGES}
+    definitions: dict[str, Json] = {}
+    while wanted:
+        name = wanted.pop()
+        definitions[name] = published_definition(name, source[name])
+        wanted |= _references(definitions[name]) - definitions.keys()
+    document = {"version": kubernetes_definitions.VERSION, "definitions": dict(sorted(definitions.items()))}
+    text = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    return gzip.compress(text.encode(), compresslevel=9, mtime=0)
+
+
+if __name__ == "__main__":
+    Path(apiserver.__file__).with_name(ARTEFACT).write_bytes(generate())

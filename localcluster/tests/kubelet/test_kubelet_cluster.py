@@ -1,0 +1,280 @@
+"""Sessions in running pods, and the life of the kubelet itself: no process outlives it, nothing reported is lost."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from localcluster.apiserver import journal as journal_module
+from localcluster.errors import StatusError
+from localcluster.kubelet.process import Isolation, detect
+from localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
+from tests.kubelet.process_cluster import PATIENCE, Caller, Cluster, cluster, processes_with, shell, state
+
+pytestmark = pytest.mark.cluster
+
+WAIT = "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"
+
+
+@pytest.fixture(params=[None, Isolation(namespaces=False)], ids=["best", "fallback"])
+async def local(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with cluster(tmp_path, isolation=request.param) as running:
+        yield running
+
+
+async def test_exec(local: Cluster) -> None:
+    await local.create(shell("p", WAIT, env=[{"name": "A", "value": "b"}]))
+    await local.running("p")
+    code, caller = await local.exec("p", "sh", "-c", "echo $A; echo err >&2; exit 7", stderr=True)
+    assert (code, caller.out, caller.err) == (7, b"b\n", b"err\n")
+    code, caller = await local.exec("p", "sh", "-c", "kill -9 $$")
+    assert code == 137
+    with pytest.raises(PodBackendError, match="not found"):
+        await local.exec("p", "no-such-program")
+
+
+async def test_exec_with_input(local: Cluster) -> None:
+    await local.create(shell("p", WAIT))
+    await local.running("p")
+    data = os.urandom(300_000)
+    code, caller = await local.exec("p", "cat", stdin=True, caller=Caller(given=data))
+    assert (code, caller.out) == (0, data)
+
+
+async def test_exec_with_a_terminal(local: Cluster) -> None:
+    await local.create(shell("p", WAIT))
+    await local.running("p")
+    script = "until [ \"$(stty size)\" = '40 100' ]; do sleep 0.02; done; test -t 0 && test -t 1 && read line && echo got $line"
+    caller = Caller(given=b"typed\n", size=TerminalSize(100, 40))
+    code, caller = await local.exec("p", "sh", "-c", script, stdin=True, tty=True, caller=caller)
+    assert code == 0
+    assert b"got typed\r\n" in caller.out
+
+
+async def test_exec_needs_a_running_container(local: Cluster) -> None:
+    await local.create(shell("p", "exit 0"))
+    await local.ended("p")
+    with pytest.raises(PodBackendError, match="not running"):
+        await local.exec("p", "true")
+
+
+async def test_exec_sees_the_pod_s_own_files_and_name(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as local:
+        volume = {"volumes": [{"name": "e", "emptyDir": {}}]}
+        mount = [{"name": "e", "mountPath": "/only-here"}]
+        await local.create(shell("p", "echo x > /only-here/x; " + WAIT, spec=volume, volumeMounts=mount))
+        await local.running("p")
+        await local.log_with("p", "up")
+        _, caller = await local.exec("p", "sh", "-c", "cat /only-here/x; hostname")
+        assert caller.out == b"x\np\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a pod as another user: run the tests as root")
+async def test_a_user_who_may_not_enter_the_directory_of_the_cluster_starts_in_the_root(tmp_path: Path) -> None:
+    home, data = tmp_path / "home", tmp_path / "data"
+    programs = home / "clone/bin"
+    programs.mkdir(parents=True)
+    data.mkdir()
+    (programs / "of-the-clone").write_text("#!/bin/sh\necho found\n")
+    (programs / "of-the-clone").chmod(0o755)
+    home.chmod(0o700)
+    other = {"securityContext": {"runAsUser": 65534}}
+    isolation = await detect()
+    if isolation != Isolation(namespaces=True):
+        pytest.skip("another user's pod finds the programs in a mount namespace of root's: allow this process to mount")
+    async with cluster(data, isolation=isolation, working_dir=home / "clone", programs=programs) as local:
+        await local.create(shell("p", "pwd; of-the-clone", spec=other))
+        await local.ended("p")
+        assert await local.logs("p") == "/\nfound\n"
+        message = (await local.told("p", "WorkingDirectory"))["message"]
+        assert message.startswith(f"User 65534 may not enter {home}/clone, where the cluster was started")
+        await local.create(shell("chosen", "pwd", spec=other, workingDir=str(home)))
+        failed = await local.ended("chosen")
+        assert "Permission denied" in state(failed)["state"]["terminated"]["message"]
+
+
+async def test_process_ids_begin_anywhere(tmp_path: Path) -> None:
+    """Open MPI makes the names of its sessions of host name and process id: two mpirun of one job name must not share them."""
+    if await detect() != Isolation(namespaces=True):
+        pytest.skip("process ids can be chosen in a PID namespace of root's")
+    async with cluster(tmp_path) as local:
+        await local.create(shell("p", "echo $$$$"))
+        await local.ended("p")
+        assert int(await local.logs("p")) >= 1000
+
+
+async def test_a_pod_with_ssh_keys_has_what_images_for_ssh_bring(tmp_path: Path) -> None:
+    if await detect() != Isolation(namespaces=True) or not Path("/etc/ssh/ssh_config.d").is_dir():  # noqa: ASYNC240
+        pytest.skip("needs mount namespaces of root's and ssh: apt install openssh-client")
+    volume = {"volumes": [{"name": "keys", "emptyDir": {}}]}
+    script = "test -d /run/sshd && cat /etc/ssh/ssh_config.d/jobcommon.conf"
+    async with cluster(tmp_path) as local:
+        await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "keys", "mountPath": "/root/.ssh"}]))
+        await local.ended("p")
+        assert "StrictHostKeyChecking no" in await local.logs("p")
+
+
+async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:
+    script = "for i in 1 2 3; do echo line $i; sleep 0.05; done"
+    await local.create(shell("p", script))
+    await local.until("p", lambda s: "running" in str(s) or "terminated" in str(s))
+    assert await local.logs("p", follow=True) == "line 1\nline 2\nline 3\n"
+    found = await local.get("p")
+    assert found is not None
+    with pytest.raises(PodBackendError, match="previous terminated container"):
+        _ = [piece async for piece in local.kubelet.backend.logs(found, LogOptions("main", previous=True))]
+
+
+async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) -> None:
+    script = "until [ -e go ]; do echo up; sleep 0.02; done; echo end; exit 4"
+    await local.create(shell("p", script, workingDir=str(tmp_path)))
+    await local.running("p")
+    found = await local.get("p")
+    assert found is not None
+    from localcluster.pod_backend import ExecOptions
+
+    caller = Caller()
+    session = asyncio.ensure_future(local.kubelet.backend.attach(found, ExecOptions("main", stdout=True), caller))
+    async with asyncio.timeout(PATIENCE):
+        while not caller.out:  # noqa: ASYNC110  attached is who gets output
+            await asyncio.sleep(0.01)
+    (tmp_path / "go").touch()
+    assert await session == 4
+    assert caller.out.endswith(b"end\n")
+
+
+async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Path) -> None:
+    data, journal = tmp_path / "data", tmp_path / "journal"
+    data.mkdir()
+    journal.mkdir()
+    always = {"restartPolicy": "Always"}
+    async with cluster(data, journal=journal) as local:
+        await local.create(shell("done", "echo kept"))
+        await local.create(shell("once", WAIT))
+        await local.create(shell("again", WAIT, spec=always))
+        await local.ended("done")
+        for name in ("once", "again"):
+            await local.running(name)
+            await local.log_with(name, "up")
+    async with cluster(data, journal=journal) as local:
+        once = await local.ended("once")
+        terminated = state(once)["state"]["terminated"]
+        assert (terminated["exitCode"], terminated["reason"]) == (137, "ContainerStatusUnknown")
+        again = await local.until("again", lambda s: s["containerStatuses"][0]["restartCount"] == 1)
+        await local.running("again")
+        assert state(again)["lastState"]["terminated"]["exitCode"] == 137
+        assert await local.logs("done") == "kept\n"
+        assert (await local.logs("again", previous=True)).startswith("up\n")
+        assert (await local.get("done"))["status"]["containerStatuses"][0]["restartCount"] == 0  # type: ignore[index]
+
+
+async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first process writes on, its end is reported once there is room, and what waited then starts."""
+    write, full, refused = journal_module._write, False, asyncio.Event()
+
+    def limited(descriptor: int, data: bytes) -> None:
+        if full:
+            refused.set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(descriptor, data)
+
+    monkeypatch.setattr(journal_module, "_write", limited)
+    data, journal = tmp_path / "data", tmp_path / "journal"
+    data.mkdir()
+    flag = tmp_path / "go"
+    async with cluster(data, journal=journal) as local:
+        await local.create(shell("p", f"until test -e {flag}; do sleep 0.02; done; echo done"))
+        await local.running("p")
+        full = True
+        with pytest.raises(StatusError, match="no space left on device"):
+            await local.create(shell("q", "exit 0"))
+        refused.clear()
+        flag.touch()
+        await local.log_with("p", "done")
+        async with asyncio.timeout(PATIENCE):
+            await refused.wait()  # the kubelet reports the end
+        full = False
+        await local.create(shell("q", "exit 0"))
+        for name in ("p", "q"):
+            assert (await local.ended(name))["status"]["phase"] == "Succeeded"
+
+
+async def test_the_node_has_the_version_of_the_server(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as local:
+        node = await local.api.call("GET", "/api/v1/nodes/local")
+        version = await local.api.call("GET", "/version")
+    assert node["status"]["nodeInfo"]["kubeletVersion"] == version["gitVersion"]
+
+
+async def test_a_cordoned_node_takes_pods_when_it_is_free_again(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as local:
+        await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": True}})
+        await local.create(shell("p", "exit 0"))
+        await local.told("p", "FailedScheduling")
+        found = await local.get("p")
+        assert found is not None
+        assert "nodeName" not in found["spec"]
+        await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": None}})
+        await local.ended("p")
+
+
+async def test_two_clusters_have_pod_networks_of_their_own(tmp_path: Path) -> None:
+    """Else the worker of one job could reach the master of another cluster's."""
+    async with AsyncExitStack() as stack:
+        addresses = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            local = await stack.enter_async_context(cluster(tmp_path / name, cluster=5))
+            await local.create(shell("p", WAIT))
+            addresses.append((await local.running("p"))["status"]["podIP"])
+        if "127.0.0.1" in addresses:
+            pytest.skip("without namespaces every pod has 127.0.0.1")
+    one, other = (address.split(".")[1] for address in addresses)
+    assert one != other
+
+
+PROGRAM = """
+import asyncio, pathlib, sys
+from localcluster.kubelet.process import Isolation
+from tests.kubelet.process_cluster import cluster, shell
+async def main():
+    isolation = Isolation(namespaces=False) if sys.argv[3] == "fallback" else None
+    async with cluster(pathlib.Path(sys.argv[1]), isolation=isolation) as local:
+        script = f"trap '' TERM; (setsid sh -c 'sleep 1000; : {sys.argv[2]}' &); echo up; while :; do sleep 0.05; done"
+        await local.create(shell("p", script))
+        await local.running("p")
+        await local.log_with("p", "up")
+        print("up", flush=True)
+        await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("isolation", ["best", "fallback"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_no_process_outlives_the_cluster(tmp_path: Path, number: signal.Signals, isolation: str) -> None:
+    mark = f"tag-{os.getpid()}-{number}-{isolation}"
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), mark, isolation]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert len(processes_with(mark)) > 1
+        # The whole foreground group gets a Ctrl-C; a SIGKILL hits the cluster alone.
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.kill()
+    deadline = time.monotonic() + PATIENCE
+    while left := processes_with(mark):
+        assert time.monotonic() < deadline, left
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)

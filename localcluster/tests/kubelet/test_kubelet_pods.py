@@ -1,0 +1,475 @@
+"""Pods as real processes: what runs in them, how they end, what is reported."""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
+from tests.kubelet.process_cluster import PATIENCE, PODS, Cluster, cluster, pod, processes_with, shell, state
+
+pytestmark = pytest.mark.cluster
+
+ANY_ISOLATION = [None, Isolation(namespaces=False)]
+
+
+@pytest.fixture
+async def local(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with cluster(tmp_path) as running:
+        yield running
+
+
+def ended_with(found: dict[str, Any]) -> tuple[str, int, str]:
+    terminated = state(found)["state"]["terminated"]
+    return found["status"]["phase"], terminated["exitCode"], terminated["reason"]
+
+
+@pytest.mark.parametrize("isolation", ANY_ISOLATION, ids=["best", "fallback"])
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo out; echo err >&2; exit 0", ("Succeeded", 0, "Completed")),
+        ("exit 3", ("Failed", 3, "Error")),
+        ("kill -9 $$$$", ("Failed", 137, "Error")),
+        ("kill -15 $$$$", ("Failed", 143, "Error")),
+    ],
+)
+async def test_exit_codes(tmp_path: Path, isolation: Isolation | None, script: str, expected: tuple[str, int, str]) -> None:
+    async with cluster(tmp_path, isolation=isolation) as local:
+        await local.create(shell("p", script))
+        found = await local.ended("p")
+        assert ended_with(found) == expected
+        assert found["spec"]["nodeName"] == "local"
+        if expected[1] == 0:
+            assert sorted((await local.logs("p")).split()) == ["err", "out"]
+            for reason in ("Scheduled", "Created", "Started"):
+                await local.told("p", reason)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("no-such-program",), 'exec: "no-such-program": executable file not found in $PATH'),
+        (("/no/such/file",), 'exec: "/no/such/file": stat /no/such/file: no such file or directory'),
+        (("/etc/hostname",), 'exec: "/etc/hostname": permission denied'),
+    ],
+)
+async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, ...], message: str) -> None:
+    await local.create(pod("p", *command))
+    found = await local.ended("p")
+    assert ended_with(found) == ("Failed", 128, "StartError")
+    assert state(found)["state"]["terminated"]["message"] == message
+    warning = await local.told("p", "Failed")
+    assert (warning["type"], warning["message"]) == ("Warning", f'Error: failed to start container "main": {message}')
+    assert warning["involvedObject"]["fieldPath"] == "spec.containers{main}"
+
+
+async def test_a_script_without_its_interpreter_is_no_missing_script(local: Cluster, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("#!/no/such/python\n")
+    script.chmod(0o755)
+    await local.create(pod("p", str(script)))
+    found = await local.ended("p")
+    assert state(found)["state"]["terminated"]["message"] == f"exec {script}: no such file or directory"
+
+
+async def test_a_command_that_cannot_start_is_tried_again_and_told(local: Cluster) -> None:
+    await local.create(pod("p", "no-such-program", spec={"restartPolicy": "OnFailure"}))
+    found = await local.until("p", lambda s: (s.get("containerStatuses") or [{}])[0].get("restartCount", 0) >= 2)
+    uid = found["metadata"]["uid"]
+    assert (await local.told("p", "BackOff"))["message"] == f"Back-off restarting failed container main in pod p_default({uid})"
+    assert (await local.told("p", "Failed"))["count"] >= 1
+
+
+async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None:
+    await local.create(pod("p"))
+    found = await local.until("p", lambda s: s.get("containerStatuses"))
+    waiting = state(found)["state"]["waiting"]
+    assert waiting["reason"] == "ErrImageNeverPull"
+    assert "Give container 'main' a command" in waiting["message"]
+    warning = await local.told("p", "Failed")
+    assert (warning["type"], warning["message"]) == ("Warning", waiting["message"])
+
+
+async def test_environment_volumes_and_names(local: Cluster) -> None:
+    await local.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "cm"},
+            "data": {"a": "one", "run": "#!/bin/sh\necho ran"},
+        }
+    )
+    await local.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"key": "hidden"}})
+    volumes = [
+        {"name": "c", "configMap": {"name": "cm", "items": [{"key": "run", "path": "run.sh", "mode": 0o555}]}},
+        {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}},
+        {"name": "e", "emptyDir": {}},
+        {"name": "top", "configMap": {"name": "cm"}},
+    ]
+    mounts = [
+        {"name": "c", "mountPath": "/etc/not-there-before"},
+        {"name": "s", "mountPath": "/root/.new/ssh"},
+        {"name": "e", "mountPath": "/scratch"},
+        {"name": "top", "mountPath": "/etc/top/a", "subPath": "a"},
+    ]
+    env = [
+        {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "a"}}},
+    ]
+    script = (
+        "/etc/not-there-before/run.sh; cat /root/.new/ssh/key; echo; cat /etc/top/a; echo; echo x > /scratch/x; cat /scratch/x;"
+        "hostname; cat /etc/hostname; getent ahostsv4 p.job.default.svc | head -1; echo $0 $(A);"
+        "touch /etc/top/a 2>/dev/null && echo writable || echo read-only; pwd; echo why > /dev/termination-log"
+    )
+    spec = {"volumes": volumes, "hostname": "p", "subdomain": "job"}
+    main = {"command": ["sh", "-c", script, "$(IP)"], "volumeMounts": mounts, "env": env, "workingDir": "/usr"}
+    item = shell("p", script, spec=spec)
+    item["spec"]["containers"] = [{"name": "main", "image": "none", **main}]
+    await local.create(item)
+    found = await local.ended("p")
+    address = found["status"]["podIP"]
+    log = await local.logs("p")
+    lines = log.splitlines()
+    assert lines[:6] == ["ran", "hidden", "one", "x", "p", "p"], log
+    assert re.fullmatch(rf"{re.escape(address)}\s.*", lines[6])
+    assert lines[7:] == [f"{address} one", "read-only", "/usr"]
+    assert state(found)["state"]["terminated"]["message"] == "why\n"
+    assert not {"not-there-before", "scratch"} & {entry.name for place in ("/etc", "/") for entry in os.scandir(place)}
+
+
+async def test_a_mounted_config_map_follows_the_object(local: Cluster) -> None:
+    await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"hosts": "one"}})
+    volume = {"volumes": [{"name": "c", "configMap": {"name": "cm"}}]}
+    script = "until grep -q two /etc/mpi/hosts; do sleep 0.05; done; cat /etc/mpi/hosts"
+    await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "c", "mountPath": "/etc/mpi"}]))
+    await local.running("p")
+    await local.api.patch("/api/v1/namespaces/default/configmaps/cm", {"data": {"hosts": "two"}})
+    await local.ended("p")
+    assert await local.logs("p") == "two\n"
+
+
+async def test_what_is_missing_is_waited_for(local: Cluster) -> None:
+    env = [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "later", "key": "k"}}}]
+    await local.create(shell("env", "echo $A", env=env))
+    volume = {"volumes": [{"name": "c", "configMap": {"name": "later"}}]}
+    await local.create(shell("vol", "cat /x/k", spec=volume, volumeMounts=[{"name": "c", "mountPath": "/x"}]))
+    found = await local.until("env", lambda s: s.get("containerStatuses"))
+    assert state(found)["state"]["waiting"] == {"reason": "CreateContainerConfigError", "message": 'secret "later" not found'}
+    await local.until("vol", lambda s: s.get("containerStatuses"))
+    await local.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "later"}, "stringData": {"k": "v"}})
+    await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"k": "w"}})
+    await local.ended("env")
+    await local.ended("vol")
+    assert await local.logs("env") == "v\n"
+    assert await local.logs("vol") == "w\n"
+
+
+async def test_restarts_are_counted_and_the_previous_log_is_kept(local: Cluster) -> None:
+    spec = {"restartPolicy": "OnFailure", "volumes": [{"name": "e", "emptyDir": {}}]}
+    script = 'n=$(cat /e/n 2>/dev/null || echo 0); echo run $n; echo $((n+1)) > /e/n; [ "$n" = 2 ]'
+    await local.create(shell("p", script, spec=spec, volumeMounts=[{"name": "e", "mountPath": "/e"}]))
+    found = await local.ended("p")
+    status = state(found)
+    assert (status["restartCount"], status["lastState"]["terminated"]["exitCode"]) == (2, 1)
+    assert await local.logs("p") == "run 2\n"
+    assert await local.logs("p", previous=True) == "run 1\n"
+
+
+async def test_another_image_restarts_the_container_in_place(local: Cluster) -> None:
+    """A name that cannot be parsed keeps it stopped, the next one starts it again; the pod, its address and its files stay."""
+
+    async def give(image: str) -> None:
+        spec = {"containers": [{"name": "main", "image": image}]}
+        await local.api.patch(f"{PODS}/p", {"spec": spec})
+
+    def waits(status: dict[str, Any]) -> bool:
+        return bool(status["containerStatuses"][0]["state"].get("waiting"))
+
+    volume = {"volumes": [{"name": "v", "emptyDir": {}}], "restartPolicy": "OnFailure"}
+    script = "echo run >> /v/runs; cat /v/runs; exec sleep 999"
+    await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "v", "mountPath": "/v"}]))
+    before = await local.running("p")
+    await local.log_with("p", "run\n")
+    await give("none:latest:stopped")
+    gated = await local.until("p", waits)
+    assert state(gated)["state"]["waiting"]["reason"] == "InvalidImageName"
+    assert state(gated)["lastState"]["terminated"]["exitCode"] == 143
+    assert gated["status"]["phase"] == "Running"
+    await give("none:attempt-1")
+    after = await local.running("p")
+    assert [after["metadata"]["uid"], after["status"]["podIP"]] == [before["metadata"]["uid"], before["status"]["podIP"]]
+    assert state(after)["restartCount"] == 1
+    await local.log_with("p", "run\nrun\n")
+    assert "definition changed" in (await local.told("p", "Killing"))["message"]
+
+
+async def test_crash_loop_backs_off(tmp_path: Path) -> None:
+    from localcluster.kubelet.lifecycle import Settings
+
+    async with cluster(tmp_path, restart=Settings(base=60)) as local:
+        await local.create(shell("p", "exit 1", spec={"restartPolicy": "Always"}))
+        found = await local.until("p", lambda s: "CrashLoopBackOff" in str(s))
+        status = state(found)
+        assert (found["status"]["phase"], status["restartCount"]) == ("Running", 1)
+        assert "back-off 60s" in status["state"]["waiting"]["message"]
+
+
+async def test_init_containers_and_sidecars(local: Cluster) -> None:
+    mount = [{"name": "e", "mountPath": "/e"}]
+    inits = [
+        {"name": "one", "image": "none", "command": ["sh", "-c", "echo one >> /e/log"], "volumeMounts": mount},
+        {"name": "side", "image": "none", "command": ["sh", "-c", "echo side >> /e/log; sleep 1000"],
+         "restartPolicy": "Always", "volumeMounts": mount,
+         "startupProbe": {"exec": {"command": ["grep", "-q", "side", "/e/log"]}, "periodSeconds": 1}},
+        {"name": "two", "image": "none", "command": ["sh", "-c", "echo two >> /e/log"], "volumeMounts": mount},
+    ]  # fmt: skip
+    spec = {"initContainers": inits, "volumes": [{"name": "e", "emptyDir": {}}]}
+    await local.create(shell("p", "cat /e/log", spec=spec, volumeMounts=mount))
+    found = await local.ended("p")
+    assert await local.logs("p") == "one\nside\ntwo\n"
+    assert found["status"]["phase"] == "Succeeded"
+    assert state(found, "side")["state"]["terminated"]["exitCode"] == 143
+
+
+async def test_a_failing_init_container_fails_the_pod(local: Cluster) -> None:
+    inits = [{"name": "i", "image": "none", "command": ["sh", "-c", "exit 4"]}]
+    await local.create(shell("p", "echo never", spec={"initContainers": inits}))
+    found = await local.ended("p")
+    assert found["status"]["phase"] == "Failed"
+    assert state(found, "i")["state"]["terminated"]["exitCode"] == 4
+    assert "waiting" in state(found)["state"]
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"exec": {"command": ["sh", "-c", "exit 3"]}},
+        {"exec": {"command": ["/no/such/program"]}},
+        {"httpGet": {"port": 1}},
+    ],
+)
+async def test_a_failing_post_start_hook_ends_the_container(local: Cluster, hook: dict[str, Any]) -> None:
+    await local.create(shell("p", "exec sleep 1000", spec={"restartPolicy": "Never"}, lifecycle={"postStart": hook}))
+    found = await local.ended("p")
+    assert (found["status"]["phase"], state(found)["state"]["terminated"]["exitCode"]) == ("Failed", 143)
+    assert (await local.told("p", "FailedPostStartHook"))["message"] == "PostStartHook failed"
+    assert (await local.told("p", "Killing"))["message"] == "FailedPostStartHook"
+
+
+async def test_a_container_that_fails_its_startup_probe_is_not_restarted_if_its_pod_is_not(local: Cluster) -> None:
+    probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
+    await local.create(shell("p", "exec sleep 1000", spec={"restartPolicy": "Never"}, startupProbe=probe))
+    assert (await local.ended("p"))["status"]["phase"] == "Failed"
+    assert (await local.told("p", "Killing"))["message"] == "Container main failed startup probe"
+
+
+async def test_deletion_is_graceful_then_firm(local: Cluster) -> None:
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /e/hook"]}}}
+    script = "trap 'cat /e/hook; echo term; exit 5' TERM; echo up; while :; do sleep 0.05; done"
+    volume = {"volumes": [{"name": "e", "emptyDir": {}}], "terminationGracePeriodSeconds": 10}
+    await local.create(shell("kind", script, spec=volume, lifecycle=hook, volumeMounts=[{"name": "e", "mountPath": "/e"}]))
+    await local.create(shell("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done"))
+    await local.running("kind")
+    await local.running("deaf")
+    await local.log_with("kind", "up")
+    await local.log_with("deaf", "up")
+    kind = await local.get("kind")
+    log = asyncio.ensure_future(local.logs("kind", follow=True))
+    await local.delete("kind")
+    await local.delete("deaf")
+    said = (await log).split()
+    assert [word for word in said if word != "Terminated"] == ["up", "hook", "term"]
+    await local.vanished("kind")
+    await local.vanished("deaf")
+    assert kind is not None
+    await local.files_gone(kind)
+
+
+async def test_a_container_stopped_while_it_starts_ends(tmp_path: Path) -> None:
+    """The letters T and K may reach the shim together with its specification."""
+    devnull = os.open(os.devnull, os.O_RDWR)
+    gone = asyncio.Event()
+    messages: list[dict[str, Any]] = []
+    launch = Launch(["sleep", "1000"], {"PATH": os.defpath}, await detect(), stdout=devnull, stderr=devnull, hostname="h")
+    process = ShimProcess(launch, messages.append, gone.set)
+    process.start()
+    process.terminate()
+    process.kill()
+    async with asyncio.timeout(PATIENCE):
+        await gone.wait()
+    os.close(devnull)
+    assert messages[-1]["exited"] in (137, 143)
+
+
+async def test_a_full_disk_costs_a_container_its_log_and_not_its_life() -> None:
+    gone = asyncio.Event()
+    messages: list[dict[str, Any]] = []
+    script = "for n in $(seq 20000); do echo $n; done; exit 3"
+    launch = Launch(["sh", "-c", script], {"PATH": os.defpath}, await detect(), hostname="h", log=Path("/dev/full"))
+    ShimProcess(launch, messages.append, gone.set).start()
+    async with asyncio.timeout(PATIENCE):
+        await gone.wait()
+    assert messages[-1] == {"exited": 3, "signal": 0}
+    assert [message["lost"] for message in messages if "lost" in message] == ["No space left on device"]
+
+
+async def test_a_pod_with_a_finalizer_ends_and_stays(local: Cluster) -> None:
+    item = shell("p", "sleep 1000")
+    item["metadata"]["finalizers"] = ["example.com/keep"]
+    await local.create(item)
+    await local.running("p")
+    await local.delete("p")
+    found = await local.ended("p")
+    assert ended_with(found) == ("Failed", 143, "Error")
+    assert found["metadata"]["deletionTimestamp"]
+    await local.api.patch(f"{PODS}/p", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/keep"]}})
+    await local.vanished("p")
+
+
+async def test_a_deleted_pod_has_its_last_status_before_its_last_delete(local: Cluster) -> None:
+    """The order of the real kubelet: containers end, the phase is terminal, and only then the DELETE with period 0."""
+    item = shell("p", "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done", spec={"terminationGracePeriodSeconds": 9})
+    item["metadata"]["finalizers"] = ["example.com/keep"]
+    await local.create(item)
+    await local.running("p")
+    await local.log_with("p", "up")
+    before = await local.get("p")
+    assert before is not None
+    await local.delete("p")
+    seen = []
+    query = (("watch", "true"), ("resourceVersion", before["metadata"]["resourceVersion"]))
+    async with asyncio.timeout(PATIENCE), aclosing(local.api.stream(PODS, query)) as lines:  # type: ignore[type-var]
+        async for line in lines:
+            found = json.loads(line)["object"]
+            ended = "terminated" in state(found)["state"]
+            seen.append((found["status"]["phase"], ended, found["metadata"]["deletionGracePeriodSeconds"]))
+            if seen[-1][-1] == 0:
+                break
+    assert seen[0] == ("Running", False, 9)
+    assert seen[-2:] == [("Failed", True, 9), ("Failed", True, 0)]
+    finished = state(found)["state"]["terminated"]["finishedAt"]
+    assert found["metadata"]["deletionTimestamp"] >= finished, "as from Kubernetes 1.33 on"
+
+
+async def test_active_deadline(local: Cluster) -> None:
+    await local.create(shell("p", "sleep 1000", spec={"activeDeadlineSeconds": 1}))
+    found = await local.ended("p")
+    assert (found["status"]["phase"], found["status"]["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+async def test_liveness_restarts_and_readiness_reports(local: Cluster) -> None:
+    probe = {"exec": {"command": ["test", "-e", "/e/dead"]}, "periodSeconds": 1, "failureThreshold": 1}
+    spec = {"restartPolicy": "Always", "volumes": [{"name": "e", "emptyDir": {}}]}
+    mount = [{"name": "e", "mountPath": "/e"}]
+    await local.create(shell("live", "sleep 1000", spec=spec, livenessProbe=probe, volumeMounts=mount))
+    port = {"containerPort": 18080, "name": "http"}
+    http = {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1}
+    command = ["python", "-m", "http.server", "18080", "--bind", "web"]
+    await local.create(pod("web", *command, ports=[port], readinessProbe=http))
+    await local.running("web")
+    found = await local.until(
+        "live", lambda s: s["containerStatuses"][0]["restartCount"] > 0 if s.get("containerStatuses") else 0
+    )
+    assert state(found)["lastState"]["terminated"]["exitCode"] == 143
+    await local.told("live", "Unhealthy")
+
+
+async def test_two_pods_talk_by_name(local: Cluster) -> None:
+    server = (
+        "import socket; s=socket.create_server(('a.job.default.svc', 23456)); c,_=s.accept();"
+        "print(c.recv(9).decode(), c.getpeername()[0])"
+    )
+    client = (
+        "import socket,time\n"
+        "peer, me = ('a.job.default.svc.cluster.local', 23456), (socket.gethostname(), 0)\n"
+        "while True:\n"
+        "  try: c=socket.create_connection(peer, source_address=me); break\n"
+        "  except OSError: time.sleep(0.05)\n"
+        "c.sendall(b'hello'); print(c.getpeername()[0])"
+    )
+    await local.create(pod("b", "python", "-c", client, spec={"subdomain": "job"}))
+    await local.create(pod("a", "python", "-c", server, spec={"subdomain": "job"}))
+    a, b = await local.ended("a"), await local.ended("b")
+    assert await local.logs("a") == f"hello {b['status']['podIP']}\n"
+    assert await local.logs("b") == f"{a['status']['podIP']}\n"
+
+
+LISTENER = """
+import asyncio, socket, time
+four = socket.create_server(("0.0.0.0", 23456))
+six = socket.create_server(("::", 23457), family=socket.AF_INET6, dualstack_ipv6=True)
+own = socket.create_server(("127.0.0.1", 23458))
+async def serve():
+    both = await asyncio.start_server(lambda r, w: None, None, 23459)
+    both.close()
+asyncio.run(serve())
+for port, server in ((23456, four), (23457, six), (23458, own)):
+    with socket.create_connection(("localhost", port)) as client:
+        server.accept()[0].close()
+        print(client.getpeername()[0])
+print("up")
+time.sleep(1000)
+"""
+
+
+async def test_each_pod_has_ports_of_its_own(local: Cluster) -> None:
+    """Two jobs use one port at a time: a wildcard listener must neither block nor receive what is meant for another pod."""
+    addresses = {}
+    for name in ("a", "b"):
+        await local.create(pod(name, "python", "-c", LISTENER))
+        found = await local.running(name)
+        addresses[name] = found["status"]["podIP"]
+    for name, address in addresses.items():
+        assert (await local.log_with(name, "up")).split() == [address, address, address, "up"]
+    code, _ = await local.exec("a", "python", "-c", "import socket; socket.create_connection(('localhost', 23456))")
+    assert code == 0
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", 23458)
+
+
+async def test_no_process_outlives_its_container(local: Cluster) -> None:
+    mark = f"tag-{os.getpid()}-tree"
+    stray = f"sh -c 'sleep 1000; : {mark}'"
+    script = f"{stray} & setsid {stray} & (setsid {stray} &) ; sleep 0.1"
+    await local.create(shell("p", script))
+    await local.ended("p")
+    assert processes_with(mark) == []
+
+
+async def test_gated_and_foreign_pods_wait(local: Cluster) -> None:
+    await local.create(shell("gated", "exit 0", spec={"schedulingGates": [{"name": "example.com/g"}]}))
+    await local.create(shell("foreign", "exit 0", spec={"schedulerName": "other"}))
+    await local.create(shell("p", "exit 0"))
+    await local.ended("p")
+    for name in ("gated", "foreign"):
+        found = await local.get(name)
+        assert found is not None
+        assert "nodeName" not in found["spec"]
+    await local.api.patch(f"{PODS}/gated", {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/g"}]}})
+    await local.ended("gated")
+
+
+async def test_enforced_resources_make_pods_wait(tmp_path: Path) -> None:
+    async with cluster(tmp_path, enforce_resources=True, capacity={"cpu": "2"}) as local:
+        wants = {"resources": {"requests": {"cpu": "2"}}}
+        await local.create(shell("first", "until [ -e go ]; do sleep 0.02; done", workingDir=str(tmp_path), **wants))
+        await local.create(shell("second", "exit 0", **wants))
+        found = await local.until("second", lambda s: "Insufficient cpu" in str(s))
+        assert "nodeName" not in found["spec"]
+        (tmp_path / "go").touch()
+        await local.ended("first")
+        await local.ended("second")
+
+
+async def test_many_short_pods(local: Cluster) -> None:
+    names = [f"p{number}" for number in range(60)]
+    await asyncio.gather(*(local.create(pod(name, "true")) for name in names))
+    for name in names:
+        assert (await local.ended(name))["status"]["phase"] == "Succeeded"

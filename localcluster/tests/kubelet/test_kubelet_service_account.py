@@ -1,0 +1,228 @@
+"""In-cluster configuration of pods: kubectl and the official Python client inside a pod act as its ServiceAccount."""
+
+import asyncio
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from localcluster.cluster import LocalCluster, local_cluster
+from localcluster.kubelet import kubelet, sandbox
+from localcluster.kubelet.api import Api
+from localcluster.kubelet.environment import container_environment
+from localcluster.kubelet.options import host_environment
+from localcluster.kubelet.process import Isolation, detect
+from localcluster.kubelet.service_account import MOUNT_PATH, access_mounts, automounts, server_environment
+from localcluster.pod_backend import LogOptions
+from tests.kubelet.process_cluster import PATIENCE, pod, shell, state
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+READ_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+ENDS = ("Succeeded", "Failed")
+ACCOUNTS = ("reader", "stranger")
+KUBECTL = shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")
+LIST_PODS = f"{KUBECTL} get pods -o name"
+CLIENT = """
+from kubernetes import client, config
+config.{load}()
+try:
+    print("pods:", *(pod.metadata.name for pod in client.CoreV1Api().list_namespaced_pod("default").items))
+except client.ApiException as error:
+    print("refused:", error.status)
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "account", "expected"),
+    [
+        (None, None, True),
+        (None, False, False),
+        (None, True, True),
+        (False, True, False),
+        (True, False, True),
+        (False, None, False),
+    ],
+)
+def test_the_pod_decides_before_its_account(own: bool | None, account: bool | None, expected: bool) -> None:
+    def spec(value: bool | None) -> dict[str, Any]:
+        return {} if value is None else {"automountServiceAccountToken": value}
+
+    assert automounts({"spec": spec(own)}, spec(account)) is expected
+
+
+@pytest.mark.parametrize("path", [MOUNT_PATH, f"{MOUNT_PATH}/"])
+def test_a_mount_of_the_container_s_own_is_left_alone(path: str) -> None:
+    assert list(access_mounts({"volumeMounts": [{"name": "mine", "mountPath": path}]})) == []
+    (mount,) = access_mounts({"volumeMounts": [{"name": "mine", "mountPath": "/elsewhere"}]})
+    assert mount["mountPath"] == MOUNT_PATH
+    assert mount["readOnly"] is True
+
+
+def test_a_container_may_use_and_replace_the_server_s_variables() -> None:
+    services = server_environment("https://127.0.0.1:6443")
+    env = [{"name": "URL", "value": "$(KUBERNETES_SERVICE_HOST)"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "1"}]
+    assert container_environment({}, {"env": env}, {}, {}, services) == {
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": "1",
+        "KUBERNETES_SERVICE_PORT_HTTPS": "6443",
+        "URL": "127.0.0.1",
+    }
+
+
+def test_pods_do_not_inherit_the_way_to_another_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/root/production")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBEFLOW", "stays")
+    inherited = host_environment()
+    assert "KUBECONFIG" not in inherited
+    assert "KUBERNETES_SERVICE_HOST" not in inherited
+    assert inherited["KUBEFLOW"] == "stays"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A cluster, seen from one namespace."""
+
+    cluster: LocalCluster
+    namespace: str = "default"
+
+    @property
+    def api(self) -> Api:
+        return Api(self.cluster.transport)
+
+    def path(self, plural: str, name: str = "") -> str:
+        return f"/api/v1/namespaces/{self.namespace}/{plural}/{name}".rstrip("/")
+
+    async def ended(self, item: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        """The pod once it has come to an end, and what it printed."""
+        item["metadata"]["namespace"] = self.namespace
+        await self.api.call("POST", self.path("pods"), item)
+        path = self.path("pods", item["metadata"]["name"])
+        async with asyncio.timeout(PATIENCE):
+            while (found := await self.api.call("GET", path))["status"].get("phase") not in ENDS:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        pieces = self.cluster.pods.logs(found, LogOptions("main"))
+        return found, b"".join([piece async for piece in pieces]).decode()
+
+
+@pytest.fixture(params=["namespaces", "fallback"])
+async def running(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Running]:
+    """A cluster with a ServiceAccount that may read pods and one that may not, run by a user with a kubeconfig of their own."""
+    isolation = await detect() if request.param == "namespaces" else Isolation(namespaces=False)
+    if request.param == "namespaces" and not isolation.namespaces:
+        pytest.skip("this machine has no namespaces")
+
+    async def given() -> Isolation:
+        return isolation
+
+    monkeypatch.setattr(kubelet, "detect", given)
+    production = {"server": "https://127.0.0.1:1"}
+    context = {"name": "p", "context": {"cluster": "p", "user": ""}}
+    (tmp_path / ".kube").mkdir()
+    own = {"clusters": [{"name": "p", "cluster": production}], "contexts": [context], "current-context": "p"}
+    (tmp_path / ".kube/config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **own}))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with local_cluster(stop_grace=1.0) as cluster:
+        found = Running(cluster)
+        for name in ACCOUNTS:
+            await found.api.call("POST", found.path("serviceaccounts"), {"metadata": {"name": name}})
+        await found.api.call("POST", f"{RBAC}/roles", {"metadata": {"name": "reader"}, "rules": [READ_PODS]})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+        subjects = [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}]
+        binding = {"metadata": {"name": "reader"}, "roleRef": reference, "subjects": subjects}
+        await found.api.call("POST", f"{RBAC}/rolebindings", binding)
+        yield found
+
+
+async def test_kubectl_in_a_pod_acts_as_its_service_account(running: Running) -> None:
+    found, said = await running.ended(shell("allowed", LIST_PODS, {"serviceAccountName": "reader"}))
+    assert (found["status"]["phase"], said) == ("Succeeded", "pod/allowed\n")
+    found, said = await running.ended(shell("refused", LIST_PODS, {"serviceAccountName": "stranger"}))
+    assert state(found)["state"]["terminated"]["exitCode"] == 1
+    assert 'pods is forbidden: User "system:serviceaccount:default:stranger" cannot list resource "pods"' in said
+
+
+@pytest.mark.slow
+async def test_the_python_client_in_a_pod(running: Running, request: pytest.FixtureRequest) -> None:
+    # Without namespaces the files are elsewhere; load_config, which many programs call, tries both ways.
+    load = "load_incluster_config" if request.node.callspec.params["running"] == "namespaces" else "load_config"
+    program = CLIENT.format(load=load)
+    for account, answer in (("reader", "pods: reader\n"), ("stranger", "refused: 403\n")):
+        item = pod(account, sys.executable, "-c", program, spec={"serviceAccountName": account})
+        _, said = await running.ended(item)
+        assert said.endswith(answer), said
+
+
+async def test_the_files_of_the_volume(running: Running) -> None:
+    script = f"cd {MOUNT_PATH} && ls && cat namespace && echo && cat ca.crt && touch {MOUNT_PATH}/new"
+    found, said = await running.ended(shell("p", script))
+    authority = running.cluster.credentials.certificate.pem.decode()
+    assert said.startswith(f"ca.crt\nnamespace\ntoken\ndefault\n{authority}")
+    assert "volumes" not in found["spec"], "the spec stays as it was written"
+
+
+async def test_a_token_is_renewed_while_the_program_runs(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "RENEWAL", 0.001)
+    token = {"path": "token", "audience": "mine", "expirationSeconds": 600}
+    volume = {"name": "mine", "projected": {"sources": [{"serviceAccountToken": token}]}}
+    script = 'cd /mine && first=$(cat token) && while [ "$(cat token)" = "$first" ]; do sleep 0.05; done'
+    item = shell("p", script, {"volumes": [volume]}, volumeMounts=[{"name": "mine", "mountPath": "/mine"}])
+    assert (await running.ended(item))[0]["status"]["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("where", ["pod", "account"])
+async def test_no_token_where_it_is_not_wanted(running: Running, where: str) -> None:
+    spec: dict[str, Any] = {"serviceAccountName": "reader"}
+    if where == "pod":
+        spec["automountServiceAccountToken"] = False
+    else:
+        await running.api.patch(running.path("serviceaccounts", "reader"), {"automountServiceAccountToken": False})
+    _, said = await running.ended(shell("p", f"ls {MOUNT_PATH}/token 2>&1; echo ${{KUBECONFIG-none}}", spec))
+    assert said.endswith("none\n")
+    assert "No such file" in said
+
+
+async def test_a_pod_may_come_before_what_its_namespace_gets(running: Running) -> None:
+    await running.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "fresh"}})
+    fresh = Running(running.cluster, "fresh")
+    item = shell("p", f"cat {MOUNT_PATH}/namespace")
+    assert (await fresh.ended(item))[1] == "fresh\n"
+
+
+async def test_open_mpi_s_ports_are_those_of_the_user_if_set(running: Running, request: pytest.FixtureRequest) -> None:
+    name = "OMPI_MCA_btl_tcp_port_min_v4"
+    own_ports = request.node.callspec.params["running"] == "namespaces"
+    _, said = await running.ended(shell("unset", f"echo ${{{name}-none}}"))
+    assert said == ("0\n" if own_ports else "none\n")
+    _, said = await running.ended(shell("set", f"echo ${name}", env=[{"name": name, "value": "7000"}]))
+    assert said == "7000\n"
+
+
+async def test_a_kubeconfig_is_for_the_user_alone(running: Running, request: pytest.FixtureRequest) -> None:
+    """With namespaces there is none: the token is mounted."""
+    namespaces = request.node.callspec.params["running"] == "namespaces"
+    _, said = await running.ended(shell("p", "stat -c %a ${KUBECONFIG-/no/such/file} 2>/dev/null || echo none"))
+    assert said == ("none\n" if namespaces else "600\n")
+
+
+async def test_a_kubeconfig_of_the_manifest_s_own_counts(running: Running) -> None:
+    config = [{"name": "KUBECONFIG", "value": "/no/such/file"}]
+    _, said = await running.ended(shell("p", "echo $KUBECONFIG", env=config))
+    assert said == "/no/such/file\n"
+
+
+async def test_a_volume_s_path_in_a_command(running: Running) -> None:
+    """Also where it cannot be mounted: a mount path is rewritten however many slashes it is written with."""
+    mounts = [{"name": "v", "mountPath": path} for path in ("/jobcommon-one", "//jobcommon-two/")]
+    item = shell(
+        "p",
+        "echo x > /jobcommon-one/f && cat /jobcommon-two/f",
+        {"volumes": [{"name": "v", "emptyDir": {}}]},
+        volumeMounts=mounts,
+    )
+    assert (await running.ended(item))[1] == "x\n"

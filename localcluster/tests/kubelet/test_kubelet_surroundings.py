@@ -1,0 +1,614 @@
+"""Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
+
+import base64
+import errno
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster.kubelet import fallback, scheduler
+from localcluster.kubelet.addresses import AddressPool
+from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
+from localcluster.kubelet.hosts import Names
+from localcluster.kubelet.logs import Reader, read_log
+from localcluster.kubelet.probes import Threshold
+from localcluster.kubelet.recovery import recover
+from localcluster.kubelet.sandbox import identity, resolver_config
+from localcluster.kubelet.shim.logfile import LogFile
+from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+from localcluster.pod_backend import LogOptions
+from localcluster.taints import patience
+
+POD: dict[str, Any] = {
+    "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"a": "1", "b": 'x"y'}, "annotations": {"k/n": "v"}},
+    "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+    "status": {"podIP": "127.1.2.3", "hostIP": "127.0.0.1"},
+}
+OBJECTS: dict[tuple[str, str], dict[str, Any] | None] = {
+    ("ConfigMap", "cm"): {"data": {"k": "v", "1bad": "x"}, "binaryData": {"bin": base64.b64encode(b"\x00\x01").decode()}},
+    ("Secret", "s"): {"data": {"k": base64.b64encode(b"hidden").decode()}},
+    ("ConfigMap", "none"): None,
+}
+CAPACITY = {"cpu": "4", "memory": "8Gi"}
+
+
+def key_ref(kind: str, name: str, key: str, **more: Any) -> dict[str, Any]:
+    return {"name": "X", "valueFrom": {f"{kind}KeyRef": {"name": name, "key": key, **more}}}
+
+
+def field(path: str) -> dict[str, Any]:
+    return {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def resource(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": "X", "valueFrom": {"resourceFieldRef": {"resource": name, **more}}}
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(C)-$$(A)"}]}, {"A": "1", "B": "1-$(C)-$(A)"}),
+        ({"env": [{"name": "A"}]}, {"A": ""}),
+        ({"env": [key_ref("configMap", "cm", "k")]}, {"X": "v"}),
+        ({"env": [key_ref("secret", "s", "k")]}, {"X": "hidden"}),
+        ({"env": [key_ref("configMap", "cm", "no", optional=True)]}, {}),
+        ({"env": [key_ref("configMap", "none", "no", optional=True)]}, {}),
+        ({"env": [field("metadata.name")]}, {"X": "p"}),
+        ({"env": [field("status.podIP")]}, {"X": "127.1.2.3"}),
+        ({"env": [field("metadata.labels['a']")]}, {"X": "1"}),
+        ({"env": [field("metadata.annotations['k/n']")]}, {"X": "v"}),
+        ({"env": [field("metadata.labels['none']")]}, {"X": ""}),
+        ({"env": [field("spec.serviceAccountName")]}, {"X": "default"}),
+        ({"env": [resource("limits.cpu")]}, {"X": "4"}),
+        ({"env": [resource("limits.cpu", divisor="1m")], "resources": {"limits": {"cpu": "1500m"}}}, {"X": "1500"}),
+        ({"env": [resource("limits.cpu")], "resources": {"limits": {"cpu": "1500m"}}}, {"X": "2"}),
+        ({"env": [resource("requests.memory", divisor="1Mi")], "resources": {"limits": {"memory": "2Gi"}}}, {"X": "2048"}),
+        ({"envFrom": [{"configMapRef": {"name": "cm"}, "prefix": "P_"}, {"secretRef": {"name": "s"}}]}, None),
+        ({"envFrom": [{"secretRef": {"name": "s"}}], "env": [{"name": "k", "value": "own"}]}, {"k": "own"}),
+    ],
+)
+def test_environment(container: dict[str, Any], expected: dict[str, str] | None) -> None:
+    found = container_environment(POD, {"name": "c", **container}, OBJECTS, CAPACITY)
+    assert found == (expected if expected is not None else {"P_k": "v", "P_1bad": "x", "P_bin": "\x00\x01", "k": "hidden"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (key_ref("configMap", "none", "k"), 'configmap "none" not found'),
+        (key_ref("configMap", "cm", "no"), "couldn't find key no in ConfigMap d/cm"),
+        (key_ref("secret", "other", "k"), 'secret "other" not found'),
+        (field("spec.nothing"), "fieldPath 'spec.nothing' is not one the downward API offers"),
+    ],
+)
+def test_what_is_missing_is_named(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
+        container_environment(POD, {"name": "c", "env": [entry]}, OBJECTS, CAPACITY)
+
+
+def test_references_are_fetched_before_they_are_used() -> None:
+    container = {"env": [key_ref("secret", "s", "k"), field("metadata.name")], "envFrom": [{"configMapRef": {"name": "cm"}}]}
+    assert references(container) == {("Secret", "s"), ("ConfigMap", "cm")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("$(A)", "1"), ("$(B)", "$(B)"), ("$$(A)", "$(A)"), ("$$$(A)", "$1"), ("$A $", "$A $"), ("$(A", "$(A"), ("$()", "$()")],
+)
+def test_expansion(text: str, expected: str) -> None:
+    assert expand(text, {"A": "1"}) == expected
+
+
+def test_args_without_a_command_are_no_command_line() -> None:
+    assert command_line({"args": ["x"]}, {}) == []
+    assert command_line({"command": ["a"], "args": ["$(B)"]}, {"B": "c"}) == ["a", "c"]
+
+
+def test_projected_files_have_the_modes_asked_for() -> None:
+    config = {"name": "cm", "defaultMode": 0o400, "items": [{"key": "k", "path": "d/k", "mode": 0o555}]}
+    volume = {
+        "name": "v",
+        "projected": {
+            "defaultMode": 0o440,
+            "sources": [
+                {"configMap": {k: v for k, v in config.items() if k != "defaultMode"}},
+                {"secret": {"name": "s"}},
+                {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+                {"serviceAccountToken": {"path": "token"}},
+            ],
+        },
+    }
+    assert projected_files(POD, volume, OBJECTS, {"": "t0ken"}) == {
+        "d/k": (b"v", 0o555),
+        "k": (b"hidden", 0o440),
+        "labels": (b'a="1"\nb="x\\"y"', 0o440),
+        "token": (b"t0ken", 0o440),
+    }
+    plain = projected_files(POD, {"configMap": {"name": "cm"}}, OBJECTS, {})
+    assert plain["bin"] == (b"\x00\x01", 0o644)
+    with pytest.raises(ConfigError, match="non-existent config key: no"):
+        projected_files(POD, {"secret": {"secretName": "s", "items": [{"key": "no", "path": "p"}]}}, OBJECTS, {})
+    assert projected_files(POD, {"configMap": {"name": "none", "optional": True}}, OBJECTS, {}) == {}
+
+
+def test_files_change_all_at_once_and_stay_when_nothing_changed(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a": (b"1", 0o444), "sub/b": (b"2", 0o600)})
+    first = (tmp_path / "..data").readlink()
+    assert (tmp_path / "a").read_bytes() == b"1"
+    assert (tmp_path / "sub/b").stat().st_mode & 0o777 == 0o600
+    write_files(tmp_path, {"a": (b"1", 0o444), "sub/b": (b"2", 0o600)})
+    assert (tmp_path / "..data").readlink() == first
+    write_files(tmp_path, {"a": (b"new", 0o444)})
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert sorted(p.name for p in tmp_path.iterdir() if not p.name.startswith("..")) == ["a"]
+    assert not (tmp_path / first).exists()
+
+
+@pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "..x"])
+def test_a_volume_item_cannot_leave_its_volume(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ConfigError, match="must be relative"):
+        write_files(tmp_path, {path: (b"", 0o644)})
+
+
+def test_sub_paths_stay_inside(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to("/etc")
+    assert mount_source(tmp_path, {"subPathExpr": "$(A)"}, {"A": "x"}, expand) == tmp_path / "x"
+    for sub in ("../x", "out", "/etc"):
+        with pytest.raises(ConfigError, match="subPath"):
+            mount_source(tmp_path, {"subPath": sub}, {}, expand)
+
+
+def test_volumes_of_the_machine(tmp_path: Path) -> None:
+    own, claims = tmp_path / "own", tmp_path / "claims"
+    assert plain_directory({"name": "v", "emptyDir": {}}, POD, own, claims).is_dir()
+    made = {"name": "v", "hostPath": {"path": str(tmp_path / "made"), "type": "DirectoryOrCreate"}}
+    assert plain_directory(made, POD, own, claims).is_dir()
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    assert plain_directory(claim, POD, own, claims) == claims / "d" / "data"
+    with pytest.raises(ConfigError, match="no such directory"):
+        plain_directory({"name": "v", "hostPath": {"path": "/nowhere", "type": "Directory"}}, POD, own, claims)
+    with pytest.raises(ConfigError, match="no volumes of kind nfs"):
+        plain_directory({"name": "v", "nfs": {}}, POD, own, claims)
+
+
+def named(name: str, namespace: str = "d", **changes: Any) -> dict[str, Any]:
+    labels = changes.pop("labels", {})
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
+        "spec": {"containers": [], **changes},
+    }
+
+
+def service(name: str, **selector: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "d"}, "spec": {"selector": selector}}
+
+
+def resolve(path: Path, name: str) -> list[str]:
+    return [parts[0] for line in path.read_text().splitlines() if name in (parts := line.split())[1:]]
+
+
+def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
+    due: list[Callable[[], None]] = []
+    names = Names(due.append)
+    names.set_pod("a", named("a", subdomain="job", labels={"x": "1"}), "127.0.0.10")
+    hosts = tmp_path / "hosts"
+    names.open("a", hosts)
+    names.set_pod("b", named("b", subdomain="job", hostname="host-b", labels={"x": "1"}), "127.0.0.11")
+    names.set_pod("far", named("far", "other", subdomain="job"), "127.0.0.12")
+    names.set_service(("d", "svc"), service("svc", x="1"))
+    assert len(due) == 1, "changes that come together are written once"
+    due.pop()()
+    for name in ("a", "a.job", "a.job.d", "a.job.d.svc", "a.job.d.svc.cluster.local"):
+        assert resolve(hosts, name) == ["127.0.0.10"]
+    for name in ("host-b.job.d.svc", "host-b", "b"):
+        assert resolve(hosts, name) == ["127.0.0.11"]
+    assert resolve(hosts, "far.job.other.svc") == ["127.0.0.12"]
+    assert resolve(hosts, "far") == []
+    for name in ("svc", "svc.d", "svc.d.svc", "svc.d.svc.cluster.local"):
+        assert sorted(resolve(hosts, name)) == ["127.0.0.10", "127.0.0.11"]
+    names.set_pod("b", None)
+    due.pop()()
+    assert resolve(hosts, "host-b") == []
+    assert resolve(hosts, "svc") == ["127.0.0.10"]
+
+
+def test_the_first_pod_after_a_pause_knows_the_pods_of_its_own_time(tmp_path: Path) -> None:
+    """The second job in a namespace whose first has ended: what changed while no file was open is in the next one."""
+    due: list[Callable[[], None]] = []
+    names = Names(due.append)
+    for turn in ("one", "two"):
+        names.set_pod(turn, named(turn, subdomain="job"), "127.0.0.10")
+        names.set_pod(f"peer-{turn}", named(f"peer-{turn}", subdomain="job"), "127.0.0.11")
+        while due:
+            due.pop()()
+        hosts = tmp_path / turn
+        names.open(turn, hosts)
+        assert resolve(hosts, f"peer-{turn}.job") == ["127.0.0.11"]
+        assert resolve(hosts, "peer-one.job") == (["127.0.0.11"] if turn == "one" else [])
+        names.close(turn)
+        names.set_pod(turn, None)
+        names.set_pod(f"peer-{turn}", None)
+
+
+def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    due: list[Callable[[], None]] = []
+    later: list[Callable[[], None]] = []
+    names = Names(due.append, later.append)
+    for name in ("me", "you"):
+        names.set_pod(name, named(name), f"127.0.0.{len(name)}")
+        names.open(name, tmp_path / name)
+    names.publish()
+    write = os.pwrite
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", lambda descriptor, data, offset: write(descriptor, data[:5], offset))
+        names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.9")
+        names.publish()
+    assert resolve(tmp_path / "me", "peer.job") == []
+    later.pop()()
+    for name in ("me", "you"):
+        assert resolve(tmp_path / name, "peer.job") == ["127.0.0.9"]
+        assert (tmp_path / name).read_bytes().count(b"127.0.0.9 ") == 1
+        assert b"\0" not in (tmp_path / name).read_bytes()
+    assert later == []
+
+
+def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
+    due: list[Callable[[], None]] = []
+    names = Names(due.append)
+    names.set_pod("me", named("me"), "127.0.0.1")
+    names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.2")
+    hosts = tmp_path / "hosts"
+    names.open("me", hosts)
+    place = hosts.read_bytes().index(b"127.0.0.2 ")
+    inode = hosts.stat().st_ino
+    for turn in range(50):
+        names.set_pod(f"x{turn}", named(f"pod-{turn}", subdomain="job"), "127.0.0.3")
+        due.pop()()
+        names.set_pod(f"x{turn}", None)
+        due.pop()()
+        assert hosts.read_bytes().index(b"127.0.0.2 ") == place
+    assert hosts.stat().st_ino == inode, "it is bind-mounted: it must stay the same file"
+    assert hosts.stat().st_size < 1000, "freed places are used again"
+
+
+def test_addresses() -> None:
+    pool = AddressPool(3, shared=False)
+    first, second = pool.acquire("a"), pool.acquire("b")
+    network = first.removesuffix(".0.1")
+    assert (second, pool.acquire("a")) == (f"{network}.0.2", first)
+    pool.release("a")
+    assert pool.acquire("c") == f"{network}.0.3", "an address just given back is not handed out at once"
+    assert pool.acquire("again", first) == first
+    assert pool.acquire("late", second) == f"{network}.0.4", "taken by another"
+    pool.close()
+    assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
+
+
+def test_no_two_pools_share_a_network() -> None:
+    one = AddressPool(7, shared=False)
+    address = one.acquire("a")
+    other = AddressPool(int(address.split(".")[1]) - 20, shared=False)
+    assert other.acquire("a").split(".")[1] != address.split(".")[1]
+    assert other.acquire("b", address) != address, "an address of another cluster, kept in a data directory"
+    one.close()
+    assert other.acquire("c", address) == address, "that cluster is gone"
+    other.close()
+
+
+def test_the_kernel_frees_the_network_of_a_process_that_was_killed() -> None:
+    code = (
+        "import sys; from localcluster.kubelet.addresses import AddressPool; "
+        "pool = AddressPool(90, shared=False); print(pool.acquire('a'), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        pool = AddressPool(90, shared=False)
+        assert pool.acquire("a", address) != address
+        process.kill()
+    assert pool.acquire("b", address) == address
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "ours"),
+    [
+        ({}, True),
+        ({"schedulerName": "default-scheduler"}, True),
+        ({"schedulerName": "volcano"}, False),
+        ({"schedulingGates": [{"name": "g"}]}, False),
+        ({"schedulingGates": []}, True),
+        ({"nodeName": "n"}, False),
+    ],
+)
+def test_who_schedules(changes: dict[str, Any], ours: bool) -> None:
+    assert scheduler.is_ours(named("p", **changes)) is ours
+
+
+def asking(**amounts: str) -> dict[str, Any]:
+    item = named("p")
+    item["spec"]["containers"] = [
+        {"name": "c", "resources": {"requests": {k.replace("_", "/"): v for k, v in amounts.items()}}}
+    ]
+    return item
+
+
+@pytest.mark.parametrize(
+    ("item", "running", "capacity", "why"),
+    [
+        (asking(cpu="3"), [asking(cpu="2")], {"cpu": "4"}, "0/1 nodes are available: 1 Insufficient cpu."),
+        (asking(cpu="2"), [asking(cpu="2")], {"cpu": "4"}, ""),
+        (asking(cpu="100"), [], None, ""),
+        (asking(gpu="1"), [], {"cpu": "4"}, "0/1 nodes are available: 1 Insufficient gpu."),
+        (named("p", nodeSelector={"zone": "a"}), [], None, "0/1 nodes are available: 1 node(s) didn't match"),
+        (named("p", nodeSelector={"os": "linux"}), [], None, ""),
+    ],
+)
+def test_placement(item: dict[str, Any], running: list[dict[str, Any]], capacity: dict[str, str] | None, why: str) -> None:
+    node = {"metadata": {"labels": {"os": "linux"}}, "spec": {}}
+    found = scheduler.unschedulable(item, running, node, capacity)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
+CORDON = "0/1 nodes are available: 1 node(s) were unschedulable."
+TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+
+
+@pytest.mark.parametrize(
+    ("spec", "tolerations", "why"),
+    [
+        ({"unschedulable": True}, [], CORDON),
+        ({"unschedulable": True}, [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], ""),
+        ({"taints": [TAINT]}, [], TAINTED),
+        ({"taints": [{**TAINT, "effect": "NoExecute"}]}, [], TAINTED),
+        ({"taints": [{**TAINT, "effect": "PreferNoSchedule"}]}, [], ""),
+        ({"taints": [TAINT]}, [{"operator": "Exists"}], ""),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "operator": "Exists"}], ""),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "yes", "effect": "NoSchedule"}], ""),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "no"}], TAINTED),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "yes", "effect": "NoExecute"}], TAINTED),
+        ({"taints": [TAINT, {**TAINT, "key": "other"}]}, [{"key": "maintenance", "value": "yes"}], TAINTED),
+    ],
+)
+def test_cordon_and_taints(spec: dict[str, Any], tolerations: list[dict[str, Any]], why: str) -> None:
+    node = {"metadata": {}, "spec": spec}
+    assert scheduler.unschedulable(named("p", tolerations=tolerations), [], node, None) == why
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "seconds"),
+    [
+        ([], 0.0),
+        ([{"key": "maintenance", "operator": "Exists"}], None),
+        ([{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 30}], 30.0),
+        ([{"operator": "Exists", "tolerationSeconds": 30}, {"operator": "Exists", "tolerationSeconds": 5}], 5.0),
+        ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
+    ],
+)
+def test_how_long_a_pod_stays_on_a_tainted_node(tolerations: list[dict[str, Any]], seconds: float | None) -> None:
+    assert patience(named("p", tolerations=tolerations), [{**TAINT, "effect": "NoExecute"}]) == seconds
+
+
+@pytest.mark.parametrize(
+    ("results", "verdicts"),
+    [
+        ([True], [True]),
+        ([False, False, False], [None, None, False]),
+        ([False, False, True, False, False], [None, None, True, None, None]),
+    ],
+)
+def test_probe_thresholds(results: list[bool], verdicts: list[bool | None]) -> None:
+    threshold = Threshold.of({})
+    assert [threshold.add(result) for result in results] == verdicts
+
+
+TERMINATED = {"exitCode": 3, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
+
+
+RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "logged", "run", "last"),
+    [
+        (None, [], None, None),
+        (None, [0], (0, 137, "ContainerStatusUnknown"), None),
+        ({"restartCount": 1, "state": RUNNING, "lastState": {"terminated": TERMINATED}},
+         [0, 1], (1, 137, "ContainerStatusUnknown"), 3),
+        ({"restartCount": 0, "state": {"terminated": TERMINATED}}, [0], (0, 3, "Error"), None),
+        ({"restartCount": 0, "state": {"terminated": TERMINATED}}, [0, 1], (1, 137, "ContainerStatusUnknown"), 3),
+        ({"restartCount": 2, "state": {"waiting": {}}, "lastState": {"terminated": TERMINATED}}, [2], (2, 3, "Error"), None),
+    ],
+)  # fmt: skip
+def test_recovery(
+    tmp_path: Path, status: dict[str, Any] | None, logged: list[int], run: tuple[int, int, str] | None, last: int | None
+) -> None:
+    (tmp_path / "c").mkdir()
+    for attempt in logged:
+        (tmp_path / "c" / f"{attempt}.log").touch()
+    item = {**POD, "status": {"containerStatuses": [{"name": "c", **status}]} if status else {}}
+    seen = recover(item, tmp_path, 2e9)["c"]
+    assert (seen.run and (seen.run.attempt, seen.run.exit_code, seen.run.reason)) == run
+    assert (seen.last and seen.last.exit_code) == last
+
+
+async def shown(path: Path, **changes: Any) -> str:
+    options = LogOptions("c", **changes)
+    return b"".join([piece async for piece in read_log(path, options, 2e9, lambda: True)]).decode()
+
+
+async def test_log_filters(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    stamps = [f"2026-01-01T00:00:0{second}.000000001Z" for second in range(4)]
+    path.write_text("".join(f"{stamp} stdout F line {n}\n" for n, stamp in enumerate(stamps)))
+    assert await shown(path) == "line 0\nline 1\nline 2\nline 3\n"
+    assert await shown(path, tail_lines=2) == "line 2\nline 3\n"
+    assert await shown(path, tail_lines=0) == ""
+    assert await shown(path, tail_lines=1, timestamps=True) == f"{stamps[3]} line 3\n"
+    assert await shown(path, since_time=1767225602.0) == "line 2\nline 3\n"
+    assert await shown(path, limit_bytes=9) == "line 0\nli"
+    assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
+    assert await shown(tmp_path / "none.log") == ""
+    path.write_text(f"{stamps[0]} stdout P long \n{stamps[1]} stdout F line\n{stamps[2]} stdout F next\n")
+    assert await shown(path, timestamps=True) == f"{stamps[0]} long line\n{stamps[2]} next\n", "a line has one time"
+
+
+async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, told = tmp_path / "0.log", list[str]()
+    log = LogFile(str(path), 1 << 20, told.append)
+    log.write("stdout", b"before\n")
+    write = os.write
+
+    def half(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return write(descriptor, data[:20])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", half)
+        log.write("stdout", b"lost\n")
+        log.write("stderr", b"lost too\n")
+    log.write("stdout", b"after\n")
+    log.close()
+    assert await shown(path) == "before\n[14 bytes of output were lost: the disk was full]\nafter\n"
+    assert told == ["No space left on device"]
+
+
+async def test_a_rotation_without_room_keeps_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 100)
+    log.write("stdout", b"1" * 50 + b"\n")
+
+    def no_room(_: LogFile) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(LogFile, "_opened", no_room)
+        log.write("stdout", b"2" * 50 + b"\n")
+    assert await shown(path) == "1" * 50 + "\n"
+    log.write("stdout", b"3\n")
+    log.close()
+    assert (await shown(path)).splitlines()[1:] == ["[51 bytes of output were lost: the disk was full]", "3"]
+
+
+def large_log(path: Path, lines: int) -> None:
+    head = b"2026-01-01T00:00:00.000000001Z stdout F "
+    half = lines // 2
+    for name, numbers in ((f"{path.name}.old", range(half)), (path.name, range(half, lines))):
+        path.with_name(name).write_bytes(b"".join(head + b"%09d" % number + b"." * 90 + b"\n" for number in numbers))
+
+
+async def test_the_end_of_a_large_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lines = tmp_path / "0.log", 40_000
+    large_log(path, lines)
+    taken = 0
+    read, pread = os.read, os.pread
+
+    def count(data: bytes) -> bytes:
+        nonlocal taken
+        taken += len(data)
+        return data
+
+    monkeypatch.setattr(os, "read", lambda *arguments: count(read(*arguments)))
+    monkeypatch.setattr(os, "pread", lambda *arguments: count(pread(*arguments)))
+    ends = [int(line[:9]) for line in (await shown(path, tail_lines=5)).splitlines()]
+    assert ends == list(range(lines - 5, lines))
+    assert taken < 1 << 18
+    across = [int(line[:9]) for line in (await shown(path, tail_lines=lines // 2 + 3)).splitlines()]
+    assert across == list(range(lines // 2 - 3, lines)), "from the rotated file as well"
+    assert len((await shown(path, tail_lines=2 * lines)).splitlines()) == lines
+
+
+async def test_a_large_log_is_read_in_pieces_and_not_by_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "0.log"
+    large_log(path, 40_000)
+    most, here, read = 0, threading.get_ident(), Reader.read
+
+    def watched(self: Reader) -> tuple[list[bytes], int]:
+        nonlocal most
+        found = read(self)
+        if threading.get_ident() == here:
+            most = max(most, found[1])
+        return found
+
+    monkeypatch.setattr(Reader, "read", watched)
+    pieces = [piece async for piece in read_log(path, LogOptions("c"), 2e9, lambda: True)]
+    assert len(b"".join(pieces).splitlines()) == 40_000
+    assert len(pieces) > 10
+    assert most <= 1 << 16
+
+
+async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 1000)
+    log.write("stdout", b"first\n")
+    seen: list[str] = []
+    async for piece in read_log(path, LogOptions("c", follow=True), 2e9, lambda: len(seen) == 60):
+        seen.extend(piece.decode().split())
+        if len(seen) < 60:
+            log.write("stdout", f"{len(seen):030d}\n".encode())
+    assert seen == ["first", *(f"{number:030d}" for number in range(1, 60))]
+    log.close()
+
+
+async def test_log_writing_and_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 1 << 20)
+    log.write("stdout", b"one\ntw")
+    log.write("stderr", b"bad\n")
+    log.write("stdout", b"o\n" + b"x" * 20000 + b"\nlast without newline")
+    log.close()
+    text = await shown(path)
+    assert text == "one\nbad\ntwo\n" + "x" * 20000 + "\nlast without newline\n"
+    rotated = LogFile(str(tmp_path / "1.log"), 1000)
+    for number in range(40):
+        rotated.write("stdout", f"{number:030d}\n".encode())
+    rotated.close()
+    kept = (await shown(tmp_path / "1.log")).split()
+    assert kept == [f"{number:030d}" for number in range(40)][-len(kept) :]
+    assert 10 < len(kept) < 40
+    assert (tmp_path / "1.log").stat().st_size <= 1000
+
+
+def test_without_namespaces_names_and_paths_are_rewritten() -> None:
+    mounts = [("/data/v1", "/etc/mpi", True), ("/data/v2", "/etc/mpi/sub", False)]
+    env = {
+        "MASTER_ADDR": "job-master-0.job.ns.svc",
+        "HOSTS": "a.job.ns.svc.cluster.local:80,b.c.d.svc",
+        "OTHER": "x.svcs",
+        "P": "/etc/mpi2",
+    }
+    argv, fresh, cwd = fallback.rewrite(["cat", "/etc/mpi/hostfile", "--f=/etc/mpi/sub/x"], env, "/etc/mpi", mounts, "me")
+    assert argv == ["cat", "/data/v1/hostfile", "--f=/data/v2/x"]
+    assert cwd == "/data/v1"
+    assert fresh["MASTER_ADDR"] == "127.0.0.1"
+    assert fresh["HOSTS"] == "127.0.0.1:80,127.0.0.1"
+    assert (fresh["OTHER"], fresh["P"]) == ("x.svcs", "/etc/mpi2")
+    assert fresh["PYTHONPATH"].endswith("fallback_site")
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        ({}, {}, (None, None, ())),
+        ({"runAsUser": 5}, {}, (5, 0, ())),
+        ({"runAsUser": 5}, {"runAsUser": 6, "runAsGroup": 7}, (6, 7, ())),
+        ({"runAsUser": 5, "fsGroup": 9, "supplementalGroups": [8]}, {}, (5, 0, (8, 9))),
+    ],
+)
+def test_identity(outer: dict[str, Any], inner: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    assert identity({"spec": {"securityContext": outer}}, {"securityContext": inner}) == expected
+
+
+def test_resolver_config_of_the_pod() -> None:
+    config = {"nameservers": ["10.0.0.1"], "searches": ["a.b"], "options": [{"name": "ndots", "value": "2"}]}
+    text = resolver_config({"spec": {"dnsPolicy": "None", "dnsConfig": config}})
+    assert text == "nameserver 10.0.0.1\nsearch a.b\noptions ndots:2\n"

@@ -1,0 +1,242 @@
+"""Who may do what: tokens, RBAC, reviews."""
+
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver.users import User, service_account
+from tests.server.api import CRS, Answer, Api, cr, crd, pod
+
+Json = dict[str, Any]
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PODS = "/api/v1/namespaces/default/pods"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+JANE = User("jane", ("devs",))
+
+
+def role(api: Api, name: str, *rules: Json, cluster: bool = False) -> None:
+    path = f"{RBAC}/clusterroles" if cluster else f"{RBAC}/namespaces/default/roles"
+    assert api.post(path, {"metadata": {"name": name}, "rules": list(rules)}).code == 201
+
+
+def bind(api: Api, name: str, kind: str, subject: Json, *, cluster: bool = False) -> None:
+    path = f"{RBAC}/clusterrolebindings" if cluster else f"{RBAC}/namespaces/default/rolebindings"
+    body = {"metadata": {"name": f"{name}-{subject['name']}"}, "roleRef": {"kind": kind, "name": name}, "subjects": [subject]}
+    assert api.post(path, body).code == 201
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api(tokens={"admin-token": User("root", ("system:masters",)), "jane-token": JANE})
+
+
+def test_a_refusal_in_the_words_of_the_real_server(api: Api) -> None:
+    answer = api.send("GET", PODS, user=JANE)
+    assert (answer.code, answer.reason) == (403, "Forbidden")
+    assert answer.message == (
+        'pods is forbidden: User "jane" cannot list resource "pods" in API group "" in the namespace "default"'
+    )
+    cluster = api.send("GET", "/apis/apps/v1/deployments", user=JANE)
+    assert cluster.message.endswith('cannot list resource "deployments" in API group "apps" at the cluster scope')
+
+
+def test_static_tokens(api: Api) -> None:
+    assert api.send("GET", PODS, headers={"authorization": "Bearer admin-token"}, user=None).code == 200
+    assert api.send("GET", PODS, headers={"authorization": "Bearer jane-token"}, user=None).code == 403
+    assert api.send("GET", PODS, headers={"authorization": "Basic admin-token"}, user=None).code == 401
+
+
+def test_a_role_grants_its_verbs_in_its_namespace(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]})
+    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
+    api.post(PODS, pod("a"))
+    assert api.send("GET", PODS, user=JANE).code == 200
+    assert api.send("GET", f"{PODS}/a", user=JANE).code == 200
+    assert api.send("DELETE", f"{PODS}/a", user=JANE).code == 403
+    assert api.send("GET", "/api/v1/namespaces/kube-system/pods", user=JANE).code == 403
+    assert api.send("GET", "/api/v1/pods", user=JANE).code == 403
+    assert api.send("GET", f"{PODS}/a/log", user=JANE).code == 403
+
+
+def test_subresources_are_rights_of_their_own(api: Api) -> None:
+    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
+    api.post(CRS, cr("a"))
+    role(api, "status", {"apiGroups": ["ex.com"], "resources": ["foos/status"], "verbs": ["update", "patch"]}, cluster=True)
+    bind(api, "status", "ClusterRole", {"kind": "Group", "name": "devs"}, cluster=True)
+    status = api.send("PATCH", f"{CRS}/a/status", {"status": {}}, content_type="application/merge-patch+json", user=JANE)
+    assert status.code == 200
+    assert api.send("PATCH", f"{CRS}/a", {}, content_type="application/merge-patch+json", user=JANE).code == 403
+
+
+def test_a_cluster_role_bound_in_a_namespace_stays_there(api: Api) -> None:
+    bind(api, "view", "ClusterRole", {"kind": "User", "name": "jane"})
+    assert api.send("GET", PODS, user=JANE).code == 200
+    assert api.send("GET", "/api/v1/namespaces/kube-system/pods", user=JANE).code == 403
+    assert api.send("GET", "/api/v1/namespaces/default/secrets", user=JANE).code == 403
+
+
+def test_resource_names(api: Api) -> None:
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": ["get", "list"]}
+    role(api, "one", rule)
+    bind(api, "one", "Role", {"kind": "User", "name": "jane"})
+    maps = "/api/v1/namespaces/default/configmaps"
+    assert api.send("GET", f"{maps}/mine", user=JANE).code == 404
+    assert api.send("GET", f"{maps}/other", user=JANE).code == 403
+    assert api.send("GET", maps, user=JANE).code == 403
+
+
+def test_watch_is_a_verb_of_its_own(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
+    assert api.send("GET", PODS, user=JANE, watch="true").code == 403
+
+
+def test_non_resource_paths(api: Api) -> None:
+    assert api.send("GET", "/version", user=JANE).code == 200
+    assert api.send("GET", "/apis", user=JANE).code == 200
+    assert api.send("GET", "/metrics", user=JANE).code == 403
+    role(api, "metrics", {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, cluster=True)
+    bind(api, "metrics", "ClusterRole", {"kind": "User", "name": "jane"}, cluster=True)
+    assert api.send("GET", "/metrics", user=JANE).code == 404
+
+
+def account(api: Api, name: str) -> str:
+    api.post(ACCOUNTS, {"metadata": {"name": name}})
+    answer = api.post(f"{ACCOUNTS}/{name}/token", {"spec": {"expirationSeconds": 600}})
+    assert answer.code == 201
+    return str(answer.body["status"]["token"])
+
+
+def with_token(api: Api, token: str, path: str) -> Answer:
+    return api.send("GET", path, headers={"authorization": f"Bearer {token}"}, user=None)
+
+
+def test_service_account_tokens(api: Api) -> None:
+    token = account(api, "robot")
+    assert with_token(api, token, PODS).code == 403
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
+    assert with_token(api, token, PODS).code == 200
+    assert with_token(api, token[:-4] + "AAAA", PODS).code == 401
+    api.now += 601
+    assert with_token(api, token, PODS).code == 401
+
+
+def test_a_token_ends_with_its_account(api: Api) -> None:
+    token = account(api, "robot")
+    api.delete("/api/v1/namespaces/default/serviceaccounts/robot")
+    assert with_token(api, token, PODS).code == 401
+    account(api, "robot")
+    assert with_token(api, token, PODS).code == 401
+
+
+def test_a_token_for_another_audience_is_not_one_for_the_server(api: Api) -> None:
+    account(api, "robot")
+    reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+    issued = api.post(f"{ACCOUNTS}/robot/token", {"spec": {"audiences": ["vault"]}})
+    token = issued.body["status"]["token"]
+    assert with_token(api, token, PODS).code == 401
+    found = {
+        audience: api.post(reviews, {"spec": {"token": token, "audiences": [audience, "x"]}}).body["status"]
+        for audience in ("vault", "other")
+    }
+    assert (found["vault"]["audiences"], found["vault"]["user"]["username"]) == (
+        ["vault"],
+        "system:serviceaccount:default:robot",
+    )
+    assert found["other"] == {"user": {}, "error": "invalid bearer token"}
+    assert "authenticated" not in api.post(reviews, {"spec": {"token": token}}).body["status"]
+
+
+def test_a_token_ends_with_the_pod_that_it_is_bound_to(api: Api) -> None:
+    account(api, "robot")
+    account(api, "other")
+    api.post(PODS, pod("p", spec={"serviceAccountName": "robot"}))
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+
+    def issue(name: str = "robot", **changed: str) -> Answer:
+        return api.post(f"{ACCOUNTS}/{name}/token", {"spec": {"boundObjectRef": {**reference, **changed}}})
+
+    refused = [issue(name="other"), issue(uid="x"), issue(kind="ConfigMap")]
+    assert [answer.code for answer in refused] == [400, 409, 400]
+    assert api.post(f"{ACCOUNTS}/robot/token", {"spec": {"boundObjectRef": {**reference, "name": "none"}}}).code == 404
+    token = issue().body["status"]["token"]
+    assert with_token(api, token, PODS).code == 403
+    api.delete(f"{PODS}/p", gracePeriodSeconds="0")
+    assert with_token(api, token, PODS).code == 401
+
+
+def test_tokens_of_less_than_ten_minutes_are_refused(api: Api) -> None:
+    account(api, "robot")
+    answer = api.post("/api/v1/namespaces/default/serviceaccounts/robot/token", {"spec": {"expirationSeconds": 1}})
+    assert answer.causes == ["spec.expirationSeconds"]
+
+
+def review(api: Api, user: User, kind: str, spec: Json) -> Json:
+    answer = api.send("POST", f"/apis/authorization.k8s.io/v1/{kind}", {"spec": spec}, user=user)
+    assert answer.code == 201
+    status: Json = answer.body["status"]
+    return status
+
+
+def test_access_reviews(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
+    allowed = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
+    denied = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
+    assert review(api, JANE, "selfsubjectaccessreviews", allowed)["allowed"]
+    assert not review(api, JANE, "selfsubjectaccessreviews", denied)["allowed"]
+    root = User("root", ("system:masters",))
+    assert review(api, root, "subjectaccessreviews", {**allowed, "user": "jane"})["allowed"]
+    assert not review(api, root, "subjectaccessreviews", {**allowed, "user": "joe"})["allowed"]
+    rules = review(api, JANE, "selfsubjectrulesreviews", {"namespace": "default"})["resourceRules"]
+    assert {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]} in rules
+
+
+def test_token_and_self_review(api: Api) -> None:
+    reviews = "/apis/authentication.k8s.io/v1"
+    assert api.post(f"{reviews}/tokenreviews", {"spec": {"token": "jane-token"}}).body["status"]["user"]["username"] == "jane"
+    assert "authenticated" not in api.post(f"{reviews}/tokenreviews", {"spec": {"token": "x"}}).body["status"]
+    me = api.send("POST", f"{reviews}/selfsubjectreviews", {}, user=service_account("default", "robot")).body
+    assert me["status"]["userInfo"]["username"] == "system:serviceaccount:default:robot"
+    assert "system:authenticated" in me["status"]["userInfo"]["groups"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("roles", {"rules": [{"verbs": ["get"]}]}, "rules[0].apiGroups"),
+        ("rolebindings", {"roleRef": {"kind": "Thing", "name": "x"}}, "roleRef.kind"),
+    ],
+)
+def test_roles_and_bindings_are_validated(api: Api, path: str, body: Json, field: str) -> None:
+    answer = api.post(f"{RBAC}/namespaces/default/{path}", {"metadata": {"name": "a"}, **body})
+    assert answer.code == 422
+    assert field in answer.causes
+
+
+def test_the_whole_of_a_user_is_impersonated(api: Api) -> None:
+    review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    extra = {"impersonate-uid": "u1", "impersonate-extra-example.com%2fx": "a,b"}
+    found = api.send("POST", path, review, headers={"impersonate-user": "joe", **extra}).body["status"]["userInfo"]
+    assert (found["uid"], found["extra"]) == ("u1", {"example.com/x": ["a,b"]})
+    assert api.send("POST", path, review, headers=extra).code == 400
+    role(api, "be", {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}, cluster=True)
+    bind(api, "be", "ClusterRole", {"kind": "User", "name": "jane"}, cluster=True)
+    as_joe = {"impersonate-user": "joe"}
+    refused = [api.send("POST", path, review, headers={**as_joe, key: value}, user=JANE) for key, value in extra.items()]
+    assert [answer.code for answer in refused] == [403, 403]
+    assert "userextras" in refused[1].message
+    assert api.send("POST", path, review, headers=as_joe, user=JANE).code == 201
+
+
+def test_impersonation(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
+    robot = {"impersonate-user": "system:serviceaccount:default:robot"}
+    assert api.send("GET", PODS, headers=robot).code == 200
+    assert api.send("GET", "/api/v1/namespaces/default/secrets", headers=robot).code == 403
+    assert api.send("GET", PODS, headers={"impersonate-user": "joe", "impersonate-group": "system:masters"}).code == 200
+    refused = api.send("GET", PODS, headers=robot, user=JANE)
+    assert (refused.code, 'cannot impersonate resource "serviceaccounts"' in refused.message) == (403, True)

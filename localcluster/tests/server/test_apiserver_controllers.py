@@ -1,0 +1,322 @@
+"""The embedded cluster's controllers, stepped in process."""
+
+from typing import Any
+
+import pytest
+
+from localcluster.controllers import Controllers
+from tests.server.api import CRS, Api, cr, crd, pod, service
+
+Json = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+class Cluster(Api):
+    """A server with its controllers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.controllers = Controllers(self.server, root_ca="PEM")
+        self.post(DEFINITIONS, crd())
+        self.step()
+
+    def step(self) -> float | None:
+        return self.controllers.step()
+
+    def owner(self, name: str, **meta: Any) -> Json:
+        """A custom object, and an owner reference to it."""
+        uid = self.post(CRS, cr(name, **meta)).body["metadata"]["uid"]
+        return {"apiVersion": "ex.com/v1", "kind": "Foo", "name": name, "uid": uid}
+
+
+@pytest.fixture
+def api() -> Cluster:
+    return Cluster()
+
+
+def test_background_deletion_takes_the_dependents(api: Cluster) -> None:
+    owner = api.owner("a")
+    middle = api.post(MAPS, {"metadata": {"name": "m", "ownerReferences": [owner]}}).body["metadata"]
+    api.post(PODS, pod("p", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "m", "uid": middle["uid"]}]))
+    api.post(PODS, pod("q"))
+    api.step()
+    api.delete(f"{CRS}/a")
+    api.step()
+    assert api.get(f"{MAPS}/m").code == 404
+    assert api.get(PODS).names == ["q"]
+
+
+def test_an_owner_that_never_existed(api: Cluster) -> None:
+    api.post(PODS, pod("p", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "gone"}]))
+    api.step()
+    assert api.get(PODS).names == []
+
+
+def test_ownership_is_by_uid_not_by_name(api: Cluster) -> None:
+    owner = api.owner("a")
+    api.delete(f"{CRS}/a")
+    api.owner("a")
+    api.post(PODS, pod("p", ownerReferences=[owner]))
+    api.step()
+    assert api.get(PODS).names == []
+
+
+def test_one_of_two_owners_goes(api: Cluster) -> None:
+    first, second = api.owner("a"), api.owner("b")
+    api.post(PODS, pod("p", ownerReferences=[first, second]))
+    api.step()
+    api.delete(f"{CRS}/a")
+    api.step()
+    assert api.get(f"{PODS}/p").body["metadata"]["ownerReferences"] == [second]
+
+
+def test_an_owner_in_another_namespace_does_not_count(api: Cluster) -> None:
+    owner = api.owner("a")
+    api.post("/api/v1/namespaces/kube-system/pods", pod("p", ownerReferences=[owner]))
+    api.step()
+    assert api.get("/api/v1/namespaces/kube-system/pods").names == []
+
+
+def test_foreground_deletion_waits_for_blocking_dependents(api: Cluster) -> None:
+    owner = {**api.owner("a"), "blockOwnerDeletion": True}
+    api.post(PODS, pod("p", ownerReferences=[owner], finalizers=["ex.com/hold"]))
+    api.step()
+    api.delete(f"{CRS}/a", {"propagationPolicy": "Foreground"})
+    api.step()
+    assert "deletionTimestamp" in api.get(f"{PODS}/p").body["metadata"]
+    assert api.get(f"{CRS}/a").body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
+    api.step()
+    assert (api.get(f"{PODS}/p").code, api.get(f"{CRS}/a").code) == (404, 404)
+
+
+def test_foreground_deletion_does_not_wait_for_others(api: Cluster) -> None:
+    owner = api.owner("a")
+    api.post(PODS, pod("p", ownerReferences=[owner], finalizers=["ex.com/hold"]))
+    api.delete(f"{CRS}/a", {"propagationPolicy": "Foreground"})
+    api.step()
+    assert api.get(f"{CRS}/a").code == 404
+    assert "deletionTimestamp" in api.get(f"{PODS}/p").body["metadata"]
+
+
+def test_orphaning(api: Cluster) -> None:
+    owner = api.owner("a")
+    api.post(PODS, pod("p", ownerReferences=[owner]))
+    api.step()
+    api.delete(f"{CRS}/a", {"propagationPolicy": "Orphan"})
+    api.step()
+    assert api.get(f"{CRS}/a").code == 404
+    assert "ownerReferences" not in api.get(f"{PODS}/p").body["metadata"]
+
+
+def test_the_collector_catches_up_after_a_restart(api: Cluster) -> None:
+    owner = api.owner("a")
+    api.post(PODS, pod("p", ownerReferences=[owner]))
+    api.delete(f"{CRS}/a")
+    Controllers(api.server).step()
+    assert api.get(PODS).names == []
+
+
+def test_namespaces_have_their_contents_and_are_emptied(api: Cluster) -> None:
+    api.post("/api/v1/namespaces", {"metadata": {"name": "n"}})
+    api.step()
+    assert api.get("/api/v1/namespaces/n/serviceaccounts").names == ["default"]
+    assert api.get("/api/v1/namespaces/n/configmaps/kube-root-ca.crt").body["data"] == {"ca.crt": "PEM"}
+    api.post("/api/v1/namespaces/n/pods", pod("p", finalizers=["ex.com/hold"]))
+    api.post("/apis/ex.com/v1/namespaces/n/foos", cr("a"))
+    answer = api.delete("/api/v1/namespaces/n")
+    assert answer.body["status"]["phase"] == "Terminating"
+    api.step()
+    assert api.get("/apis/ex.com/v1/namespaces/n/foos").names == []
+    assert api.get("/api/v1/namespaces/n").code == 200
+    api.patch("/api/v1/namespaces/n/pods/p", {"metadata": {"finalizers": None}})
+    api.step()
+    assert api.get("/api/v1/namespaces/n").code == 404
+    assert api.post("/api/v1/namespaces", {"metadata": {"name": "n"}}).code == 201
+
+
+def test_a_deleted_default_service_account_comes_back(api: Cluster) -> None:
+    api.delete("/api/v1/namespaces/default/serviceaccounts/default")
+    api.step()
+    assert api.get("/api/v1/namespaces/default/serviceaccounts").names == ["default"]
+
+
+def test_deleting_a_definition_deletes_its_objects(api: Cluster) -> None:
+    api.post(CRS, cr("a", finalizers=["ex.com/hold"]))
+    api.post(CRS, cr("b"))
+    api.delete(f"{DEFINITIONS}/foos.ex.com")
+    api.step()
+    assert api.get(CRS).names == ["a"]
+    api.patch(f"{CRS}/a", {"metadata": {"finalizers": None}})
+    api.step()
+    assert api.get(f"{DEFINITIONS}/foos.ex.com").code == 404
+    assert api.get(CRS).code == 404
+    api.post(DEFINITIONS, crd())
+    assert api.get(CRS).names == []
+
+
+def test_events_live_for_an_hour(api: Cluster) -> None:
+    events = "/api/v1/namespaces/default/events"
+    about = {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}
+    api.post(events, {"metadata": {"name": "old"}, **about})
+    due = api.step()
+    assert due is not None
+    api.now += 1800
+    api.post(events, {"metadata": {"name": "new"}, **about})
+    api.now += 1801
+    assert api.get(events).names == ["new", "old"]
+    api.step()
+    assert api.get(events).names == ["new"]
+
+
+def ready(api: Cluster, name: str, ip: str, status: str) -> None:
+    conditions = [{"type": "Ready", "status": status}]
+    assert (
+        api.patch(f"{PODS}/{name}/status", {"status": {"podIP": ip, "phase": "Running", "conditions": conditions}}).code == 200
+    )
+
+
+def test_endpoints_follow_ready_pods(api: Cluster) -> None:
+    endpoints = "/api/v1/namespaces/default/endpoints/s"
+    api.post("/api/v1/namespaces/default/services", service("s", ports=[{"name": "http", "port": 80, "targetPort": 8080}]))
+    for name in ("p", "q"):
+        api.post(PODS, pod(name, labels={"app": "s"}))
+    api.step()
+    assert "subsets" not in api.get(endpoints).body
+    ready(api, "p", "127.0.0.2", "True")
+    ready(api, "q", "127.0.0.3", "False")
+    api.step()
+    (subset,) = api.get(endpoints).body["subsets"]
+    assert [address["ip"] for address in subset["addresses"]] == ["127.0.0.2"]
+    assert [address["ip"] for address in subset["notReadyAddresses"]] == ["127.0.0.3"]
+    assert subset["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
+    api.patch("/api/v1/namespaces/default/services/s", {"spec": {"publishNotReadyAddresses": True}})
+    api.step()
+    (subset,) = api.get(endpoints).body["subsets"]
+    assert [address["ip"] for address in subset["addresses"]] == ["127.0.0.2", "127.0.0.3"]
+    api.delete("/api/v1/namespaces/default/services/s")
+    api.step()
+    assert api.get(endpoints).code == 404
+
+
+def test_steps_without_change_write_nothing(api: Cluster) -> None:
+    api.post("/api/v1/namespaces/default/services", service("s"))
+    api.post(PODS, pod("p", labels={"app": "s"}))
+    ready(api, "p", "127.0.0.2", "True")
+    api.step()
+    before = api.server.storage.rv
+    api.step()
+    assert api.server.storage.rv == before
+
+
+def test_a_change_wakes_the_controllers(api: Cluster) -> None:
+    woken: list[None] = []
+    api.controllers.wake = lambda: woken.append(None)
+    api.post(PODS, pod("p"))
+    assert woken
+
+
+def test_quotas_show_what_is_used(api: Cluster) -> None:
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    hard = {"pods": "3", "requests.cpu": "4", "count/configmaps": "9"}
+    api.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    api.post(PODS, pod("p", container={"resources": {"requests": {"cpu": "1500m"}}}))
+    api.post(PODS, pod("q"))
+    api.step()
+    status = {"hard": hard, "used": {"pods": "2", "requests.cpu": "1500m", "count/configmaps": "1"}}
+    assert api.get(f"{quotas}/q").body["status"] == status
+    ready(api, "p", "127.0.0.2", "True")
+    api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
+    api.step()
+    assert api.get(f"{quotas}/q").body["status"]["used"]["pods"] == "1"
+
+
+def test_what_a_timer_brings_about_is_seen_by_all_in_the_same_step(api: Cluster) -> None:
+    class Reader:
+        seen = False
+
+        def step(self) -> float | None:
+            Reader.seen = api.get(f"{MAPS}/made").code == 200
+            return None
+
+    class Maker:
+        due = False
+
+        def step(self) -> float | None:
+            if self.due and api.get(f"{MAPS}/made").code == 404:
+                api.post(MAPS, {"metadata": {"name": "made"}})
+            return None
+
+    maker = Maker()
+    controllers = Controllers(api.server, more=(Reader(), maker))
+    controllers.step()
+    maker.due = True  # by time alone: nothing in the store has changed since
+    controllers.step()
+    assert Reader.seen
+
+
+def test_a_taint_evicts_what_does_not_tolerate_it(api: Api) -> None:
+    controllers = Controllers(api.server)
+    api.post("/api/v1/nodes", {"metadata": {"name": "n1"}})
+    for name, tolerations in (
+        ("plain", []),
+        ("for-ever", [{"operator": "Exists"}]),
+        ("for-a-while", [{"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]),
+    ):
+        api.post(PODS, pod(name, spec={"tolerations": tolerations}))
+        api.bind(name)
+    controllers.step()
+    api.patch("/api/v1/nodes/n1", {"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}})
+
+    def evicted() -> set[str]:
+        items = api.get(PODS).body["items"]
+        going = {item["metadata"]["name"] for item in items if "deletionTimestamp" in item["metadata"]}
+        reasons = {
+            item["metadata"]["name"]
+            for item in items
+            if any(one.get("reason") == "DeletionByTaintManager" for one in item["status"].get("conditions") or ())
+        }
+        assert going == reasons
+        return going
+
+    due = controllers.step()
+    assert (due, evicted()) == (api.now + 30, {"plain"})
+    api.now += 29
+    controllers.step()
+    assert evicted() == {"plain"}
+    api.now += 1
+    controllers.step()
+    assert evicted() == {"plain", "for-a-while"}
+
+
+def test_a_claim_that_a_pod_uses_is_kept(api: Cluster) -> None:
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    for name in ("used", "free"):
+        api.post(claims, {"metadata": {"name": name}, "spec": size})
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "used"}}]
+    container = {"name": "main", "image": "i"}
+    api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [container], "volumes": volumes}})
+    for name in ("used", "free"):
+        api.delete(f"{claims}/{name}")
+    api.step()
+    assert api.get(claims).names == ["used"]
+    api.delete(f"{PODS}/p", gracePeriodSeconds=0)
+    api.step()
+    assert api.get(claims).names == []
+
+
+def test_a_bound_volume_is_kept(api: Cluster) -> None:
+    volumes = "/api/v1/persistentvolumes"
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/d"}}
+    made = api.post(volumes, {"metadata": {"name": "v"}, "spec": spec}).body
+    api.put(f"{volumes}/v/status", {**made, "status": {"phase": "Bound"}})
+    api.delete(f"{volumes}/v")
+    api.step()
+    bound = api.get(f"{volumes}/v").body
+    assert bound["metadata"]["deletionTimestamp"]
+    api.put(f"{volumes}/v/status", {**bound, "status": {"phase": "Released"}})
+    api.step()
+    assert api.get(volumes).names == []

@@ -1,0 +1,103 @@
+"""Discovery, health and the OpenAPI documents."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.server.api import Api, crd
+
+Json = dict[str, Any]
+AGGREGATED = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"}
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture
+def api() -> Api:
+    api = Api()
+    api.post(DEFINITIONS, crd())
+    return api
+
+
+def by_name(rows: list[Json]) -> dict[str, Json]:
+    return {row["name"]: row for row in rows}
+
+
+def test_core_resources(api: Api) -> None:
+    body = api.get("/api/v1").body
+    rows = by_name(body["resources"])
+    assert (body["kind"], body["groupVersion"]) == ("APIResourceList", "v1")
+    assert rows["pods"]["shortNames"] == ["po"]
+    assert rows["pods"]["categories"] == ["all"]
+    assert not rows["namespaces"]["namespaced"]
+    assert {"pods/status", "pods/log", "pods/exec", "pods/eviction", "services/status"} <= set(rows)
+    assert rows["pods/eviction"]["kind"] == "Eviction"
+    assert api.get("/api").body["versions"] == ["v1"]
+
+
+def test_groups_prefer_their_best_version(api: Api) -> None:
+    groups = by_name(api.get("/apis").body["groups"])
+    assert groups["ex.com"]["preferredVersion"] == {"groupVersion": "ex.com/v1", "version": "v1"}
+    assert [version["version"] for version in groups["ex.com"]["versions"]] == ["v1", "v1beta1"]
+    assert api.get("/apis/ex.com").body["name"] == "ex.com"
+    rows = by_name(api.get("/apis/ex.com/v1").body["resources"])
+    assert set(rows) == {"foos", "foos/scale", "foos/status"}
+    assert (rows["foos/scale"]["kind"], rows["foos/scale"]["group"]) == ("Scale", "autoscaling")
+
+
+def test_a_definition_leaves_discovery_when_it_goes(api: Api) -> None:
+    api.patch(f"{DEFINITIONS}/foos.ex.com", {"metadata": {"finalizers": None}})
+    api.delete(f"{DEFINITIONS}/foos.ex.com")
+    assert api.get("/apis/ex.com/v1").code == 404
+    assert "ex.com" not in by_name(api.get("/apis").body["groups"])
+
+
+def test_aggregated_discovery(api: Api) -> None:
+    answer = api.send("GET", "/apis", headers=AGGREGATED)
+    assert answer.headers["Content-Type"] == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    groups = {item["metadata"]["name"]: item for item in answer.body["items"]}
+    (foos,) = groups["ex.com"]["versions"][0]["resources"]
+    assert (foos["resource"], foos["scope"], foos["shortNames"]) == ("foos", "Namespaced", ["fo"])
+    assert [row["subresource"] for row in foos["subresources"]] == ["scale", "status"]
+    core = api.send("GET", "/api", headers=AGGREGATED).body["items"]
+    assert [item["versions"][0]["version"] for item in core] == ["v1"]
+    plain = api.send("GET", "/apis", headers={"accept": "application/json"})
+    assert plain.body["kind"] == "APIGroupList"
+
+
+def test_every_served_kind_has_a_path_in_the_documents(api: Api) -> None:
+    index = api.get("/openapi/v3").body["paths"]
+    assert {"api/v1", "apis/apps/v1", "apis/ex.com/v1", "apis/ex.com/v1beta1"} <= set(index)
+    path, _, query = index["apis/ex.com/v1"]["serverRelativeURL"].partition("?")
+    document = api.get(path, **dict([query.split("=")])).body
+    assert "/apis/ex.com/v1/namespaces/{namespace}/foos/{name}" in document["paths"]
+    assert api.get("/openapi/v3/apis/none/v1").code == 404
+
+
+def test_documents_are_cached_by_tag_until_a_definition_changes(api: Api) -> None:
+    tag = api.get("/openapi/v3").headers["Etag"]
+    assert api.send("GET", "/openapi/v3", headers={"if-none-match": tag}).code == 304
+    api.patch(f"{DEFINITIONS}/foos.ex.com", {"metadata": {"finalizers": None}})
+    api.delete(f"{DEFINITIONS}/foos.ex.com")
+    changed = api.send("GET", "/openapi/v3", headers={"if-none-match": tag})
+    assert (changed.code, "apis/ex.com/v1" in changed.body["paths"]) == (200, False)
+
+
+def test_the_v2_document(api: Api) -> None:
+    answer = api.get("/openapi/v2")
+    assert json.loads(answer.response.body)["swagger"] == "2.0"
+    binary = {"accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
+    answer = api.send("GET", "/openapi/v2", headers=binary)
+    # The old name of the form is no valid media type, so the answer has the new one.
+    assert answer.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert answer.response.body.startswith(b"\n\x032.0")
+    assert api.send("GET", "/openapi/v3", headers=binary).code == 406
+
+
+def test_the_root_lists_paths(api: Api) -> None:
+    assert {"/api/v1", "/apis/ex.com", "/healthz", "/openapi/v3"} <= set(api.get("/").body["paths"])
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping", "/livez?verbose"])
+def test_health(api: Api, path: str) -> None:
+    assert (api.get(path).code, api.get(path).response.body) == (200, b"ok")

@@ -1,0 +1,343 @@
+"""The HTTP shell and the in-process transport, with a pod backend that echoes."""
+
+import asyncio
+import gc
+import gzip
+import io
+import json
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp.web_protocol import RequestHandler
+
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.inprocess import InProcessTransport
+from localcluster.certificates import self_signed
+from localcluster.controllers import Controllers
+from localcluster.errors import StatusError
+from localcluster.pod_backend import ExecOptions, LogOptions
+from localcluster.request import Request
+from tests.server.api import pod
+from tests.server.echo import Echo
+
+Json = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+HEADERS = {"Authorization": "Bearer secret"}
+
+
+class Http:
+    """A served cluster and a client session."""
+
+    def __init__(self, server: ApiServer, url: str, session: aiohttp.ClientSession, backend: Echo) -> None:
+        self.server, self.url, self.session, self.backend = server, url, session, backend
+
+    async def running_pod(self, name: str = "a", *containers: str) -> None:
+        spec = {"nodeName": "n", "containers": [{"name": one, "image": "i"} for one in containers or ("c",)]}
+        async with self.session.post(self.url + PODS, json={**pod(name), "spec": spec}) as answer:
+            assert answer.status == 201
+        status = {"status": {"phase": "Running"}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        async with self.session.patch(f"{self.url}{PODS}/{name}/status", data=json.dumps(status), headers=headers) as answer:
+            assert answer.status == 200
+
+
+@asynccontextmanager
+async def served(connected: bool = True) -> AsyncIterator[Http]:
+    server, backend = ApiServer(Env.system(), tokens={"secret": ADMIN}), Echo()
+    async with serve(server, pods=backend if connected else None) as running, aiohttp.ClientSession(headers=HEADERS) as session:
+        yield Http(server, running.url, session, backend)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[Http]:
+    async with served() as http:
+        yield http
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(100):
+        while not condition():  # noqa: ASYNC110 - what is waited for is another task's doing, seen by polling only
+            await asyncio.sleep(0.005)
+
+
+async def test_anonymous_requests_are_refused(http: Http) -> None:
+    async with http.session.get(http.url + PODS, headers={"Authorization": ""}) as answer:
+        assert (answer.status, (await answer.json())["reason"]) == (401, "Unauthorized")
+
+
+async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        await (await http.session.get(f"{http.url}/version")).read()
+    assert [record.name for record in caplog.records] == []
+
+
+async def test_health_and_version(http: Http) -> None:
+    for path in ("/healthz", "/livez", "/readyz"):
+        async with http.session.get(http.url + path) as answer:
+            assert (answer.status, await answer.text()) == (200, "ok")
+    async with http.session.get(http.url + "/version") as answer:
+        assert (await answer.json())["gitVersion"] == "v1.36.2+jobcommon"
+
+
+async def test_large_answers_are_compressed(http: Http) -> None:
+    for number in range(2):
+        body = {"metadata": {"name": f"m{number}"}, "data": {"x": "y" * 200_000}}
+        async with http.session.post(http.url + MAPS, json=body) as answer:
+            assert answer.status == 201
+    async with http.session.get(http.url + MAPS, auto_decompress=False) as answer:
+        raw = await answer.read() if answer.headers.get("Content-Encoding") == "gzip" else b""
+    assert len(json.loads(gzip.decompress(raw))["items"]) == 2
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_bodies_have_a_limit(http: Http, chunked: bool) -> None:
+    data = json.dumps({"metadata": {"name": "m"}, "data": {"x": "y" * 4_000_000}}).encode()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield data
+
+    headers = {"Content-Type": "application/json"}
+    async with http.session.post(http.url + MAPS, data=pieces() if chunked else io.BytesIO(data), headers=headers) as answer:
+        assert (answer.status, (await answer.json())["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def test_a_watch_streams_and_ends(http: Http) -> None:
+    query = {"watch": "true", "timeoutSeconds": "3"}
+    async with http.session.get(http.url + MAPS, params=query) as answer:
+        assert answer.status == 200
+        http.server.handle(Request("POST", MAPS, (), b'{"metadata":{"name":"a"}}'), ADMIN)
+        event = json.loads(await answer.content.readline())
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
+        assert await answer.content.read() == b""
+
+
+async def test_a_refused_watch_is_a_plain_error(http: Http) -> None:
+    async with http.session.get(http.url + MAPS, params={"watch": "true", "labelSelector": "=("}) as answer:
+        assert (answer.status, (await answer.json())["kind"]) == (400, "Status")
+
+
+async def test_a_watcher_that_goes_away_is_forgotten(http: Http) -> None:
+    listeners = http.server.storage.table("configmaps").history.listeners
+    answer = await http.session.get(http.url + MAPS, params={"watch": "true"})
+    assert len(listeners) == 1
+    answer.close()
+    await until(lambda: not listeners)
+
+
+async def test_the_connection_of_an_idle_client_is_closed() -> None:
+    """As Helm does within a test's process: it neither sends nor reads until it needs the connection again."""
+    certificate = self_signed()
+    trusting = ssl.create_default_context(cadata=certificate.pem.decode())
+    async with serve(ApiServer(Env.system()), ssl_context=certificate.server_context()) as running:
+
+        def ask() -> ssl.SSLSocket:
+            kept = trusting.wrap_socket(socket.create_connection(("127.0.0.1", running.port)), server_hostname="localhost")
+            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert kept.recv(12) == b"HTTP/1.1 401"
+            return kept
+
+        client = await asyncio.to_thread(ask)
+        transports = [handler.transport for handler in gc.get_objects() if isinstance(handler, RequestHandler)]
+        sockets = [transport.get_extra_info("socket") for transport in transports if transport is not None]
+        assert [one.getpeername() for one in sockets] == [client.getsockname()]
+    with client:
+        assert [one.fileno() for one in sockets] == [-1]
+
+
+async def test_only_loopback_addresses() -> None:
+    with pytest.raises(ValueError, match="loopback"):
+        async with serve(ApiServer(Env.system()), host="0.0.0.0"):
+            pass
+
+
+async def test_logs(http: Http) -> None:
+    await http.running_pod()
+    query = {"follow": "true", "tailLines": "5", "timestamps": "true", "sinceTime": "2027-01-15T08:00:00Z", "limitBytes": "9"}
+    async with http.session.get(f"{http.url}{PODS}/a/log", params=query) as answer:
+        assert (answer.status, await answer.text()) == (200, "one\ntwo and more\nthree")
+        assert answer.content_type == "text/plain"
+    expected = LogOptions("c", follow=True, timestamps=True, tail_lines=5, since_time=1_800_000_000.0, limit_bytes=9)
+    assert http.backend.asked == [expected]
+
+
+async def test_the_log_of_a_pod_that_no_node_has_is_empty(http: Http) -> None:
+    async with http.session.post(http.url + PODS, json=pod("a")) as answer:
+        assert answer.status == 201
+    async with http.session.get(f"{http.url}{PODS}/a/log", params={"follow": "true"}) as answer:
+        assert (answer.status, await answer.text()) == (200, "")
+    assert http.backend.asked == []
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "message"),
+    [
+        ({"container": "x"}, 400, "container x is not valid for pod a"),
+        ({}, 400, "a container name must be specified for pod a, choose one of: [c d]"),
+        ({"container": "c", "tailLines": "many"}, 400, "tailLines must be a whole number"),
+        ({"container": "c", "previous": "true"}, 404, 'previous terminated container "c" not found'),
+    ],
+)
+async def test_refused_logs(http: Http, query: dict[str, str], code: int, message: str) -> None:
+    await http.running_pod("a", "c", "d")
+    async with http.session.get(f"{http.url}{PODS}/a/log", params=query) as answer:
+        status = await answer.json()
+    assert (answer.status, message in status["message"]) == (code, True)
+
+
+async def test_without_a_kubelet() -> None:
+    async with served(connected=False) as http:
+        await http.running_pod()
+        async with http.session.get(f"{http.url}{PODS}/a/log") as answer:
+            assert (answer.status, "no kubelet" in (await answer.json())["message"]) == (503, True)
+
+
+Run = Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]
+
+
+async def session(http: Http, path: str, query: list[tuple[str, str]], protocol: str | None, run: Run) -> dict[int, bytes]:
+    """What came back on each channel."""
+    received: dict[int, bytes] = {}
+    protocols = (protocol,) if protocol else ()
+    async with http.session.ws_connect(f"{http.url}{PODS}/a/{path}", params=query, protocols=protocols) as socket:
+        assert socket.protocol == protocol
+        await run(socket)
+        async for message in socket:
+            received[message.data[0]] = received.get(message.data[0], b"") + message.data[1:]
+    return received
+
+
+STREAMS = [("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
+
+
+async def test_exec(http: Http) -> None:
+    await http.running_pod()
+
+    async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
+        await socket.send_bytes(b"\x00hel")
+        await socket.send_bytes(b"\x00lo")
+        await socket.send_bytes(b"\xff\x00")
+
+    received = await session(http, "exec", [("command", "tr"), ("command", "a b"), *STREAMS], "v5.channel.k8s.io", talk)
+    assert (received[1], received[2], json.loads(received[3])["status"]) == (b"HELLO", b"careful", "Success")
+    assert http.backend.asked == [ExecOptions("c", ("tr", "a b"), stdin=True, stdout=True, stderr=True)]
+
+
+async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
+    await http.running_pod()
+
+    async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
+        await socket.send_bytes(b"\x04nonsense")
+        await socket.send_bytes(b'\x04{"Width":80,"Height":24}')
+
+    query = [("command", "fail"), ("tty", "true"), ("stdout", "true")]
+    received = await session(http, "exec", query, "v4.channel.k8s.io", talk)
+    status = json.loads(received[3])
+    assert received[1] == b" 80x24"
+    assert (status["reason"], status["details"]["causes"]) == ("NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}])
+
+
+async def silent(_: aiohttp.ClientWebSocketResponse) -> None:
+    """Say nothing."""
+
+
+async def test_exec_of_something_that_cannot_start(http: Http) -> None:
+    await http.running_pod()
+    received = await session(http, "exec", [("command", "broken")], "v5.channel.k8s.io", silent)
+    status = json.loads(received[3])
+    assert (status["status"], status["message"]) == ("Failure", "no such program")
+
+
+async def test_without_a_subprotocol_exec_tells_errors_only_and_as_text(http: Http) -> None:
+    await http.running_pod()
+    assert await session(http, "exec", [("command", "broken")], None, silent) == {3: b"no such program"}
+    assert 3 not in await session(http, "exec", [("command", "true"), ("stdout", "true")], None, silent)
+
+
+async def test_attach_ends_when_the_client_leaves(http: Http) -> None:
+    await http.running_pod()
+    async with http.session.ws_connect(f"{http.url}{PODS}/a/attach", protocols=("v5.channel.k8s.io",)) as socket:
+        assert (await socket.receive()).data == b"\x01attached"
+    await until(lambda: http.backend.asked == ["left"])
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("exec", "at least 1 command"),
+        ("exec?command=x", "Upgrade request required"),
+        ("portforward", "Upgrade request required"),
+    ],
+)
+async def test_refused_sessions(http: Http, path: str, message: str) -> None:
+    await http.running_pod()
+    async with http.session.get(f"{http.url}{PODS}/a/{path}") as answer:
+        assert (answer.status, message in (await answer.json())["message"]) == (400, True)
+
+
+async def test_port_forward_without_ports(http: Http) -> None:
+    await http.running_pod()
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await http.session.ws_connect(f"{http.url}{PODS}/a/portforward", protocols=("v4.channel.k8s.io",))
+    assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", None])
+async def test_port_forward(http: Http, protocol: str | None) -> None:
+    await http.running_pod()
+
+    async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
+        await socket.send_bytes(b"\x00ping")
+
+    received = await session(http, "portforward", [("ports", "8080"), ("ports", "1")], protocol, talk)
+    assert received == {0: b"\x90\x1fping8080", 1: b"\x90\x1f", 2: b"\x01\x00", 3: b"\x01\x00connection refused"}
+
+
+async def test_the_in_process_transport() -> None:
+    server, backend = ApiServer(Env.system()), Echo()
+    transport = InProcessTransport(server, pods=backend, user_agent="somebody/1.0")
+    created = await transport.send(Request("POST", PODS, (), json.dumps(pod("a")).encode()))
+    assert created.status == 201
+    assert json.loads(created.body)["metadata"]["managedFields"][0]["manager"] == "somebody"
+    lines = transport.stream(Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0"), ("timeoutSeconds", "3"))))
+    assert json.loads(await anext(lines))["type"] == "ADDED"
+    waiting = asyncio.ensure_future(anext(lines))
+    await transport.send(Request("DELETE", f"{PODS}/a"))
+    assert json.loads(await waiting)["type"] == "MODIFIED"
+    assert [json.loads(line)["type"] async for line in lines] == ["DELETED"]
+    assert not server.storage.table("pods").history.listeners
+
+
+async def test_logs_and_refusals_in_process() -> None:
+    server = ApiServer(Env.system())
+    transport = InProcessTransport(server, pods=Echo())
+    for made in (pod("a", spec={"nodeName": "n"}), pod("unscheduled")):
+        await transport.send(Request("POST", PODS, (), json.dumps(made).encode()))
+    assert [line async for line in transport.stream(Request("GET", f"{PODS}/unscheduled/log"))] == []
+    assert [line async for line in transport.stream(Request("GET", f"{PODS}/a/log"))] == [b"one", b"two and more", b"three"]
+    for path in (f"{PODS}/a/log?", "/api/v1/nothing"):
+        with pytest.raises(StatusError) as refused:
+            await anext(transport.stream(Request("GET", path, (("watch", "true"), ("container", "x")))))
+        assert refused.value.code in (400, 404)
+    await transport.close()
+
+
+async def test_controllers_run_beside_the_server() -> None:
+    server = ApiServer(Env.system())
+    task = asyncio.create_task(Controllers(server).run())
+    try:
+        accounts = server.storage.table("serviceaccounts")
+        await until(lambda: accounts.get("default", "default") is not None)
+        server.handle(Request("POST", "/api/v1/namespaces", (), b'{"metadata":{"name":"n"}}'), ADMIN)
+        await until(lambda: accounts.get("n", "default") is not None)
+        server.handle(Request("DELETE", "/api/v1/namespaces/n"), ADMIN)
+        await until(lambda: server.storage.table("namespaces").get("", "n") is None)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,121 @@
+"""Bodies in protobuf: what kubectl sends, and malformed ones."""
+
+import contextlib
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localcluster.apiserver.protobuf import ProtobufError, decode
+from tests.server.api import Api
+
+
+def field(number: int, value: bytes | int | str) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value & (1 << 64) - 1)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
+    return b"k8s\x00" + field(1, field(1, api_version) + field(2, kind)) + field(2, raw) + field(3, "") + field(4, "")
+
+
+META = field(1, field(1, "a") + field(2, "") + field(8, b"") + field(11, field(1, "x") + field(2, "1")))
+
+
+def test_a_config_map() -> None:
+    raw = META + field(2, field(1, "key") + field(2, "value")) + field(3, field(1, "bin") + field(2, b"\x00\x01"))
+    assert decode(envelope("v1", "ConfigMap", raw)) == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "labels": {"x": "1"}},
+        "data": {"key": "value"},
+        "binaryData": {"bin": "AAE="},
+    }
+
+
+def test_zero_values_and_inlined_fields() -> None:
+    port = field(1, "") + field(2, 0) + field(3, 8080)
+    container = field(1, "c") + field(2, "i") + field(6, port) + field(8, b"") + field(16, 0)
+    empty_dir = field(1, "v") + field(2, field(2, b""))
+    quantity = field(1, "cpu") + field(2, field(1, "500m"))
+    limited = field(1, "d") + field(8, field(1, quantity))
+    spec = field(1, empty_dir) + field(2, container) + field(2, limited) + field(4, 0) + field(11, 0)
+    assert decode(envelope("v1", "Pod", META + field(2, spec)))["spec"] == {
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "containers": [
+            {"name": "c", "image": "i", "ports": [{"containerPort": 8080}], "resources": {}},
+            {"name": "d", "resources": {"limits": {"cpu": "500m"}}},
+        ],
+        "terminationGracePeriodSeconds": 0,
+    }
+
+
+def test_times_and_numbers_or_names() -> None:
+    lease = META + field(2, field(1, "me") + field(2, 15) + field(4, field(1, 1_800_000_000) + field(2, 5000)))
+    assert decode(envelope("coordination.k8s.io/v1", "Lease", lease))["spec"] == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2027-01-15T08:00:00.000005Z",
+    }
+    named = field(1, "n") + field(3, 80) + field(4, field(1, 1) + field(2, 0) + field(3, "http"))
+    numbered = field(3, 81) + field(4, field(1, 0) + field(2, 8081))
+    ports = decode(envelope("v1", "Service", META + field(2, field(1, named) + field(1, numbered))))["spec"]["ports"]
+    assert [port["targetPort"] for port in ports] == ["http", 8081]
+
+
+def test_negative_numbers() -> None:
+    spec = field(1, -1)
+    assert decode(envelope("apps/v1", "Deployment", META + field(2, spec)))["spec"]["replicas"] == -1
+
+
+def test_the_server_takes_it() -> None:
+    api = Api()
+    media = "application/vnd.kubernetes.protobuf"
+    path = "/api/v1/namespaces/default/configmaps"
+    raw = META + field(2, field(1, "key") + field(2, "value"))
+    assert api.send("POST", path, envelope("v1", "ConfigMap", raw), content_type=media).body["data"] == {"key": "value"}
+    assert api.send("POST", path, b"k8s\x00\x0a\xff", content_type=media).code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{}", "does not start with"),
+        (b"k8s\x00", "is not known in protobuf form"),
+        (envelope("ex.com/v1", "Foo", b""), "ex.com/v1 Foo is not known in protobuf form"),
+        (envelope("v1", "ConfigMap", b"\x0a\x7f"), "ends in the middle of a field"),
+        (envelope("v1", "ConfigMap", b"\x0b"), "wire type 3"),
+        (envelope("v1", "ConfigMap", field(1, 5)), "a field has a wrong type"),
+        (envelope("v1", "ConfigMap", b"\xff" * 11), "a number is too long"),
+        (envelope("v1", "ConfigMap", field(1, field(1, b"\xff"))), "damaged"),
+    ],
+)
+def test_damage(body: bytes, message: str) -> None:
+    with pytest.raises(ProtobufError, match=message):
+        decode(body)
+
+
+PIECES = st.one_of(
+    st.binary(max_size=20),
+    st.builds(field, st.integers(1, 40), st.one_of(st.integers(-5, 2**40), st.binary(max_size=12))),
+    st.builds(lambda number, value: varint(number << 3 | 1) + struct.pack("<d", value), st.integers(1, 40), st.floats()),
+)
+
+
+@given(st.sampled_from(["Pod", "Service", "ConfigMap", "Event", "Secret"]), st.lists(PIECES, max_size=6))
+def test_any_bytes_are_decoded_or_refused(kind: str, pieces: list[bytes]) -> None:
+    nested = b"".join(pieces)
+    for raw in (nested, field(1, nested), META + field(2, nested)):
+        with contextlib.suppress(ProtobufError):
+            assert decode(envelope("v1", kind, raw))["kind"] == kind

@@ -1,0 +1,297 @@
+"""Lists, pages, selectors and watches."""
+
+import base64
+import json
+
+import pytest
+
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.users import ADMIN
+from localcluster.request import Request
+from tests.server.api import CRS, Api, cr, crd, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+ALL_PODS = "/api/v1/pods"
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+def fill(api: Api, *names: str) -> None:
+    for name in names:
+        assert api.post(PODS, pod(name, labels={"app": name, "tier": "web" if name < "c" else "db"})).code == 201
+
+
+def test_a_list_is_ordered_and_carries_the_current_version(api: Api) -> None:
+    fill(api, "b", "a")
+    answer = api.get(PODS)
+    assert (answer.names, answer.body["kind"], answer.rv) == (["a", "b"], "PodList", str(api.server.storage.rv))
+    assert "kind" not in answer.body["items"][0]
+
+
+def test_custom_items_carry_their_kind(api: Api) -> None:
+    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
+    api.post(CRS, cr("a"))
+    for version in ("v1", "v1beta1"):
+        body = api.get(CRS.replace("v1", version)).body
+        assert (body["kind"], body["apiVersion"], body["items"][0]["apiVersion"]) == (
+            "FooList",
+            f"ex.com/{version}",
+            f"ex.com/{version}",
+        )
+
+
+SELECTORS = {
+    "app=a": ["a"],
+    "app==a": ["a"],
+    "app!=a": ["b", "c", "d"],
+    "tier=web,app!=a": ["b"],
+    "app in (a, c)": ["a", "c"],
+    "app notin (a,c)": ["b", "d"],
+    "tier": ["a", "b", "c", "d"],
+    "!tier": [],
+    "none!=x": ["a", "b", "c", "d"],
+    "": ["a", "b", "c", "d"],
+}
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_label_selectors(api: Api, selector: str) -> None:
+    fill(api, "a", "b", "c", "d")
+    assert api.get(PODS, labelSelector=selector).names == SELECTORS[selector]
+
+
+FIELDS = {
+    "metadata.name=a": ["a"],
+    "metadata.name!=a": ["b"],
+    "spec.nodeName=n1": ["a"],
+    "spec.nodeName=": ["b"],
+    "metadata.namespace=default,status.phase=Pending": ["a", "b"],
+    "spec.restartPolicy=Never": [],
+}
+
+
+@pytest.mark.parametrize("selector", FIELDS)
+def test_field_selectors(api: Api, selector: str) -> None:
+    fill(api, "a", "b")
+    api.bind("a")
+    assert api.get(PODS, fieldSelector=selector).names == FIELDS[selector]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"labelSelector": "a=("}, "not a valid label selector"),
+        ({"labelSelector": "a=b,"}, "not a valid label selector"),
+        ({"fieldSelector": "spec.color=red"}, "field label not supported: spec.color"),
+        ({"fieldSelector": "name"}, "can't understand"),
+        ({"limit": "x"}, "limit"),
+        ({"resourceVersion": "x"}, "resourceVersion"),
+        ({"continue": "x"}, "continue key is not valid"),
+    ],
+)
+def test_bad_queries(api: Api, query: dict[str, str], message: str) -> None:
+    answer = api.get(PODS, **query)
+    assert (answer.code, answer.reason) == (400, "BadRequest")
+    assert message in answer.message
+
+
+def test_event_selectors_in_both_groups(api: Api) -> None:
+    event = {
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default", "uid": "u"},
+        "reason": "Started",
+        "message": "hello",
+        "type": "Normal",
+    }
+    api.post("/api/v1/namespaces/default/events", event)
+    assert api.get("/api/v1/events", fieldSelector="involvedObject.name=p,type=Normal").names == ["e"]
+    assert api.get("/api/v1/events", fieldSelector="involvedObject.name=q").names == []
+    shown = api.get("/apis/events.k8s.io/v1/events", fieldSelector="regarding.name=p").body["items"][0]
+    assert (shown["note"], shown["regarding"]["name"]) == ("hello", "p")
+
+
+def test_pages_show_one_moment(api: Api) -> None:
+    fill(api, "a", "b", "c", "d", "e")
+    first = api.get(PODS, limit="2")
+    assert (first.names, first.body["metadata"]["remainingItemCount"]) == (["a", "b"], 3)
+    api.delete(f"{PODS}/c")
+    fill(api, "bb")
+    token = first.body["metadata"]["continue"]
+    second = api.get(PODS, **{"limit": "2", "continue": token})
+    assert (second.names, second.rv) == (["c", "d"], first.rv)
+    third = api.get(PODS, **{"limit": "2", "continue": second.body["metadata"]["continue"]})
+    assert third.names == ["e"]
+    assert "continue" not in third.body["metadata"]
+
+
+def test_an_expired_page_offers_an_inconsistent_rest(api: Api) -> None:
+    fill(api, "a", "b", "c")
+    token = api.get(PODS, limit="1").body["metadata"]["continue"]
+    fill(api, "bb")
+    api.server.storage.compact(api.server.storage.rv)
+    expired = api.get(PODS, **{"limit": "1", "continue": token})
+    assert (expired.code, expired.reason) == (410, "Expired")
+    rest = api.get(PODS, **{"continue": expired.body["metadata"]["continue"]})
+    assert rest.names == ["b", "bb", "c"]
+
+
+def test_limit_is_ignored_at_version_zero(api: Api) -> None:
+    fill(api, "a", "b")
+    assert api.get(PODS, limit="1", resourceVersion="0").names == ["a", "b"]
+
+
+@pytest.mark.parametrize(("path", "place"), [(PODS, "a"), (ALL_PODS, "default/a")])
+def test_a_continue_token_is_opaque_but_decodable(api: Api, path: str, place: str) -> None:
+    """It says from where on within what is listed: a page can go on in another namespace."""
+    fill(api, "a", "b")
+    token = api.get(path, limit="1").body["metadata"]["continue"]
+    assert json.loads(base64.urlsafe_b64decode(token + "=="))["start"] == place
+
+
+def test_watch_from_a_version_replays_and_goes_on(api: Api) -> None:
+    fill(api, "a")
+    rv = str(api.server.storage.rv)
+    fill(api, "b")
+    watch = api.watch(ALL_PODS, resourceVersion=rv)
+    assert watch.seen() == [("ADDED", "b")]
+    woken = len(watch.woken)
+    api.delete(f"{PODS}/a")
+    assert len(watch.woken) > woken
+    assert watch.seen() == [("MODIFIED", "a"), ("DELETED", "a")]
+
+
+def test_watch_from_now_shows_what_there_is_first(api: Api) -> None:
+    fill(api, "a", "b")
+    assert api.watch(PODS, resourceVersion="0").seen() == [("ADDED", "a"), ("ADDED", "b")]
+
+
+def test_watch_list(api: Api) -> None:
+    fill(api, "a")
+    watch = api.watch(
+        PODS, resourceVersion="", sendInitialEvents="true", allowWatchBookmarks="true", resourceVersionMatch="NotOlderThan"
+    )
+    added, mark = watch.events()
+    assert (added["type"], mark["type"]) == ("ADDED", "BOOKMARK")
+    assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert mark["object"]["metadata"]["resourceVersion"] == str(api.server.storage.rv)
+    fill(api, "b")
+    assert watch.seen() == [("ADDED", "b")]
+
+
+def test_watch_list_without_a_match_rule(api: Api) -> None:
+    with pytest.raises(ApiError) as refused:
+        api.watch(PODS, sendInitialEvents="true")
+    assert refused.value.code == 422
+
+
+def test_a_watch_follows_its_selector(api: Api) -> None:
+    watch = api.watch(PODS, labelSelector="tier=web")
+    fill(api, "a", "c")
+    assert watch.seen() == [("ADDED", "a")]
+    left = api.patch(f"{PODS}/a", {"metadata": {"labels": {"tier": "db"}}})
+    (event,) = watch.events()
+    assert (event["type"], event["object"]["metadata"]["labels"]["tier"]) == ("DELETED", "web")
+    assert event["object"]["metadata"]["resourceVersion"] == left.rv
+    api.patch(f"{PODS}/c", {"metadata": {"labels": {"tier": "web"}}})
+    assert watch.seen() == [("ADDED", "c")]
+    api.patch(f"{PODS}/a", {"metadata": {"labels": {"tier": "none"}}})
+    assert watch.seen() == []
+
+
+def test_a_kubelet_watches_the_pods_of_its_node(api: Api) -> None:
+    watch = api.watch(ALL_PODS, fieldSelector="spec.nodeName=n1")
+    fill(api, "a", "b")
+    assert watch.seen() == []
+    api.bind("a")
+    api.bind("b", "n2")
+    assert watch.seen() == [("ADDED", "a")]
+
+
+def test_a_watch_of_another_namespace_sees_nothing(api: Api) -> None:
+    watch = api.watch("/api/v1/namespaces/kube-system/pods")
+    fill(api, "a")
+    assert watch.seen() == []
+
+
+def test_a_watch_of_one_name(api: Api) -> None:
+    watch = api.watch(PODS, fieldSelector="metadata.name=b")
+    fill(api, "a", "b")
+    assert watch.seen() == [("ADDED", "b")]
+
+
+def test_bookmarks_and_timeout(api: Api) -> None:
+    watch = api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds="150")
+    assert watch.stream.next_at == api.now + 60
+    fill(api, "a")
+    api.now += 60
+    watch.stream.tick()
+    added, mark = watch.events()
+    assert (added["type"], mark["type"]) == ("ADDED", "BOOKMARK")
+    assert mark["object"]["metadata"]["resourceVersion"] == added["object"]["metadata"]["resourceVersion"]
+    assert mark["object"]["kind"] == "Pod"
+    api.now += 90
+    watch.stream.tick()
+    assert watch.events() == []
+    assert watch.stream.closed
+
+
+def test_a_watch_without_a_timeout_ends_between_30_and_60_minutes(api: Api) -> None:
+    assert 1800 <= api.watch(PODS).stream.next_at - api.now <= 3600
+
+
+def test_a_watcher_that_falls_behind_the_history_is_told_so() -> None:
+    api = Api(history=4)
+    watch = api.watch(PODS)
+    fill(api, *"abcdefghijkl")
+    (event,) = watch.events()
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    assert watch.stream.closed
+
+
+def test_closing_a_watch_stops_its_wake_ups(api: Api) -> None:
+    watch = api.watch(PODS)
+    watch.stream.close()
+    fill(api, "a")
+    assert watch.woken == []
+
+
+def test_a_watch_ends_with_its_definition(api: Api) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api.post(definitions, crd())
+    api.post(CRS, cr("a"))
+    watch = api.watch(CRS)
+    api.delete(f"{definitions}/foos.ex.com")
+    api.delete(f"{CRS}/a")
+    api.patch(f"{definitions}/foos.ex.com", {"metadata": {"finalizers": None}})
+    assert watch.seen() == [("DELETED", "a")]
+    assert watch.stream.closed
+
+
+def test_tables(api: Api) -> None:
+    fill(api, "a")
+    accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+    table = api.send("GET", PODS, headers=accept).body
+    assert (table["kind"], table["columnDefinitions"][0]["name"], table["rows"][0]["cells"][0]) == ("Table", "Name", "a")
+    request = Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0")), headers=accept)
+    stream = api.server.watch(request, lambda: None, ADMIN)
+    fill(api, "b")
+    first, second = (json.loads(line)["object"] for line in stream.drain().splitlines())
+    assert first["columnDefinitions"]
+    assert not second["columnDefinitions"]
+    assert second["rows"][0]["cells"][0] == "b"
+
+
+def test_metadata_only(api: Api) -> None:
+    fill(api, "a")
+    accept = {"accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+    body = api.send("GET", PODS, headers=accept).body
+    assert body["kind"] == "PartialObjectMetadataList"
+    assert set(body["items"][0]) == {"kind", "apiVersion", "metadata"}
+
+
+def test_protobuf_alone_is_not_acceptable(api: Api) -> None:
+    answer = api.send("GET", PODS, headers={"accept": "application/vnd.kubernetes.protobuf"})
+    assert (answer.code, answer.reason) == (406, "NotAcceptable")

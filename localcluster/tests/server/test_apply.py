@@ -1,0 +1,465 @@
+"""Server-side apply: merging, ownership, conflicts, removal; managedFields of ordinary writes."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localcluster.apiserver import managed_fields, ownership
+from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name
+from localcluster.apiserver.field_set_schema import FieldSetSchema, builtin, compare, owned_by
+from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, holds, path_text, to_fields_v1, union
+from localcluster.apiserver.schema import compile_schema
+
+Json = dict[str, Any]
+T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z"
+
+
+CONFIG_MAP = builtin("", "v1", "ConfigMap")
+DEPLOYMENT = builtin("apps", "v1", "Deployment")
+SERVICE = builtin("", "v1", "Service")
+CRD = compile_schema(
+    {
+        "name": "v1",
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {
+                    "spec": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                        "properties": {
+                            "atomic": {"type": "array", "items": {"type": "string"}},
+                            "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+                            "whole": {
+                                "type": "object",
+                                "additionalProperties": {"type": "string"},
+                                "x-kubernetes-map-type": "atomic",
+                            },
+                            "ports": {
+                                "type": "array",
+                                "x-kubernetes-list-type": "map",
+                                "x-kubernetes-list-map-keys": ["port", "protocol"],
+                                "items": {
+                                    "type": "object",
+                                    "required": ["port"],
+                                    "properties": {
+                                        "port": {"type": "integer"},
+                                        "protocol": {"type": "string", "default": "TCP"},
+                                        "name": {"type": "string"},
+                                    },
+                                },
+                            },
+                        },
+                    },
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        },
+    }
+).field_sets
+
+
+def config_map(**data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": data}
+
+
+def custom(status: Json | None = None, **spec: Any) -> Json:
+    found = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
+    return {**found, "status": status} if status else found
+
+
+def deployment(*containers: Json, **spec: Any) -> Json:
+    template = {"spec": {"containers": list(containers)}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"template": template, **spec}}
+
+
+def managers(item: Json) -> dict[str, list[str]]:
+    return {
+        f"{entry['manager']}/{entry['operation']}": sorted(path_text(path) for path in from_fields_v1(entry["fieldsV1"]))
+        for entry in item["metadata"].get("managedFields", ())
+    }
+
+
+def written(schema: FieldSetSchema, live: Json | None, new: Json, manager: str, now: str, subresource: str = "") -> Json:
+    """`new` as an ordinary write of it leaves it."""
+    me = ownership.me(manager, new["apiVersion"], subresource)
+    given = new["metadata"].get("managedFields")
+    if live is None:
+        start = ownership.before(new["kind"], custom=schema is CRD)
+        entries = ownership.of_created(schema, new, start, me, now)
+    else:
+        entries = ownership.of_updated(schema, live, new, given, me, now)
+    meta = plain(new)["metadata"]
+    return {**new, "metadata": {**meta, "managedFields": entries} if entries else meta}
+
+
+def plain(item: Json) -> Json:
+    meta = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
+    return {**item, "metadata": meta}
+
+
+def test_create_keeps_what_was_applied_and_who() -> None:
+    created = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    assert plain(created) == config_map(a="1")
+    assert created["metadata"]["managedFields"] == [
+        {
+            "manager": "me",
+            "operation": "Apply",
+            "apiVersion": "v1",
+            "time": T1,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {"f:a": {}}},
+        }
+    ]
+
+
+def test_applying_the_same_again_is_no_change_at_all() -> None:
+    created = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    created["metadata"].update(uid="u", resourceVersion="1")
+    assert apply(CONFIG_MAP, created, config_map(a="1"), manager="me", now=T2) == created
+
+
+def test_inputs_do_not_change() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    config = config_map(a="3")
+    before = copy.deepcopy((live, config))
+    apply(CONFIG_MAP, live, config, manager="me", now=T2)
+    assert (live, config) == before
+
+
+# (schema, first apply by "me", then this by "me", result)
+REMOVALS: dict[str, tuple[FieldSetSchema, Json, Json, Json]] = {
+    "a map entry": (CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), config_map(a="1")),
+    "the whole map": (
+        CONFIG_MAP,
+        config_map(a="1"),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+    ),
+    "labels": (
+        CONFIG_MAP,
+        {**config_map(a="1"), "metadata": {"name": "x", "labels": {"l": "1"}}},
+        config_map(a="1"),
+        config_map(a="1"),
+    ),
+    "a container": (
+        DEPLOYMENT,
+        deployment({"name": "a", "image": "i"}, {"name": "b", "image": "j"}),
+        deployment({"name": "b", "image": "j"}),
+        deployment({"name": "b", "image": "j"}),
+    ),
+    "a container's field": (
+        DEPLOYMENT,
+        deployment({"name": "a", "image": "i", "workingDir": "/"}),
+        deployment({"name": "a", "image": "i"}),
+        deployment({"name": "a", "image": "i"}),
+    ),
+    "an item of a set": (CRD, custom(set=["a", "b"]), custom(set=["b"]), custom(set=["b"])),
+    "an empty list stays": (CRD, custom(set=[]), custom(), custom(set=[])),
+    "an atomic list is replaced": (CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "c"]), custom(atomic=["b", "c"])),
+    "an atomic map is replaced": (CRD, custom(whole={"a": "1"}), custom(whole={"b": "2"}), custom(whole={"b": "2"})),
+    "in an unknown map": (CRD, custom(free={"a": 1, "b": [1]}), custom(free={"b": [2]}), custom(free={"b": [2]})),
+    "null is the same as leaving out": (
+        CRD,
+        custom(free={"a": 1, "b": 2}),
+        custom(free={"a": 1, "b": None}),
+        custom(free={"a": 1}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMOVALS)
+def test_what_is_no_longer_applied_goes(name: str) -> None:
+    node, first, second, expected = REMOVALS[name]
+    live = apply(node, None, first, manager="me", now=T1)
+    assert plain(apply(node, live, second, manager="me", now=T2)) == expected
+
+
+def test_defaults_go_with_the_struct_they_stand_in() -> None:
+    probe = {"httpGet": {"path": "/", "port": 80}}
+    live = apply(DEPLOYMENT, None, deployment({"name": "a", "livenessProbe": probe}), manager="me", now=T1)
+    live["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] = 10
+    live["spec"]["replicas"] = 1
+    after = apply(DEPLOYMENT, live, deployment({"name": "a"}), manager="me", now=T2)
+    assert plain(after) == deployment({"name": "a"}, replicas=1)
+
+
+def test_a_field_with_two_owners_stays_until_both_give_it_up() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, live, config_map(a="1", b="2"), manager="you", now=T2)
+    live = apply(CONFIG_MAP, live, config_map(), manager="me", now=T3)
+    assert live["data"] == {"a": "1", "b": "2"}
+    live = apply(CONFIG_MAP, live, config_map(b="2"), manager="you", now=T3)
+    assert live["data"] == {"b": "2"}
+
+
+def test_managers_share_a_list_by_its_keys() -> None:
+    live = apply(CRD, None, custom(ports=[{"port": 80, "name": "web"}]), manager="me", now=T1)
+    live = apply(CRD, live, custom(ports=[{"port": 80, "protocol": "UDP"}, {"port": 81}]), manager="you", now=T2)
+    assert [(one["port"], one.get("protocol")) for one in live["spec"]["ports"]] == [(80, None), (80, "UDP"), (81, None)]
+    assert managers(live)["me/Apply"] == [
+        '.spec.ports[port=80,protocol="TCP"]',
+        '.spec.ports[port=80,protocol="TCP"].name',
+        '.spec.ports[port=80,protocol="TCP"].port',
+    ]
+    live = apply(CRD, live, custom(ports=[{"port": 81}]), manager="you", now=T3)
+    assert live["spec"]["ports"] == [{"port": 80, "name": "web"}, {"port": 81}]
+
+
+def test_live_items_keep_their_place() -> None:
+    live = apply(DEPLOYMENT, None, deployment({"name": "side"}, {"name": "a"}), manager="me", now=T1)
+    live = apply(DEPLOYMENT, live, deployment({"name": "a"}, {"name": "new"}), manager="you", now=T2)
+    assert [one["name"] for one in live["spec"]["template"]["spec"]["containers"]] == ["side", "a", "new"]
+
+
+def test_one_conflict() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    with pytest.raises(ApplyConflictError) as caught:
+        apply(CONFIG_MAP, live, config_map(a="2"), manager="you", now=T2)
+    assert str(caught.value) == 'Apply failed with 1 conflict: conflict with "me": .data.a'
+    assert caught.value.causes == [{"reason": "FieldManagerConflict", "message": 'conflict with "me"', "field": ".data.a"}]
+
+
+def test_several_conflicts_are_grouped_by_manager() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    new = copy.deepcopy(live)
+    new["data"]["c"] = "3"
+    new = written(CONFIG_MAP, live, new, "kubectl-edit", T2)
+    with pytest.raises(ApplyConflictError) as caught:
+        apply(CONFIG_MAP, new, config_map(a="9", b="9", c="9"), manager="you", now=T3)
+    assert str(caught.value).splitlines() == [
+        f'Apply failed with 3 conflicts: conflicts with "kubectl-edit" using v1 at {T2}:',
+        "- .data.c",
+        'conflicts with "me":',
+        "- .data.a",
+        "- .data.b",
+    ]
+
+
+def test_same_value_is_no_conflict_but_shared() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, live, config_map(a="1"), manager="you", now=T2)
+    assert managers(live) == {"me/Apply": [".data.a"], "you/Apply": [".data.a"]}
+
+
+def test_force_takes_the_field() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, live, config_map(a="9"), manager="you", now=T2, force=True)
+    assert live["data"] == {"a": "9", "b": "2"}
+    assert managers(live) == {"me/Apply": [".data.b"], "you/Apply": [".data.a"]}
+
+
+def test_an_object_without_managed_fields_conflicts_with_before_first_apply() -> None:
+    with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
+        apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)
+    assert managers(live) == {"before-first-apply/Update": [".data", ".data.a", ".data.b"], "me/Apply": [".data.a"]}
+
+
+def test_client_side_apply_then_server_side_apply_as_kubectl_migrates() -> None:
+    created = config_map(a="1")
+    created = written(CONFIG_MAP, None, created, "kubectl-client-side-apply", T1)
+    live = apply(CONFIG_MAP, created, config_map(a="1"), manager="kubectl", now=T2)
+    assert managers(live) == {"kubectl/Apply": [".data.a"], "kubectl-client-side-apply/Update": [".data", ".data.a"]}
+    migrated = copy.deepcopy(live)
+    migrated["metadata"]["managedFields"] = [one for one in live["metadata"]["managedFields"] if one["operation"] == "Apply"]
+    migrated = written(CONFIG_MAP, live, migrated, "kubectl", T3)
+    after = apply(CONFIG_MAP, migrated, config_map(b="2"), manager="kubectl", now=T3)
+    assert plain(after) == config_map(b="2")
+
+
+def test_status_is_applied_apart() -> None:
+    live = apply(CRD, None, custom({"phase": "x"}, a=1), manager="me", now=T1)
+    assert "status" not in live
+    live = apply(CRD, live, custom({"phase": "x"}, a=2), manager="me", now=T2, subresource="status")
+    assert (live["spec"], live["status"]) == ({"a": 1}, {"phase": "x"})
+    assert [(one["manager"], one.get("subresource")) for one in live["metadata"]["managedFields"]] == [
+        ("me", None),
+        ("me", "status"),
+    ]
+    assert apply(CRD, live, custom(a=1), manager="me", now=T3) == live
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({**custom(), "metadata": {"name": "x", "managedFields": []}}, "managedFields must be nil"),
+        (custom(ports=[{"name": "web"}]), "without its key 'port'"),
+        (custom(ports=["web"]), "this one is not an object"),
+    ],
+)
+def test_refused(config: Json, message: str) -> None:
+    with pytest.raises(ApplyError, match=message):
+        apply(CRD, None, config, manager="me", now=T1)
+
+
+def nested(depth: int) -> Json:
+    value: Json = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def test_an_object_too_deep_to_walk_is_an_error_and_no_crash() -> None:
+    with pytest.raises(ApplyError, match="nested too deeply"):
+        apply(CRD, None, custom(free=nested(5000)), manager="me", now=T1)
+    new = written(CRD, None, custom(free=nested(5000)), "kubectl-create", T1)
+    assert "managedFields" not in new["metadata"]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b"]),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from("abc"), below, max_size=3),
+    max_leaves=12,
+)
+PORTS = st.lists(
+    st.fixed_dictionaries({"port": st.integers(1, 3)}, optional={"name": st.sampled_from("xy")}),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda port: port["port"],
+)
+# Without empty lists, which have no manager: see REMOVALS.
+OBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "ports": PORTS,
+        "set": st.lists(st.sampled_from("abc"), unique=True, min_size=1),
+        "whole": st.just({"k": "v"}),
+        "free": JSON_VALUES,
+    },
+).map(lambda spec: custom(None, **spec))
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(first=OBJECTS, second=OBJECTS, other=OBJECTS)
+def test_apply_is_idempotent_and_says_what_the_config_says(first: Json, second: Json, other: Json) -> None:
+    live = apply(CRD, None, first, manager="me", now=T1)
+    live = apply(CRD, live, other, manager="you", now=T1, force=True)
+    after = apply(CRD, live, second, manager="me", now=T2, force=True)
+    assert apply(CRD, after, second, manager="me", now=T3) == after
+    again = apply(CRD, after, second, manager="third", now=T3)
+    assert plain(again) == plain(after), "applying the same as another manager changes no value"
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(config=OBJECTS)
+def test_who_gives_everything_up_leaves_nothing(config: Json) -> None:
+    live = apply(CRD, None, config, manager="me", now=T1)
+    empty = {key: value for key, value in custom().items() if key != "spec"}
+    assert plain(apply(CRD, live, empty, manager="me", now=T2)).get("spec", {}) == {}
+
+
+def test_every_write_is_tracked() -> None:
+    new = written(CONFIG_MAP, None, config_map(a="1"), "jobcommon", T1)
+    assert managers(new) == {"jobcommon/Update": [".data", ".data.a"]}
+    with pytest.raises(ApplyConflictError, match=rf'conflict with "jobcommon" using v1 at {T1}: \.data\.a'):
+        apply(CONFIG_MAP, new, config_map(a="2"), manager="me", now=T2)
+
+
+def test_an_update_of_an_applied_object_moves_ownership() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    new = copy.deepcopy(live)
+    new["data"] = {"a": "9", "c": "3"}
+    new = written(CONFIG_MAP, live, new, "jobcommon", T2)
+    assert managers(new) == {"jobcommon/Update": [".data.a", ".data.c"]}
+    assert new["metadata"]["managedFields"][0]["time"] == T2
+
+
+def test_an_update_that_changes_nothing_keeps_the_entries() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    new = plain(copy.deepcopy(live))
+    new = written(CONFIG_MAP, live, new, "kubectl-edit", T2)
+    assert new == live
+
+
+def test_a_creator_owns_what_it_wrote_but_not_what_every_object_has() -> None:
+    new = deployment({"name": "a", "image": "i"}, replicas=2)
+    new["metadata"]["labels"] = {"l": "1"}
+    new = written(DEPLOYMENT, None, new, "kubectl-create", T1)
+    assert managers(new) == {
+        "kubectl-create/Update": [
+            ".metadata.labels",
+            ".metadata.labels.l",
+            ".spec.replicas",
+            '.spec.template.spec.containers[name="a"]',
+            '.spec.template.spec.containers[name="a"].image',
+            '.spec.template.spec.containers[name="a"].name',
+        ]
+    }
+
+
+def test_subresource_updates_have_their_own_entry() -> None:
+    live = apply(CRD, None, custom(a=1), manager="me", now=T1)
+    new = {**copy.deepcopy(live), "status": {"phase": "x"}}
+    new = written(CRD, live, new, "op", T2, "status")
+    assert new["metadata"]["managedFields"][1]["subresource"] == "status"
+
+
+@pytest.mark.parametrize("cleared", [[], [{}]])
+def test_a_client_may_clear_the_entries(cleared: list[Any]) -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    new = copy.deepcopy(live)
+    new["metadata"]["managedFields"] = cleared
+    new = written(CONFIG_MAP, live, new, "kubectl", T2)
+    assert "managedFields" not in new["metadata"]
+
+
+def test_order_of_a_granular_list_is_no_change_and_of_an_atomic_one_is() -> None:
+    assert not compare(CRD, custom(set=["a", "b"]), custom(set=["b", "a"]))
+    assert compare(CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "a"])).written == {"f:spec": {"f:atomic": {}}}
+
+
+def test_items_with_one_key_are_one_thing() -> None:
+    twice, once = custom(ports=[{"port": 1}, {"port": 1, "name": "x"}]), custom(ports=[{"port": 1, "name": "x"}])
+    item = 'k:{"port":1,"protocol":"TCP"}'
+    assert written(CRD, None, twice, "me", T1)["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:ports"][item] == {}
+    parts: Json = {".": {}, "f:port": {}, "f:name": {}}
+    changes = compare(CRD, twice, once)
+    assert (changes.written, changes.removed) == ({"f:spec": {"f:ports": {item: parts}}}, {"f:spec": {"f:ports": {item: {}}}})
+    assert compare(CRD, once, twice).written == {"f:spec": {"f:ports": {item: {}}}}
+
+
+PATHS = st.frozensets(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(tuple), max_size=8)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(one=PATHS, two=PATHS)
+def test_sets_of_fields_are_sets(one: frozenset[Path], two: frozenset[Path]) -> None:
+    left, right = to_fields_v1(one), to_fields_v1(two)
+    assert from_fields_v1(left) == one
+    assert from_fields_v1(union(left, right)) == one | two
+    assert from_fields_v1(difference(left, right)) == one - two
+    assert (difference(left, right) is left) == (not one & two)
+    assert all(holds(left, path) == (path in one) for path in one | two)
+    assert (left, right) == (to_fields_v1(one), to_fields_v1(two)), "trees are shared and must not change"
+
+
+@pytest.mark.parametrize("value", [{"f:a": {}}, {"f:a": {".": {}, "f:b": {}}, "k:{}": {"v:1": {}}}])
+def test_fields_v1_round_trip(value: Json) -> None:
+    assert to_fields_v1(from_fields_v1(value)) == value
+
+
+@pytest.mark.parametrize("value", [None, 3, {"f:a": 3}, {"f:a": {"f:b": None}}])
+def test_malformed_entries_are_survived(value: Any) -> None:
+    assert isinstance(from_fields_v1(value), set)
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": value}
+    assert managed_fields.read([entry], trusted=False) == {}
+    live = written(CONFIG_MAP, None, config_map(a="1"), "me", T1)
+    sent = {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
+    assert written(CONFIG_MAP, live, sent, "me", T2) == live
+
+
+def test_service_ports_count_with_the_default_protocol() -> None:
+    service = {"spec": {"ports": [{"port": 80}]}}
+    assert ("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}') in owned_by(SERVICE, service)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "agent", "name"),
+    [("me", "kubectl/v1", "me"), (None, "kubectl/v1.32 (linux)", "kubectl"), (None, "", "unknown"), ("", "curl", "curl")],
+)
+def test_manager_name(parameter: str | None, agent: str, name: str) -> None:
+    assert manager_name(parameter, agent) == name

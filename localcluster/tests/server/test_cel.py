@@ -1,0 +1,293 @@
+"""CEL rules in CRD schemas: values, transitions, messages, escapes, the Kubernetes library, and doing without the engine."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver import cel
+from localcluster.apiserver.schema import compile_schema, structural_causes
+
+Json = dict[str, Any]
+MISSING: Any = object()
+
+
+def version(spec: Json, *rules: Json) -> Json:
+    schema = {"type": "object", "properties": {"spec": {**spec, "x-kubernetes-validations": list(rules)}}}
+    return {"name": "v1", "schema": {"openAPIV3Schema": schema}}
+
+
+def record(**properties: Json) -> Json:
+    return {"type": "object", "properties": properties}
+
+
+def crd_object(spec: Any) -> Json:
+    return {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
+
+
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+ANY_MAP = {"type": "object", "additionalProperties": INTEGER}
+PAIR = record(low=INTEGER, high=INTEGER)
+
+# (schema, rule, new, old or MISSING, causes)
+CASES: dict[str, tuple[Json, Json, Any, Any, list[str]]] = {
+    "holds": (PAIR, {"rule": "self.low <= self.high"}, {"low": 1, "high": 2}, MISSING, []),
+    "fails with its text": (
+        PAIR,
+        {"rule": "self.low <= self.high"},
+        {"low": 3, "high": 2},
+        MISSING,
+        ['spec: Invalid value: "object": failed rule: self.low <= self.high'],
+    ),
+    "message": (PAIR, {"rule": "false", "message": "no"}, {}, MISSING, ['spec: Invalid value: "object": no']),
+    "message expression": (
+        PAIR,
+        {"rule": "false", "message": "no", "messageExpression": "'low is ' + string(self.low)"},
+        {"low": 3},
+        MISSING,
+        ['spec: Invalid value: "object": low is 3'],
+    ),
+    "message expression that fails": (
+        PAIR,
+        {"rule": "false", "message": "no", "messageExpression": "string(self.nothing)"},
+        {},
+        MISSING,
+        ['spec: Invalid value: "object": no'],
+    ),
+    "missing key": (
+        PAIR,
+        {"rule": "self.low > 0"},
+        {},
+        MISSING,
+        ['spec: Invalid value: "object": no such key: low evaluating rule: failed rule: self.low > 0'],
+    ),
+    "field path": (
+        PAIR,
+        {"rule": "false", "message": "no", "fieldPath": ".high"},
+        {},
+        MISSING,
+        ['spec.high: Invalid value: "object": no'],
+    ),
+    "quoted field path": (
+        record(**{"a-b": STRING}),
+        {"rule": "false", "message": "no", "fieldPath": "['a-b']"},
+        {},
+        MISSING,
+        ['spec.a-b: Invalid value: "object": no'],
+    ),
+    "reason required": (
+        PAIR,
+        {"rule": "false", "message": "no", "reason": "FieldValueRequired"},
+        {},
+        MISSING,
+        ["spec: Required value: no"],
+    ),
+    "reason forbidden": (
+        PAIR,
+        {"rule": "false", "message": "no", "reason": "FieldValueForbidden"},
+        {},
+        MISSING,
+        ["spec: Forbidden: no"],
+    ),
+    "reason duplicate": (
+        PAIR,
+        {"rule": "false", "message": "no", "reason": "FieldValueDuplicate"},
+        {},
+        MISSING,
+        ['spec: Duplicate value: "object"'],
+    ),
+    "transition on create": (STRING, {"rule": "self == oldSelf"}, "a", MISSING, []),
+    "transition": (
+        STRING,
+        {"rule": "self == oldSelf", "message": "immutable"},
+        "b",
+        "a",
+        ['spec: Invalid value: "string": immutable'],
+    ),
+    "transition unchanged": (STRING, {"rule": "self == oldSelf"}, "a", "a", []),
+    "optional old on create": (
+        INTEGER,
+        {"rule": "oldSelf.hasValue() ? self >= oldSelf.value() : self == 0", "optionalOldSelf": True},
+        1,
+        MISSING,
+        ['spec: Invalid value: "integer": failed rule: oldSelf.hasValue() ? self >= oldSelf.value() : self == 0'],
+    ),
+    "optional old on update": (
+        INTEGER,
+        {"rule": "oldSelf.hasValue() ? self >= oldSelf.value() : self == 0", "optionalOldSelf": True},
+        3,
+        2,
+        [],
+    ),
+    "map keys": (
+        ANY_MAP,
+        {"rule": "self.all(k, k in ['Master', 'Worker'])", "message": "Master or Worker"},
+        {"Chief": 1},
+        MISSING,
+        ['spec: Invalid value: "object": Master or Worker'],
+    ),
+    "escaped names": (
+        record(namespace=STRING, **{"a-b": STRING, "c.d": STRING}),
+        {"rule": "self.__namespace__ == 'n' && self.a__dash__b == 'x' && self.c__dot__d == 'y'"},
+        {"namespace": "n", "a-b": "x", "c.d": "y"},
+        MISSING,
+        [],
+    ),
+    "map keys are not escaped": (ANY_MAP, {"rule": "'a-b' in self"}, {"a-b": 1}, MISSING, []),
+    "quantities": (
+        record(a=STRING),
+        {"rule": "quantity(self.a) == quantity('1024Mi') && quantity(self.a).isGreaterThan(quantity('1G'))"},
+        {"a": "1Gi"},
+        MISSING,
+        [],
+    ),
+    "quantity arithmetic": (
+        record(a=STRING),
+        {"rule": "quantity(self.a).add(quantity('1')).sub(1).compareTo(quantity('500m')) == 0 && isQuantity('1x') == false"},
+        {"a": "0.5"},
+        MISSING,
+        [],
+    ),
+    "lists": (
+        {"type": "array", "items": INTEGER},
+        {"rule": "self.sum() == 6 && self.isSorted() && self.max() == 3 && self.min() == 1"},
+        [1, 2, 3],
+        MISSING,
+        [],
+    ),
+    "regular expressions": (
+        STRING,
+        {"rule": "self.find('[0-9]+') == '12' && self.findAll('[a-z]') == ['a', 'b']"},
+        "a12b",
+        MISSING,
+        [],
+    ),
+    "formatting": (STRING, {"rule": "'%s-%d'.format([self, 3]) == 'a-3'"}, "a", MISSING, []),
+    "time stamps": (
+        STRING,
+        {"rule": "timestamp(self) > timestamp('2020-01-01T00:00:00Z')"},
+        "2026-11-21T10:00:00Z",
+        MISSING,
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rule(name: str) -> None:
+    spec, rule, new, old, expected = CASES[name]
+    entry = version(spec, rule)
+    assert structural_causes(entry["schema"]["openAPIV3Schema"], "") == []
+    before = None if old is MISSING else crd_object(old)
+    assert [str(cause) for cause in compile_schema(entry).validate(crd_object(new), before)] == expected
+
+
+def test_items_of_a_list_map_are_compared_by_key() -> None:
+    items = record(name=STRING, n={**INTEGER, "x-kubernetes-validations": [{"rule": "self >= oldSelf", "message": "only up"}]})
+    listing = {
+        "type": "array",
+        "items": {**items, "required": ["name"]},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    old = crd_object({"l": [{"name": "a", "n": 5}, {"name": "b", "n": 1}]})
+    new = crd_object({"l": [{"name": "b", "n": 2}, {"name": "a", "n": 4}, {"name": "c", "n": 0}]})
+    compiled = compile_schema(version(record(l=listing)))
+    assert [str(cause) for cause in compiled.validate(new, old)] == ['spec.l[1].n: Invalid value: "integer": only up']
+
+
+def test_map_values_are_named_by_key() -> None:
+    values = {**record(n=INTEGER), "x-kubernetes-validations": [{"rule": "self.n > 0", "message": "positive"}]}
+    compiled = compile_schema(version(record(m={"type": "object", "additionalProperties": values})))
+    found = compiled.validate(crd_object({"m": {"Worker": {"n": 0}}}))
+    assert [str(cause) for cause in found] == ['spec.m[Worker]: Invalid value: "object": positive']
+
+
+UNCHECKED = (
+    "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+@pytest.mark.parametrize(
+    ("low", "fields"),
+    [
+        ("x", ["spec.low", "<nil>"]),  # a wrong type: a rule could not rely on anything
+        (-1, ["spec.low", "spec"]),  # a wrong value: rules run and report as well
+    ],
+)
+def test_rules_run_only_where_they_can_rely_on_the_shape(low: Any, fields: list[str]) -> None:
+    spec = record(low={**INTEGER, "minimum": 0}, high=INTEGER)
+    found = compile_schema(version(spec, {"rule": "self.low >= self.high"})).validate(crd_object({"low": low, "high": 1}))
+    assert [cause.field for cause in found] == fields
+    assert fields[1] != "<nil>" or str(found[1]) == UNCHECKED
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"rule": "self.low <="}, "compilation failed"),
+        ({"rule": "nothing.low"}, "undeclared reference"),
+        ({"rule": "1 + 1"}, "must evaluate to a bool"),
+        ({"rule": ""}, "rule is not specified"),
+        ({"rule": "true", "messageExpression": "1"}, "must evaluate to a string"),
+        ({"rule": "true\n&& true"}, "message must be specified"),
+        ({"rule": "true", "message": "a\nb"}, "must not contain line breaks"),
+        ({"rule": "true", "reason": "Because"}, "Unsupported value"),
+        ({"rule": "true", "fieldPath": ".nothing"}, "fieldPath must be a valid path"),
+        ({"rule": "true", "fieldPath": "low"}, "fieldPath must be a valid path"),
+        ({"rule": "true", "fieldPath": ".low.lower"}, "fieldPath must be a valid path"),
+        ({"rule": "true", "optionalOldSelf": True}, "may not be set if oldSelf is not used"),
+    ],
+)
+def test_wrong_rule_refuses_the_crd(rule: Json, message: str) -> None:
+    schema = version(PAIR, rule)["schema"]["openAPIV3Schema"]
+    (cause,) = structural_causes(schema, "s")
+    assert cause.field.startswith("s.properties[spec].x-kubernetes-validations[0]")
+    assert message in cause.message
+
+
+def test_transition_rule_needs_items_that_can_be_told_apart() -> None:
+    listing = {"type": "array", "items": {**INTEGER, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}
+    (cause,) = structural_causes(record(a=listing), "s")
+    assert "cannot be used on the uncorrelatable portion" in cause.message
+
+
+def test_what_the_engine_lacks_is_skipped_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    rule = {"rule": "url(self).getHost() == 'skipped-rule-test'"}
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            compiled = compile_schema(version(STRING, rule))
+            assert compiled.validate(crd_object("x")) == []
+    assert [one.getMessage() for one in caplog.records if "skipped-rule-test" in one.getMessage()] == [
+        "CEL rule skipped (the engine lacks a function or macro it uses): url(self).getHost() == 'skipped-rule-test'"
+    ]
+
+
+def test_without_the_engine_rules_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cel, "engine", None)
+    assert not cel.available()
+    compiled = compile_schema(version(STRING, {"rule": "self == 'without the engine'"}))
+    assert compiled.validate(crd_object("x")) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds"),
+    [
+        ("isQuantity('500m') && isQuantity('1.5Gi') && isQuantity('1e3')", True),
+        ("isQuantity('1 Gi') || isQuantity('1K') || isQuantity('')", False),
+        ("quantity('3n').sign() == 1 && quantity('-2').sign() == -1", True),
+        ("quantity('1500m').isInteger()", False),
+        ("quantity('1Ki').asInteger() == 1024 && quantity('500m').asApproximateFloat() == 0.5", True),
+    ],
+)
+def test_quantities(rule: str, holds: bool) -> None:
+    compiled = compile_schema(version(STRING, {"rule": rule}))
+    assert (compiled.validate(crd_object("x")) == []) is holds
+
+
+def test_a_malformed_quantity_is_an_error_of_evaluation() -> None:
+    (cause,) = compile_schema(version(STRING, {"rule": "quantity(self).sign() == 1", "message": "m"})).validate(
+        crd_object("lots")
+    )
+    assert "quantities must match" in cause.message

@@ -1,0 +1,151 @@
+"""CustomResourceDefinition objects: what is refused, defaulted and served."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver.crd import default_crd, established_status, served_versions, validate_crd
+from tests.server.api import Api
+
+Json = dict[str, Any]
+
+
+def version(name: str = "v1", **more: Any) -> Json:
+    return {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}, **more}
+
+
+def crd(*versions: Json, name: str = "jobs.example.com", **spec: Any) -> Json:
+    found = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "jobs", "kind": "Job"},
+        "versions": list(versions or (version(),)),
+        **spec,
+    }
+    return {"metadata": {"name": name}, "spec": found}
+
+
+REFUSED: dict[str, tuple[Json, list[str]]] = {
+    "fine": (crd(), []),
+    "no spec": ({"metadata": {"name": "x"}}, ["spec: Required value"]),
+    "name": (crd(name="x"), ['metadata.name: Invalid value: "x": must be spec.names.plural+"."+spec.group']),
+    "scope": (crd(scope="World"), ['spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"']),
+    "group": (
+        crd(group="example", name="jobs.example"),
+        ['spec.group: Invalid value: "example": should be a domain with at least one dot'],
+    ),
+    "no versions": (crd(versions=[]), ["spec.versions: Required value"]),
+    "two storage versions": (
+        crd(version(), version("v2")),
+        ['spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version'],
+    ),
+    "no schema": (crd(version(schema={})), ["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"]),
+    "not structural": (
+        crd(version(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}})),
+        [
+            (
+                "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: "
+                "Required value: must not be empty for specified object fields"
+            ),
+        ],
+    ),
+    "column": (
+        crd(version(additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}])),
+        [
+            (
+                'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "text": '
+                'supported values: "boolean", "date", "integer", "number", "string"'
+            ),
+        ],
+    ),
+    "scale": (
+        crd(version(subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".status.n"}})),
+        [
+            ('spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".a": should be a json path under .spec'),
+        ],
+    ),
+    "plural": (
+        crd(names={"plural": "Jobs", "kind": "Job"}, name="Jobs.example.com"),
+        [
+            (
+                'spec.names.plural: Invalid value: "Jobs": '
+                "must be a DNS-1035 label: lower case letters, digits and '-', starting with a letter"
+            ),
+        ],
+    ),
+    "unstructured": (
+        crd(preserveUnknownFields=True),
+        [
+            (
+                "spec.preserveUnknownFields: Invalid value: true: cannot set to true, "
+                "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    definition, expected = REFUSED[name]
+    assert [str(cause) for cause in validate_crd(definition)] == expected
+
+
+def test_scope_and_kind_cannot_change() -> None:
+    changed = crd(scope="Cluster", names={"plural": "jobs", "kind": "Work"})
+    assert [cause.field for cause in validate_crd(changed, crd())] == ["spec.scope", "spec.names.kind"]
+
+
+def test_a_stored_version_must_stay() -> None:
+    definition = {**crd(version("v2")), "status": {"storedVersions": ["v1", "v2"]}}
+    (cause,) = validate_crd(definition)
+    assert cause.field == "status.storedVersions[0]"
+
+
+def test_protected_group_needs_approval() -> None:
+    definition = crd(group="apps.k8s.io", name="jobs.apps.k8s.io")
+    assert [cause.field for cause in validate_crd(definition)] == ["metadata.annotations[api-approved.kubernetes.io]"]
+    definition["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://example.com"}
+    assert validate_crd(definition) == []
+
+
+def test_defaults() -> None:
+    definition = crd()
+    default_crd(definition)
+    once = copy.deepcopy(definition)
+    default_crd(definition)
+    assert definition == once
+    assert definition["spec"]["names"] == {"plural": "jobs", "kind": "Job", "singular": "job", "listKind": "JobList"}
+    assert definition["spec"]["conversion"] == {"strategy": "None"}
+    assert definition["status"]["storedVersions"] == ["v1"]
+
+
+def test_preferred_version_is_first_and_unserved_ones_are_absent() -> None:
+    names = ["v1alpha1", "v1", "v1beta2", "v10", "foo", "v1beta1"]
+    versions = [version(name, storage=name == "v1") for name in names] + [version("v3", served=False, storage=False)]
+    assert [one.name for one in served_versions(crd(*versions))] == ["v10", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]
+
+
+def test_served_version() -> None:
+    scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
+    (found,) = served_versions(crd(version(subresources={"status": {}, "scale": scale}, deprecated=True)))
+    assert (found.status_subresource, found.scale, found.storage) == (True, scale, True)
+    assert found.deprecation_warning == "example.com/v1 Job is deprecated"
+
+
+def test_status_keeps_its_times_and_stored_versions() -> None:
+    definition = crd()
+    definition["status"] = established_status(definition, "2026-01-01T00:00:00Z")
+    later = copy.deepcopy(definition)
+    later["spec"]["versions"] = [version("v1", storage=False), version("v2")]
+    status = established_status(later, "2026-02-02T00:00:00Z")
+    assert status["conditions"] == definition["status"]["conditions"]
+    assert status["storedVersions"] == ["v1", "v2"]
+
+
+def test_a_dry_run_establishes_nothing() -> None:
+    made = Api().post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(), dryRun="All").body
+    assert made["status"]["acceptedNames"] == {"plural": "", "kind": ""}
+    assert made["status"]["conditions"] is None
+    assert "finalizers" not in made["metadata"]

@@ -1,0 +1,226 @@
+"""Strategic merge patch: a table of (kind, object, patch, result)."""
+
+import copy
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localcluster.apiserver import builtin_schemas
+from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
+from localcluster.schemas.api_resources import generate
+
+POD = ("", "v1", "Pod")
+DEPLOYMENT = ("apps", "v1", "Deployment")
+
+
+def containers(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"spec": {"containers": list(items), **more}}
+
+
+def c(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, **more}
+
+
+CASES = {
+    "map entries merge, null removes": (
+        POD,
+        {"metadata": {"labels": {"a": "1", "b": "2"}}},
+        {"metadata": {"labels": {"b": None, "c": "3"}}},
+        {"metadata": {"labels": {"a": "1", "c": "3"}}},
+    ),
+    "containers merge by name": (
+        POD,
+        containers(c("a", image="x"), c("b", image="y")),
+        containers(c("b", image="z"), c("n", image="q")),
+        containers(c("a", image="x"), c("b", image="z"), c("n", image="q")),
+    ),
+    "ports merge by containerPort inside a container": (
+        POD,
+        containers(c("a", ports=[{"containerPort": 80, "name": "web"}])),
+        containers(c("a", ports=[{"containerPort": 81}, {"containerPort": 80, "name": "http"}])),
+        containers(c("a", ports=[{"containerPort": 81}, {"containerPort": 80, "name": "http"}])),
+    ),
+    "delete one item": (
+        POD,
+        containers(c("a"), c("b")),
+        containers({"$patch": "delete", "name": "a"}),
+        containers(c("b")),
+    ),
+    "delete a missing item": (
+        POD,
+        containers(c("a")),
+        containers({"$patch": "delete", "name": "zz"}),
+        containers(c("a")),
+    ),
+    "replace the whole list": (
+        POD,
+        containers(c("a"), c("b")),
+        containers({"$patch": "replace"}, c("n")),
+        containers(c("n")),
+    ),
+    "replace a map": (
+        POD,
+        {"metadata": {"labels": {"a": "1"}}},
+        {"metadata": {"labels": {"$patch": "replace", "b": "2"}}},
+        {"metadata": {"labels": {"b": "2"}}},
+    ),
+    "delete a map": (
+        POD,
+        {"metadata": {"labels": {"a": "1"}}},
+        {"metadata": {"labels": {"$patch": "delete"}}},
+        {"metadata": {"labels": {}}},
+    ),
+    "explicit merge": (
+        POD,
+        {"metadata": {"labels": {"a": "1"}}},
+        {"metadata": {"labels": {"$patch": "merge", "b": "2"}}},
+        {"metadata": {"labels": {"a": "1", "b": "2"}}},
+    ),
+    "atomic list is replaced": (
+        POD,
+        containers(c("a", args=["1", "2"])),
+        containers(c("a", args=["3"])),
+        containers(c("a", args=["3"])),
+    ),
+    "finalizers are a merged primitive list": (
+        POD,
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"finalizers": ["b", "c"]}},
+        {"metadata": {"finalizers": ["a", "b", "c"]}},
+    ),
+    "delete from a primitive list": (
+        POD,
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+        {"metadata": {"finalizers": ["b"]}},
+    ),
+    "delete from and add to a primitive list in order": (
+        POD,
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {
+            "metadata": {
+                "$deleteFromPrimitiveList/finalizers": ["a"],
+                "$setElementOrder/finalizers": ["c", "b"],
+                "finalizers": ["c"],
+            }
+        },
+        {"metadata": {"finalizers": ["c", "b"]}},
+    ),
+    "set element order": (
+        POD,
+        containers(c("a"), c("b")),
+        {"spec": {"$setElementOrder/containers": [c("b"), c("a")], "containers": [c("b", image="z")]}},
+        containers(c("b", image="z"), c("a")),
+    ),
+    "order without a list patch": (
+        POD,
+        containers(c("a"), c("b")),
+        {"spec": {"$setElementOrder/containers": [c("b"), c("a")]}},
+        containers(c("b"), c("a")),
+    ),
+    "server-only items keep their place": (
+        POD,
+        containers(c("side"), c("a"), c("b")),
+        {"spec": {"$setElementOrder/containers": [c("a"), c("n"), c("b")], "containers": [c("n")]}},
+        containers(c("side"), c("a"), c("n"), c("b")),
+    ),
+    "retain keys": (
+        DEPLOYMENT,
+        {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}},
+        {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}},
+        {"spec": {"strategy": {"type": "Recreate"}}},
+    ),
+    "volumes merge with retainKeys": (
+        POD,
+        {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+        {"spec": {"volumes": [{"$retainKeys": ["name", "configMap"], "name": "v", "configMap": {"name": "c"}}]}},
+        {"spec": {"volumes": [{"name": "v", "configMap": {"name": "c"}}]}},
+    ),
+    "new values lose nulls and directives": (
+        POD,
+        {},
+        {"spec": {"containers": [c("a", image=None), {"$patch": "delete", "name": "b"}], "nodeName": None}},
+        containers(c("a")),
+    ),
+    "env by name": (
+        POD,
+        containers(c("a", env=[{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}])),
+        containers(c("a", env=[{"name": "Y", "value": "3"}])),
+        containers(c("a", env=[{"name": "X", "value": "1"}, {"name": "Y", "value": "3"}])),
+    ),
+    "unknown field is merged as JSON": (POD, {"zzz": {"a": 1}}, {"zzz": {"b": [1]}}, {"zzz": {"a": 1, "b": [1]}}),
+    "type change replaces": (POD, {"zzz": {"a": 1}}, {"zzz": [1]}, {"zzz": [1]}),
+    "selector of a service is granular": (
+        ("", "v1", "Service"),
+        {"spec": {"selector": {"a": "1"}, "ports": [{"port": 1, "name": "a"}]}},
+        {"spec": {"selector": {"b": "2"}, "ports": [{"port": 1, "targetPort": 9}]}},
+        {"spec": {"selector": {"a": "1", "b": "2"}, "ports": [{"port": 1, "name": "a", "targetPort": 9}]}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_merge(name: str) -> None:
+    kind, current, patch, expected = CASES[name]
+    before = copy.deepcopy((current, patch))
+    node = builtin_schemas.root(*kind)
+    assert node is not None
+    assert strategic_merge(node, current, patch) == expected
+    assert (current, patch) == before, "inputs must not change"
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ({"spec": {"$patch": "explode"}}, "unknown patch type: explode"),
+        (containers({"image": "x"}), "does not contain declared merge key: name"),
+        (containers("text"), "must be an object with the merge key"),  # type: ignore[arg-type]
+        ({"spec": {"$retainKeys": ["a"], "nodeName": "n"}}, "must be listed in"),
+        ({"spec": {"$retainKeys": "a"}}, "must be a list"),
+        ({"spec": {"$setElementOrder/containers": "a"}}, "must be a list"),
+    ],
+)
+def test_refused(patch: dict[str, Any], message: str) -> None:
+    node = builtin_schemas.root(*POD)
+    assert node is not None
+    with pytest.raises(StrategicPatchError, match=message.replace("$", r"\$")):
+        strategic_merge(node, containers(c("a")), patch)
+
+
+NAMES = st.sampled_from("abc")
+ENV = st.lists(st.fixed_dictionaries({"name": NAMES, "value": NAMES}), max_size=3, unique_by=lambda one: one["name"])
+CONTAINER = st.fixed_dictionaries({"name": NAMES}, optional={"image": NAMES, "args": st.lists(NAMES, max_size=2), "env": ENV})
+CONTAINERS = st.lists(CONTAINER, max_size=3, unique_by=lambda one: one["name"])
+PODS = st.fixed_dictionaries(
+    {"spec": st.fixed_dictionaries({"containers": CONTAINERS}, optional={"nodeName": NAMES})},
+    optional={
+        "metadata": st.fixed_dictionaries(
+            {}, optional={"labels": st.dictionaries(NAMES, NAMES), "finalizers": st.lists(NAMES, unique=True)}
+        )
+    },
+)
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(current=PODS, patch=PODS)
+def test_a_patch_twice_is_a_patch_once_and_its_values_win(current: dict[str, Any], patch: dict[str, Any]) -> None:
+    node = builtin_schemas.root(*POD)
+    assert node is not None
+    once = strategic_merge(node, current, patch)
+    assert strategic_merge(node, once, patch) == once
+    assert strategic_merge(node, current, {}) == current
+    merged = {one["name"]: one for one in once["spec"]["containers"]}
+    assert merged.keys() == {one["name"] for one in current["spec"]["containers"] + patch["spec"]["containers"]}
+    for wanted in patch["spec"]["containers"]:
+        assert merged[wanted["name"]].get("args") == wanted.get("args", merged[wanted["name"]].get("args"))
+        assert [one for one in merged[wanted["name"]].get("env", []) if one in wanted.get("env", [])] or not wanted.get("env")
+
+
+def test_committed_schemas_are_the_generated_ones() -> None:
+    """The artefact holds no stamp of time or machine, so the same definitions give the same JSON."""
+    committed = builtin_schemas._document()
+    assert json.loads(gzip.decompress(generate())) == committed

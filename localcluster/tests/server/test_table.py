@@ -1,0 +1,454 @@
+"""Server-side printing: ages, the STATUS of pods, and one row per kind."""
+
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver.table import to_table
+from localcluster.apiserver.table.custom import compile_path
+from localcluster.apiserver.table.duration import age, human_duration, unix_seconds
+
+NOW = unix_seconds("2026-11-21T12:00:00Z")
+META = {"name": "x", "creationTimestamp": "2026-11-21T11:56:34Z"}
+DAY, HOUR, MINUTE = 86400, 3600, 60
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "<invalid>"),
+        (-1.5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (206, "3m26s"),
+        (10 * MINUTE + 5, "10m"),
+        (3 * HOUR - 1, "179m"),
+        (3 * HOUR, "3h"),
+        (3 * HOUR + 7 * MINUTE, "3h7m"),
+        (8 * HOUR + 7 * MINUTE, "8h"),
+        (47 * HOUR, "47h"),
+        (51 * HOUR, "2d3h"),
+        (5 * DAY, "5d"),
+        (8 * DAY + 5 * HOUR, "8d"),
+        (700 * DAY, "700d"),
+        (2 * 365 * DAY, "2y"),
+        (2 * 365 * DAY + 40 * DAY, "2y40d"),
+        (9 * 365 * DAY + 40 * DAY, "9y"),
+    ],
+)
+def test_human_duration(seconds: float, text: str) -> None:
+    assert human_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("stamp", "text"),
+    [
+        ("2026-11-21T11:56:34Z", "3m26s"),
+        ("2026-11-21T11:56:34.123456Z", "3m25s"),
+        (None, "<unknown>"),
+        ("soon", "<invalid>"),
+    ],
+)
+def test_age(stamp: Any, text: str) -> None:
+    assert age(stamp, NOW) == text
+
+
+def status(name: str = "c", restarts: int = 0, ready: bool = False, last: str = "", **state: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "restartCount": restarts, "ready": ready, "state": state}
+    if last:
+        found["lastState"] = {"terminated": {"finishedAt": last, "exitCode": 1}}
+    return found
+
+
+def pod(
+    phase: str = "Running", *, containers: int = 1, inits: int = 0, meta: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    spec = {
+        "containers": [{"name": f"c{index}"} for index in range(containers)],
+        "initContainers": [{"name": f"i{index}"} for index in range(inits)],
+    }
+    spec.update(more.pop("spec", {}))
+    return {"metadata": {**META, **(meta or {})}, "spec": spec, "status": {"phase": phase, **more}}
+
+
+RUNNING = {"running": {"startedAt": "2026-11-21T11:56:34Z"}}
+DELETED = {"deletionTimestamp": "2026-11-21T11:59:00Z"}
+
+
+def done(code: int, reason: str = "", **more: Any) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, **({"reason": reason} if reason else {}), **more}}
+
+
+def ready_condition(value: str) -> list[dict[str, str]]:
+    return [{"type": "Ready", "status": value}]
+
+
+PODS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
+    "pending": (pod("Pending"), ("0/1", "Pending", "0")),
+    "gated": (
+        pod("Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
+        ("0/1", "SchedulingGated", "0"),
+    ),
+    "creating": (
+        pod("Pending", containerStatuses=[status(waiting={"reason": "ContainerCreating"})]),
+        ("0/1", "ContainerCreating", "0"),
+    ),
+    "running": (pod(containerStatuses=[status(ready=True, **RUNNING)]), ("1/1", "Running", "0")),
+    "running, not ready": (pod(containerStatuses=[status(**RUNNING)]), ("0/1", "Running", "0")),
+    "restarted": (
+        pod(containerStatuses=[status(restarts=3, ready=True, last="2026-11-21T11:55:00Z", **RUNNING)]),
+        ("1/1", "Running", "3 (5m ago)"),
+    ),
+    "crash loop": (
+        pod(containerStatuses=[status(restarts=2, waiting={"reason": "CrashLoopBackOff"})]),
+        ("0/1", "CrashLoopBackOff", "2"),
+    ),
+    "image": (
+        pod("Pending", containerStatuses=[status(waiting={"reason": "ErrImagePull"})]),
+        ("0/1", "ErrImagePull", "0"),
+    ),
+    "completed": (pod("Succeeded", containerStatuses=[status(**done(0, "Completed"))]), ("0/1", "Completed", "0")),
+    "error": (pod("Failed", containerStatuses=[status(**done(1, "Error"))]), ("0/1", "Error", "0")),
+    "oom": (pod("Failed", containerStatuses=[status(**done(137, "OOMKilled"))]), ("0/1", "OOMKilled", "0")),
+    "signal": (pod("Failed", containerStatuses=[status(**done(0, signal=9))]), ("0/1", "Signal:9", "0")),
+    "exit code without reason": (pod("Failed", containerStatuses=[status(**done(3))]), ("0/1", "ExitCode:3", "0")),
+    "evicted": (pod("Failed", reason="Evicted"), ("0/1", "Evicted", "0")),
+    "one done, one running and ready": (
+        pod(
+            containers=2,
+            conditions=ready_condition("True"),
+            containerStatuses=[status(**done(0, "Completed")), status("b", ready=True, **RUNNING)],
+        ),
+        ("1/2", "Running", "0"),
+    ),
+    "one done, pod not ready": (
+        pod(
+            containers=2,
+            conditions=ready_condition("False"),
+            containerStatuses=[status(**done(0, "Completed")), status("b", ready=True, **RUNNING)],
+        ),
+        ("1/2", "NotReady", "0"),
+    ),
+    "init running": (
+        pod("Pending", inits=2, initContainerStatuses=[status("i0", **done(0)), status("i1", **RUNNING)]),
+        ("0/1", "Init:1/2", "0"),
+    ),
+    "init not started": (
+        pod("Pending", inits=1, initContainerStatuses=[status("i0", waiting={"reason": "PodInitializing"})]),
+        ("0/1", "Init:0/1", "0"),
+    ),
+    "init crash loop": (
+        pod("Pending", inits=1, initContainerStatuses=[status("i0", restarts=4, waiting={"reason": "CrashLoopBackOff"})]),
+        ("0/1", "Init:CrashLoopBackOff", "4"),
+    ),
+    "init error": (
+        pod("Pending", inits=1, initContainerStatuses=[status("i0", **done(2, "Error"))]),
+        ("0/1", "Init:Error", "0"),
+    ),
+    "init exit code": (
+        pod("Pending", inits=1, initContainerStatuses=[status("i0", **done(2))]),
+        ("0/1", "Init:ExitCode:2", "0"),
+    ),
+    "init done": (
+        pod(
+            inits=1,
+            initContainerStatuses=[status("i0", restarts=2, **done(0))],
+            containerStatuses=[status(ready=True, **RUNNING)],
+        ),
+        ("1/1", "Running", "0"),
+    ),
+    "sidecar": (
+        pod(
+            spec={"initContainers": [{"name": "i0", "restartPolicy": "Always"}]},
+            initContainerStatuses=[{**status("i0", restarts=1, ready=True, **RUNNING), "started": True}],
+            containerStatuses=[status(ready=True, **RUNNING)],
+        ),
+        ("2/2", "Running", "1"),
+    ),
+    "terminating": (pod(meta=DELETED, containerStatuses=[status(ready=True, **RUNNING)]), ("1/1", "Terminating", "0")),
+    "deleted after its end": (
+        pod("Succeeded", meta=DELETED, containerStatuses=[status(**done(0, "Completed"))]),
+        ("0/1", "Completed", "0"),
+    ),
+    "node lost": (pod(meta=DELETED, reason="NodeLost"), ("0/1", "Unknown", "0")),
+}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pod(name: str) -> None:
+    item, expected = PODS[name]
+    row = to_table("", "Pod", [item], now=NOW)["rows"][0]
+    assert tuple(row["cells"][1:4]) == expected
+    assert row["cells"][0] == "x"
+    assert row["cells"][4] == "3m26s"
+
+
+def test_pod_wide_columns() -> None:
+    item = pod(podIP="127.1.0.2", nominatedNodeName="m", spec={"nodeName": "n", "readinessGates": [{"conditionType": "a"}]})
+    table = to_table("", "Pod", [item], now=NOW)
+    assert [one["name"] for one in table["columnDefinitions"] if one["priority"] == 0] == [
+        "Name",
+        "Ready",
+        "Status",
+        "Restarts",
+        "Age",
+    ]
+    assert table["rows"][0]["cells"][5:] == ["127.1.0.2", "n", "m", "0/1"]
+
+
+def item(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"metadata": META, "spec": spec or {}, "status": status or {}, **more}
+
+
+TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "j"}]}}
+SELECTOR = {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "k", "operator": "In", "values": ["y", "x"]}]}
+CORE, AGE = "", "3m26s"
+
+KINDS: dict[str, tuple[str, str, dict[str, Any], list[Any]]] = {
+    "service": (
+        CORE,
+        "Service",
+        item(
+            {
+                "clusterIP": "None",
+                "ports": [{"port": 80, "protocol": "TCP"}, {"port": 53, "nodePort": 3, "protocol": "UDP"}],
+                "selector": {"a": "b"},
+            }
+        ),
+        ["ClusterIP", "None", "<none>", "80/TCP,53:3/UDP", AGE, "a=b"],
+    ),
+    "load balancer": (
+        CORE,
+        "Service",
+        item({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}),
+        ["LoadBalancer", "10.0.0.1", "<pending>", "<none>", AGE, "<none>"],
+    ),
+    "external name": (
+        CORE,
+        "Service",
+        item({"type": "ExternalName", "externalName": "h.x"}),
+        ["ExternalName", "<none>", "h.x", "<none>", AGE, "<none>"],
+    ),
+    "config map": (CORE, "ConfigMap", item(data={"a": "1"}, binaryData={"b": ""}), [2, AGE]),
+    "secret": (CORE, "Secret", item(data={"a": ""}, type="Opaque"), ["Opaque", 1, AGE]),
+    "service account": (CORE, "ServiceAccount", item(), [0, AGE]),
+    "namespace": (CORE, "Namespace", item(status={"phase": "Active"}), ["Active", AGE]),
+    "node": (
+        CORE,
+        "Node",
+        {
+            "metadata": {**META, "labels": {"node-role.kubernetes.io/control-plane": ""}},
+            "spec": {"unschedulable": True},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                "nodeInfo": {"kubeletVersion": "v1", "osImage": "Debian"},
+            },
+        },
+        [
+            "Ready,SchedulingDisabled",
+            "control-plane",
+            AGE,
+            "v1",
+            "127.0.0.1",
+            "<none>",
+            "Debian",
+            "<unknown>",
+            "<unknown>",
+        ],
+    ),
+    "endpoints": (
+        CORE,
+        "Endpoints",
+        item(subsets=[{"addresses": [{"ip": f"10.0.0.{n}"} for n in range(4)], "ports": [{"port": 80}]}]),
+        ["10.0.0.0:80,10.0.0.1:80,10.0.0.2:80 + 1 more...", AGE],
+    ),
+    "claim": (
+        CORE,
+        "PersistentVolumeClaim",
+        item(
+            {"volumeName": "v", "storageClassName": "s"},
+            {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]},
+        ),
+        ["Bound", "v", "1Gi", "RWO", "s", "<unset>", AGE, "<unset>"],
+    ),
+    "quota": (
+        CORE,
+        "ResourceQuota",
+        item(status={"hard": {"pods": "5", "limits.cpu": "2"}, "used": {"pods": "1"}}),
+        ["pods: 1/5", "limits.cpu: 0/2", AGE],
+    ),
+    "lease": ("coordination.k8s.io", "Lease", item({"holderIdentity": "me"}), ["me", AGE]),
+    "deployment": (
+        "apps",
+        "Deployment",
+        item(
+            {"replicas": 3, "template": TEMPLATE, "selector": SELECTOR},
+            {"readyReplicas": 2, "updatedReplicas": 3, "availableReplicas": 2},
+        ),
+        ["2/3", 3, 2, AGE, "a,b", "i,j", "a=1,k in (x,y)"],
+    ),
+    "replica set": (
+        "apps",
+        "ReplicaSet",
+        item({"replicas": 0, "template": TEMPLATE}),
+        [0, 0, 0, AGE, "a,b", "i,j", "<none>"],
+    ),
+    "stateful set": (
+        "apps",
+        "StatefulSet",
+        item({"template": TEMPLATE}, {"readyReplicas": 1}),
+        ["1/1", AGE, "a,b", "i,j"],
+    ),
+    "job running": (
+        "batch",
+        "Job",
+        item({"completions": 2, "template": TEMPLATE}, {"startTime": "2026-11-21T11:59:00Z", "succeeded": 1}),
+        ["Running", "1/2", "60s", AGE, "a,b", "i,j", "<none>"],
+    ),
+    "job complete": (
+        "batch",
+        "Job",
+        item(
+            {"parallelism": 4},
+            {
+                "startTime": "2026-11-21T11:00:00Z",
+                "completionTime": "2026-11-21T11:02:05Z",
+                "succeeded": 1,
+                "conditions": [{"type": "Complete", "status": "True"}],
+            },
+        ),
+        ["Complete", "1/1 of 4", "2m5s", AGE, "<none>", "<none>", "<none>"],
+    ),
+    "autoscaler": (
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        item(
+            {
+                "scaleTargetRef": {"kind": "PyTorchJob", "name": "j"},
+                "maxReplicas": 5,
+                "metrics": [
+                    {
+                        "type": "Resource",
+                        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+                    }
+                ],
+            }
+        ),
+        ["PyTorchJob/j", "cpu: <unknown>/80%", "<unset>", 5, 0, AGE],
+    ),
+    "role binding": (
+        "rbac.authorization.k8s.io",
+        "RoleBinding",
+        item(
+            roleRef={"kind": "Role", "name": "r"},
+            subjects=[{"kind": "ServiceAccount", "namespace": "n", "name": "s"}, {"kind": "User", "name": "u"}],
+        ),
+        ["Role/r", AGE, "u", "", "n/s"],
+    ),
+    "role": ("rbac.authorization.k8s.io", "Role", item(), [META["creationTimestamp"]]),
+    "crd": ("apiextensions.k8s.io", "CustomResourceDefinition", item(), [META["creationTimestamp"]]),
+    "selector operators": (
+        "networking.k8s.io",
+        "NetworkPolicy",
+        item(
+            {
+                "podSelector": {
+                    "matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]
+                }
+            }
+        ),
+        ["a,!b", AGE],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_built_in_kind(name: str) -> None:
+    group, kind, subject, cells = KINDS[name]
+    table = to_table(group, kind, [subject], now=NOW)
+    assert table["rows"][0]["cells"] == ["x", *cells]
+    assert len(table["columnDefinitions"]) == len(cells) + 1
+
+
+def test_every_built_in_printer_survives_an_empty_object() -> None:
+    from localcluster.apiserver.table import _BUILT_IN
+
+    for group, kind in _BUILT_IN:
+        table = to_table(group, kind, [{"metadata": {}}], now=NOW)
+        assert len(table["rows"][0]["cells"]) == len(table["columnDefinitions"]), kind
+
+
+def test_event() -> None:
+    event = {
+        "metadata": META,
+        "firstTimestamp": "2026-11-21T11:50:00Z",
+        "lastTimestamp": "2026-11-21T11:59:50Z",
+        "count": 4,
+        "type": "Normal",
+        "reason": "Started",
+        "involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "spec"},
+        "source": {"component": "kubelet", "host": "n"},
+        "message": "ok\n",
+    }
+    cells = to_table("", "Event", [event], now=NOW)["rows"][0]["cells"]
+    assert cells == ["10s", "Normal", "Started", "pod/p", "spec", "kubelet, n", "ok", "10m", 4, "x"]
+
+
+STATE = {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"}
+JOB = {
+    "metadata": {**META, "labels": {"a.b/c": "L"}},
+    "spec": {"n": 3, "flag": False, "list": [1, 2]},
+    "status": {"conditions": [{"type": "Created", "at": "2026-11-21T11:59:58Z"}, {"type": "Running"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        (STATE, "Running"),
+        ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}, AGE),
+        ({"name": "At", "type": "date", "jsonPath": ".status.conditions[0].at"}, "2s"),
+        ({"name": "N", "type": "integer", "jsonPath": ".spec.n"}, 3),
+        ({"name": "N", "type": "string", "jsonPath": ".spec.n"}, "3"),
+        ({"name": "N", "type": "integer", "jsonPath": ".spec.list"}, None),
+        ({"name": "F", "type": "boolean", "jsonPath": ".spec.flag"}, False),
+        ({"name": "L", "type": "string", "jsonPath": ".spec.list"}, "[1,2]"),
+        ({"name": "Label", "type": "string", "jsonPath": r".metadata.labels.a\.b/c"}, "L"),
+        ({"name": "Label", "type": "string", "jsonPath": ".metadata.labels['a.b/c']"}, "L"),
+        (
+            {"name": "Filter", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Created")].at'},
+            "2026-11-21T11:59:58Z",
+        ),
+        ({"name": "Missing", "type": "string", "jsonPath": ".status.nothing.here"}, None),
+        ({"name": "Past the end", "type": "string", "jsonPath": ".status.conditions[7].type"}, None),
+    ],
+)
+def test_custom_column(column: dict[str, Any], cell: Any) -> None:
+    table = to_table("kubeflow.org", "PyTorchJob", [JOB], now=NOW, columns=[column])
+    assert table["rows"][0]["cells"] == ["x", cell]
+
+
+def test_custom_resource_without_columns_has_name_and_age() -> None:
+    table = to_table("g", "K", [JOB], now=NOW, custom=True)
+    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Age"]
+
+
+def test_row_object_and_watch_form() -> None:
+    whole = to_table("", "ConfigMap", [item()], now=NOW, include_object="Object")["rows"][0]["object"]
+    assert whole == item()
+    assert to_table("", "ConfigMap", [item()], now=NOW, include_object="None")["rows"][0]["object"] is None
+    part = to_table("", "ConfigMap", [item()], now=NOW, with_columns=False, list_meta={"resourceVersion": "7"})
+    assert part["columnDefinitions"] == []
+    assert part["metadata"] == {"resourceVersion": "7"}
+    assert part["rows"][0]["object"] == {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": META,
+    }
+
+
+def test_malformed_path_says_so() -> None:
+    with pytest.raises(ValueError, match="is not a JSONPath"):
+        compile_path(".a[?(")

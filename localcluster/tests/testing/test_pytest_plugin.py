@@ -1,0 +1,143 @@
+"""The fixtures `kubernetes_api` and `shared_kubernetes_api`, as a project that knows nothing else of jobcommon uses them."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client, config
+from kubernetes_asyncio import client as async_client
+from kubernetes_asyncio import config as async_config
+
+from localcluster.testing.kubernetes_api import ApiServers, KubectlError, KubernetesApi
+
+OPERATOR = """
+import kopf
+
+
+@kopf.on.create("widgets")
+def created(patch, **_):
+    patch.status["ready"] = True
+"""
+pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+CONFIG_MAP = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}'
+
+
+def test_kubectl(kubernetes_api: KubernetesApi) -> None:
+    assert kubernetes_api.kubectl("create", "-f", "-", stdin=CONFIG_MAP) == "configmap/mine created\n"
+    with pytest.raises(KubectlError, match=r"kubectl get configmap absent: .*NotFound"):
+        kubernetes_api.kubectl("get", "configmap", "absent")
+    # The same through the environment that a test's own processes get.
+    ran = subprocess.run(["kubectl", "get", "cm", "mine", "-o", "name"], env=kubernetes_api.env, capture_output=True, text=True)
+    assert ran.stdout == "configmap/mine\n", ran.stderr
+
+
+def test_the_official_client_without_a_word_about_the_server(kubernetes_api: KubernetesApi) -> None:
+    config.load_kube_config()
+    core = client.CoreV1Api()
+    names = [item.metadata.name for item in core.list_namespaced_config_map("default").items]
+    assert names == ["kube-root-ca.crt"], "each test has a fresh server"
+    core.create_namespaced_pod("default", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    assert core.read_namespaced_pod("p", "default").status.phase == "Pending"
+
+
+async def test_an_asyncio_test(kubernetes_api: KubernetesApi) -> None:
+    await async_config.load_kube_config()
+    async with async_client.ApiClient() as api:
+        found = await async_client.CoreV1Api(api).list_namespaced_service_account("default")
+    assert [item.metadata.name for item in found.items] == ["default"]
+
+
+def test_the_environment_leads_to_the_test_s_own_server(
+    shared_kubernetes_api: KubernetesApi, kubernetes_api: KubernetesApi
+) -> None:
+    assert shared_kubernetes_api.url != kubernetes_api.url
+    assert os.environ["KUBECONFIG"] == str(kubernetes_api.kubeconfig)
+
+
+def test_a_webhook_of_the_test_itself(kubernetes_api: KubernetesApi) -> None:
+    def denied(request: dict[str, Any]) -> dict[str, Any] | None:
+        bad = request["object"].get("data", {}).get("k") == "bad"
+        return {"allowed": False, "status": {"message": "bad data"}} if bad else None
+
+    def labelled(request: dict[str, Any]) -> dict[str, Any]:
+        return {"patch": [{"op": "add", "path": "/metadata/labels", "value": {"seen": request["operation"].lower()}}]}
+
+    wrong = json.dumps({**json.loads(CONFIG_MAP), "data": {"k": "bad"}})
+    with kubernetes_api.webhook(denied, "configmaps"), kubernetes_api.webhook(labelled, "configmaps", mutating=True):
+        with pytest.raises(KubectlError, match="denied the request: bad data"):
+            kubernetes_api.kubectl("create", "-f", "-", stdin=wrong)
+        kubernetes_api.kubectl("create", "-f", "-", stdin=CONFIG_MAP)
+    assert kubernetes_api.kubectl("get", "configmap", "mine", "-o", "jsonpath={.metadata.labels.seen}") == "create"
+    assert kubernetes_api.kubectl("replace", "-f", "-", stdin=wrong) == "configmap/mine replaced\n"
+
+
+def test_a_webhook_that_cannot_be_reached(kubernetes_api: KubernetesApi) -> None:
+    nowhere = kubernetes_api.webhook(lambda _: None, "configmaps", clientConfig={"url": "https://127.0.0.1:9/"})
+    with nowhere, pytest.raises(KubectlError, match="failed to call webhook"):
+        kubernetes_api.kubectl("create", "-f", "-", stdin=CONFIG_MAP)
+    with (
+        pytest.raises(ValueError, match="failurePolicy"),
+        kubernetes_api.webhook(lambda _: None, "pods", failurePolicy="Maybe"),
+    ):
+        raise AssertionError("it was registered")
+
+
+def test_the_kubeconfig_is_a_secret(kubernetes_api: KubernetesApi) -> None:
+    assert kubernetes_api.kubeconfig.stat().st_mode & 0o077 == 0
+    assert kubernetes_api.token not in repr(kubernetes_api)
+
+
+@pytest.mark.slow
+def test_the_tests_in_the_documents_pass(tmp_path: Path) -> None:
+    """Those of README.md and docs/testing-operators.md, beside an operator and the manifests that they name."""
+    pages = [
+        (Path(__file__).parents[2] / name).read_text(encoding="utf-8") for name in ("README.md", "docs/testing-operators.md")
+    ]
+    tests = re.findall(r"^```python\n(.*?)^```", "\n".join(pages), re.MULTILINE | re.DOTALL)
+    (tmp_path / "test_pages.py").write_text("\n\n".join(tests))
+    (tmp_path / "widgets.py").write_text(OPERATOR)
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    (tmp_path / "crd.yaml").write_text(json.dumps({**definition, "metadata": {"name": "widgets.example.com"}}))
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "mine"}}
+    (tmp_path / "widget.yaml").write_text(json.dumps(widget))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert "\n5 passed in " in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom localcluster.testing.kubernetes_api import ApiServers\n"
+        "servers = ApiServers().__enter__()\nservers.fresh(Path(sys.argv[1])).__enter__()\n"
+        "print('up', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # The process has inherited the pipe of standard error, which is read until the last one that has it is gone.
+    ran = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "up\n"
+
+
+def test_a_server_that_cannot_start_is_said(tmp_path: Path) -> None:
+    with ApiServers() as servers, pytest.raises(RuntimeError, match="has ended"), servers.fresh(tmp_path / "absent"):
+        raise AssertionError("it has started")
+
+
+def test_a_run_of_pytest_that_uses_no_fixture_imports_nothing_of_it() -> None:
+    script = (
+        "import sys, localcluster.testing.pytest_plugin as p; print([m for m in sys.modules if m.startswith('localcluster')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert json.loads(ran.stdout.replace("'", '"')) == [
+        "localcluster",
+        "localcluster.testing",
+        "localcluster.testing.pytest_plugin",
+    ]

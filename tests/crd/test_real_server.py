@@ -1,0 +1,98 @@
+"""A real API server takes our CRDs: it bounds what their CEL rules may cost, which the embedded one does not."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.client.request import JSON, MERGE_PATCH, Request
+from jobcommon.crd import custom_resource_definition
+from jobcommon.operators.jax import JAX
+from jobcommon.operators.mpi.framework import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
+from jobcommon.testutil.builders import job_manifest
+from localcluster.conformance import real
+from localcluster.conformance.target import Target, embedded
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FRAMEWORKS = (PYTORCH, TF, MXNET, MPI, JAX, XGBOOST, PADDLE)
+only_real = pytest.mark.skipif(not real.available(), reason=real.WHY_NOT)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda f: f.kind)
+def test_no_rule_is_of_a_form_whose_cost_cannot_be_bounded(framework: object) -> None:
+    text = msgspec.json.encode(custom_resource_definition(framework)).decode()  # type: ignore[arg-type]
+    assert "orValue('')" not in text
+
+
+@only_real
+async def test_a_real_server_takes_the_crds() -> None:
+    async with real.real() as target:
+        assert target is not None
+        for framework in FRAMEWORKS:
+            body = msgspec.json.encode(custom_resource_definition(framework))
+            answer = await target.transport.send(Request("POST", DEFINITIONS, query=(("dryRun", "All"),), body=body))
+            assert answer.status == 201, answer.body.decode()
+
+
+#: 60 characters, which the reference allowed for jobs that have no Services of such names.
+LONG = "n" * 60
+
+
+def _without_rules(node: object) -> object:
+    if isinstance(node, dict):
+        return {key: _without_rules(value) for key, value in node.items() if key != "x-kubernetes-validations"}
+    return [_without_rules(value) for value in node] if isinstance(node, list) else node
+
+
+@pytest.mark.parametrize("server", [embedded, pytest.param(real.real, marks=only_real)], ids=["embedded", "real"])
+async def test_a_job_that_is_there_with_a_name_too_long_stays_open_to_writes(
+    server: Callable[[], AbstractAsyncContextManager[Target | None]],
+) -> None:
+    """A status, a label, a finalizer taken off, fewer replicas; but no pod name that grows, and no new job of such a name."""
+    async with server() as target:
+        assert target is not None
+
+        async def send(method: str, path: str, body: object = None, media: str = JSON) -> tuple[int, Any]:
+            content = None if body is None else msgspec.json.encode(body)
+            answer = await target.transport.send(Request(method, path, body=content, content_type=media))
+            return answer.status, msgspec.json.decode(answer.body) if answer.status < 300 else answer.body
+
+        crd = custom_resource_definition(MPI)
+        definition, jobs = f"{DEFINITIONS}/{crd['metadata']['name']}", "/apis/kubeflow.org/v1/namespaces/default/mpijobs"
+        assert (await send("POST", DEFINITIONS, _without_rules(crd)))[0] == 201
+        manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 10}, name=LONG) | {"apiVersion": "kubeflow.org/v1"}
+        manifest["metadata"] = {"name": LONG, "namespace": "default", "finalizers": ["example.com/theirs"]}
+
+        async def until(code: int, path: str, body: object) -> None:
+            """What a definition says is in force a moment later."""
+            async with asyncio.timeout(120):
+                while True:
+                    if (await send("POST", path, body))[0] == code:
+                        return
+                    await asyncio.sleep(0.1)
+
+        await until(201, jobs, manifest)
+        code, answer = await send("PATCH", definition, {"spec": crd["spec"]}, MERGE_PATCH)
+        assert code == 200, answer
+        other = {**manifest, "metadata": {"name": f"{LONG}m"}}
+        await until(422, f"{jobs}?dryRun=All", other)
+        path = f"{jobs}/{LONG}"
+        status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
+        assert (await send("PATCH", f"{path}/status", status, MERGE_PATCH))[0] == 200
+        assert (await send("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH))[0] == 200
+        for replicas, expected in ((11, 422), (10, 200), (5, 200), (9, 200), (11, 422)):
+            specs = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
+            code, found = await send("PATCH", path, {"spec": specs}, MERGE_PATCH)
+            assert code == expected, (replicas, found)
+        assert (await send("DELETE", path))[0] == 200
+        assert (await send("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH))[0] == 200
+        assert (await send("GET", path))[0] == 404
+        await send("DELETE", definition)

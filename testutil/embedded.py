@@ -1,0 +1,196 @@
+"""The embedded cluster as jobcommon uses it: behind its own `Transport`, with the CRDs and operators of some frameworks.
+
+`localcluster` knows nothing of jobcommon. Its requests, responses and errors have the same fields as those of
+`jobcommon.client`, and are turned into each other here.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import localcluster.errors
+import localcluster.request
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.list_watch import list_and_watch
+from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
+from jobcommon.client.status import response_error
+from jobcommon.client.transport import StaticEndpoint
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import Framework
+from jobcommon.runtime.manager import run_operators
+from jobcommon.runtime.report_server import CERTIFICATE, KEY
+from jobcommon.runtime.settings import Settings
+from localcluster.apiserver import ADMIN, ApiServer, User, inprocess
+from localcluster.cluster import LocalCluster, background, local_cluster
+from localcluster.credentials import write_secret
+from localcluster.http_client import Endpoint
+from localcluster.pod_backend import PodBackend
+from localcluster.scratch import scratch_directory
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ESTABLISH_SECONDS = 60.0
+#: Without logs and a metrics server: it runs inside the cluster's process. What it would warn of, such as a plan that took long
+#: on a busy machine, is for those who run an operator.
+SETTINGS = Settings(metrics_port=None, log_format="console", log_level="error")
+
+
+def to_cluster(request: Request) -> localcluster.request.Request:
+    """The request as the embedded server takes it."""
+    return localcluster.request.Request(
+        request.method, request.path, request.query, request.body, request.content_type, request.headers
+    )
+
+
+def from_cluster(response: localcluster.request.Response) -> Response:
+    """The response as jobcommon takes it."""
+    return Response(response.status, response.body, response.headers)
+
+
+def endpoint(found: Endpoint) -> StaticEndpoint:
+    """The endpoint of a server that `localcluster.conformance` has started, for jobcommon's own client."""
+    return StaticEndpoint(found.base_url, found.token, found.ssl_context, found.server_name)
+
+
+def _sent(request: localcluster.request.Request) -> Request:
+    return Request(request.method, request.path, request.query, request.body, request.content_type, request.headers)
+
+
+class ClusterTransport:
+    """A `jobcommon.client.request.Transport` over a transport of `localcluster`."""
+
+    def __init__(self, transport: localcluster.request.Transport) -> None:
+        self._inner = transport
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        try:
+            return from_cluster(await self._inner.send(to_cluster(request)))
+        except localcluster.errors.TransportError as error:
+            raise TransportError(str(error)) from error
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        try:
+            async with aclosing(self._inner.stream(to_cluster(request))) as lines:  # type: ignore[type-var]
+                async for line in lines:
+                    yield line
+        except localcluster.errors.StatusError as error:
+            raise StatusError(error.code, error.reason, error.message, error.retry_after) from error
+        except localcluster.errors.TransportError as error:
+            raise TransportError(str(error)) from error
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._inner.close()
+
+
+class ServerTransport:
+    """A transport of `localcluster`, such as its kubelet takes, over one of jobcommon."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._inner = transport
+
+    async def send(self, request: localcluster.request.Request) -> localcluster.request.Response:
+        """See `localcluster.request.Transport.send`."""
+        try:
+            response = await self._inner.send(_sent(request))
+        except TransportError as error:
+            raise localcluster.errors.TransportError(str(error)) from error
+        return localcluster.request.Response(response.status, response.body, response.headers)
+
+    async def stream(self, request: localcluster.request.Request) -> AsyncIterator[bytes]:
+        """See `localcluster.request.Transport.stream`."""
+        try:
+            async with aclosing(self._inner.stream(_sent(request))) as lines:  # type: ignore[type-var]
+                async for line in lines:
+                    yield line
+        except StatusError as error:
+            raise localcluster.errors.StatusError(error.code, error.reason, error.message, error.retry_after) from error
+        except TransportError as error:
+            raise localcluster.errors.TransportError(str(error)) from error
+
+    async def close(self) -> None:
+        """See `localcluster.request.Transport.close`."""
+        await self._inner.close()
+
+
+class InProcessTransport(ClusterTransport):
+    """A `jobcommon.client.request.Transport` to a server in the same process and event loop.
+
+    See `localcluster.apiserver.inprocess.InProcessTransport`.
+    """
+
+    def __init__(
+        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "jobcommon"
+    ) -> None:
+        super().__init__(inprocess.InProcessTransport(server, user, pods, user_agent))
+
+
+@dataclass(frozen=True)
+class TrainingCluster(LocalCluster):
+    """A running cluster that `client` reaches in process, as administrator."""
+
+    client: Transport
+
+
+@asynccontextmanager
+async def training_cluster(
+    frameworks: Sequence[Framework],
+    settings: Settings = SETTINGS,
+    *,
+    data_dir: Path | None = None,
+    port: int = 0,
+    stop_grace: float = 2.0,
+    operators: bool = True,
+    capacity: Mapping[str, str] | None = None,
+) -> AsyncIterator[TrainingCluster]:
+    """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
+
+    The operators take reports of progress on a free port of the loopback interface, with the cluster's certificate.
+
+    Raises as `localcluster.cluster.local_cluster` does.
+    """
+    async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity) as local:
+        cluster = TrainingCluster(**vars(local), client=ClusterTransport(local.transport))
+        await install(cluster.client, frameworks)
+        if not operators:
+            yield cluster
+            return
+        with scratch_directory() as directory:
+            write_secret(directory / CERTIFICATE, cluster.credentials.certificate.pem)
+            write_secret(directory / KEY, cluster.credentials.certificate.key)
+            settings = replace(settings, progress_port=0, progress_tls=str(directory))
+            async with background(run_operators(cluster.client, frameworks, settings)):
+                yield cluster
+
+
+async def install(transport: Transport, frameworks: Sequence[Framework]) -> None:
+    """Install the frameworks' CRDs and wait until their kinds are served.
+
+    Raises StatusError when one is refused and TimeoutError when they are not served in time.
+    """
+    waiting = set[str]()
+    for framework in frameworks:
+        definition = custom_resource_definition(framework)
+        name = definition["metadata"]["name"]
+        query = (("fieldManager", "jobcommon"), ("force", "true"))
+        body = json.dumps(definition).encode()
+        response = await transport.send(Request("PATCH", f"{DEFINITIONS}/{quote(name)}", query, body, APPLY_PATCH))
+        if response.status >= 400:
+            raise response_error(response)
+        waiting.add(name)
+    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(list_and_watch(transport, DEFINITIONS)) as definitions:
+        while waiting:
+            seen = await anext(definitions)
+            if _established(seen.body):
+                waiting.discard(seen.body["metadata"]["name"])
+
+
+def _established(definition: dict[str, Any]) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
