@@ -17,7 +17,7 @@ from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Job, Tallies
-from jobcommon.reconcile.ending import Ending, Verdict, failures_in_place, restarts_in_place
+from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
     Ended,
@@ -27,7 +27,6 @@ from jobcommon.reconcile.slots import (
     Slots,
     Starting,
     recorded_success,
-    restart_policy,
 )
 
 # If a failure is recorded more than these seconds after the pod's end, another replica may have recorded it already and removed
@@ -83,32 +82,30 @@ class Accounting:
         return tuple(slot for slot in self.entries if slot.ending.verdict in verdicts)
 
 
-def account_for_pods(job: Job, slots: Slots) -> Accounting:
-    """Enter the pods that have ended since the status was written."""
+def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accounting:
+    """Enter the pods that have ended since the status was written; without `entering`, only count what is on record."""
     status = job.status
-    # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
-    notable, surplus = ((), ()) if job.unread else (slots.notable, slots.surplus)
+    notable, surplus = (slots.notable, slots.surplus) if entering else ((), ())
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
     restarts = recorded_restarts(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Slot] = []
     in_place = remembered = 0
-    # Where all replicas are restarted together, a failed run in a pod that lives ends the attempt, and is an entry.
-    alone = not job.restarts_together
     for slot in notable:
         match slot.state:
             case Ended(ending) if ending.verdict == Verdict.SUCCEEDED or remembered < MAX_ENTRIES:
                 entries.append(slot)
                 kind = slot.replica.type
-                restarts[kind] += alone and restarts_in_place(slot.pod, restart_policy(job, slot.replica))
-                restarts[kind] += ending.verdict == Verdict.RETRYABLE
+                restarts[kind] += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
                 disruptions += ending.verdict == Verdict.DISRUPTED
                 if ending.verdict == Verdict.SUCCEEDED:
                     succeeded[kind].add(slot.replica.index)
                 else:
                     remembered += 1
-            case Ended() | Running(disturbed=True) | Starting() | Leaving():
-                in_place += alone and failures_in_place(slot.pod, restart_policy(job, slot.replica))
+            case Ended(ending):
+                in_place += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
+            case Running() | Starting() | Leaving():
+                in_place += slot.failed_runs.charged
     for slot in surplus:
         if isinstance(slot.state, Ended):
             entries.append(slot)

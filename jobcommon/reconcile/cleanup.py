@@ -11,13 +11,17 @@ from jobcommon.reconcile.slots import Slot
 
 
 def stop_pods(slots: Iterable[Slot], why: str, *, unchanged: bool = False, awaited: bool = False) -> list[Action]:
-    """Delete the pods, and remove the finalizer of ended ones, for which something may wait (`awaited`).
+    """Remove the finalizer of pods that have ended, for which something may wait (`awaited`), and delete all of them.
 
     With `unchanged`, delete a running pod only if unchanged.
     """
-    slots = list(slots)
-    deletions = (delete_pod(slot.pod, why, unchanged=unchanged and not slot.over) for slot in slots if not slot.deleting)
-    return [*remove_finalizers(slots, awaited=awaited), *deletions]
+    actions: list[Action] = []
+    deletions: list[Action] = []
+    for slot in slots:
+        actions += remove_finalizers([slot], awaited=awaited or not slot.deleting)
+        if not slot.deleting:
+            deletions.append(delete_pod(slot.pod, why, unchanged=unchanged and not slot.over))
+    return [*actions, *deletions]
 
 
 def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:

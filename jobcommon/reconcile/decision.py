@@ -29,8 +29,8 @@ from jobcommon.reconcile.companions import (
     reconcile_services,
     with_companions_deleted,
 )
+from jobcommon.reconcile.compose import compose, urgency
 from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.kueue import Queue
@@ -50,7 +50,6 @@ from jobcommon.reconcile.plan import (
 from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
 from jobcommon.reconcile.situation import MAX_EVENTS, Situation
 from jobcommon.reconcile.slots import STARTING, Slot
-from jobcommon.reconcile.status_change import if_changed, urgency
 
 NOTHING = Plan(reason="nothing to do")
 
@@ -160,17 +159,18 @@ class _Pass(Situation):
         urgency: Urgency = Urgency.NORMAL,
     ) -> Plan:
         """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
-        return Plan(
-            actions=(ordered := in_order(actions, self.observed.backed_off)),
-            logs=logs_to_keep(self.job, ordered, self.observed.pods),
-            status=(written := if_changed(self.job, status)),
+        return compose(
+            self.job,
+            self.observed,
+            reason,
+            actions,
+            status,
             events=(*self.exit_events(), *events),
             wake_at=wake_at,
-            reason=reason,
             verify_live=verify_live,
             must_exist=self.must_exist,
             urgency=urgency,
-            restarts=restarts.causes(self.job.status, written, self.accounting, self.slots) if written is not None else (),
+            restarts=restarts.causes(self.job.status, status, self.accounting, self.slots),
         )
 
     # -- the ends ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ exit codes of other containers are ignored. Without any exit code no program fai
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
+
+import msgspec
 
 from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
@@ -62,6 +64,30 @@ class Ending:
         where = f" on node {node}" if node else ""
         tail = " ".join(self.message.split())
         return f"{replica}: {how}{where}" + (f": {tail}" if tail else "")
+
+
+class Life(Enum):
+    """Whether the processes of a pod run: all that matters of its phase and of its deletionTimestamp."""
+
+    PENDING = "pending"
+    """They do not run yet."""
+    RUNNING = "running"
+    LEAVING = "leaving"
+    """It is being deleted, and they may still run."""
+    OVER = "over"
+    """None can run any more."""
+    REMOVED = "removed"
+    """It is being deleted, and none can run any more."""
+
+
+def life_of(pod: PodView) -> Life:
+    """What is left of the pod's life."""
+    deleting = pod.deletion_time is not None
+    if is_over(pod):
+        return Life.REMOVED if deleting else Life.OVER
+    if deleting:
+        return Life.LEAVING
+    return Life.RUNNING if pod.phase == "Running" else Life.PENDING
 
 
 def is_over(pod: PodView) -> bool:
@@ -136,6 +162,30 @@ def failed_in_place(pod: PodView, earlier_runs: int, policy: RestartPolicy) -> E
     if run.exit_code is None or _code_is_unknown(run):
         return _without_fault(pod, policy, run)
     return Ending(_verdict(run.exit_code, policy), decode(run), run.exit_code, run.message, run.finished_at)
+
+
+class FailedRuns(msgspec.Struct, frozen=True, gc=False):
+    """The failed runs in a pod whose end is not on record: `charged` to backoffLimit, without that which ended the pod;
+    `restarted`, those after which the kubelet has started the container again; and the `last` of all.
+    """
+
+    charged: int = 0
+    restarted: int = 0
+    last: Terminated | None = None
+
+
+NO_FAILED_RUNS = FailedRuns()
+
+
+def failed_runs(pod: PodView, policy: RestartPolicy, *, ended: bool) -> FailedRuns:
+    """The failed runs in the pod, which has `ended` or still lives."""
+    if not any(c.restart_count or c.last or isinstance(c.state, Terminated) for c in pod.containers + pod.init_containers):
+        return NO_FAILED_RUNS
+    last = last_failure_in_place(pod)
+    earlier = restarts_in_place(pod, policy)
+    backing_off = sum(_backs_off(container) for container in charged_containers(pod))
+    charged = earlier if ended else failures_in_place(pod, policy)
+    return FailedRuns(charged, earlier - backing_off, last)
 
 
 def last_failure_in_place(pod: PodView) -> Terminated | None:

@@ -1,8 +1,7 @@
 """A finished job: its clean-up by cleanPodPolicy, the successes of replicas that end after it, and its time to live."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from jobcommon.api import reasons
@@ -13,27 +12,14 @@ from jobcommon.api.status import ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import parse_time, readable_time
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile.accounting import Accounting, account_for_pods
 from jobcommon.reconcile.companions import with_companions_deleted
-from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.failed_logs import logs_to_keep
+from jobcommon.reconcile.compose import compose, urgency
+from jobcommon.reconcile.ending import Life, Verdict
 from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
-from jobcommon.reconcile.slots import Ended, Slots, arrange, recorded_success
-from jobcommon.reconcile.status_change import if_changed, urgency
-
-
-@dataclass(frozen=True, slots=True)
-class _LateEnds:
-    """The pods that have ended since the job finished and are not on record.
-
-    `succeeded` holds all indexes that have succeeded, by type where there are new ones; `pods` are the UIDs of their pods,
-    `failed` those of the other pods.
-    """
-
-    succeeded: Mapping[str, frozenset[int]]
-    pods: frozenset[str]
-    failed: frozenset[str]
+from jobcommon.reconcile.slots import Ended, Slot, Slots, arrange
 
 
 def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -50,54 +36,36 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         actions: list[Action] = [*cleanup.remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
     slots = arrange(framework, job, observed.pods)
-    late = _late_ends(job, slots)
+    accounting = account_for_pods(job, slots)
+    late = _late_successes(job, accounting)
     pods, until = clean_up_finished(framework, job, observed, slots, late, now)
     actions = with_companions_deleted(framework, job, observed, [*pods, *remove_pod_group(job, observed)])
     kept = _effective_policy(job) == CleanPodPolicy.NONE
     actions += Queue(framework, job, observed).actions(now, active=not kept and not all(slot.over for slot in slots.ours))
-    status = _with_counts(job, slots, late)
+    status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
         end = next(
             c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
         )
         status = status.model_copy(update={"completion_time": readable_time(end.last_transition_time, now)})
-    return Plan(
-        actions=(ordered := in_order(actions, observed.backed_off)),
-        logs=logs_to_keep(job, ordered, observed.pods),
-        status=if_changed(job, status),
-        urgency=urgency(job.status, status),
-        wake_at=min(filter(None, (expiry.at if expiry else None, until)), default=None),
-        reason="job has finished",
-    )
+    wake_at = min(filter(None, (expiry.at if expiry else None, until)), default=None)
+    urgent = urgency(job.status, status)
+    return compose(job, observed, "job has finished", actions, status, urgency=urgent, wake_at=wake_at)
 
 
-def _late_ends(job: Job, slots: Slots) -> _LateEnds:
-    """The pods that have ended since the job finished, as far as they are not on record.
+def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
+    """The successes since the job's end that make the number on record higher.
 
-    Successes count where they make the number on record higher: another operator counts replicas as succeeded that still run
-    when it finishes a job.
+    Another operator counts replicas as succeeded that still run when it finishes a job.
     """
-    recorded = recorded_success(job)
-    succeeded: dict[str, list[tuple[int, str]]] = {}
-    failed: list[str] = []
-    for slot in slots.notable:
-        if not isinstance(slot.state, Ended) or slot.deleting or not slot.over:
-            continue
-        if slot.ending.verdict == Verdict.SUCCEEDED:
-            succeeded.setdefault(slot.replica.type, []).append((slot.replica.index, slot.pod.uid))
-        else:
-            failed.append(slot.pod.uid)
-    known = {kind: status.succeeded or 0 for kind, status in job.status.replica_statuses.items()}
+    statuses = job.status.replica_statuses
+    known = {kind: status.succeeded or 0 for kind, status in statuses.items()}
     more = {
-        kind: new
-        for kind, new in succeeded.items()
-        if kind in known and sum(i < job.count(kind) for i in recorded[kind]) + len(new) > known[kind]
+        kind
+        for kind, indexes in accounting.succeeded.items()
+        if kind in known and sum(index < job.count(kind) for index in indexes) > known[kind]
     }
-    return _LateEnds(
-        succeeded={kind: recorded[kind].union(index for index, _ in new) for kind, new in more.items()},
-        pods=frozenset(uid for new in more.values() for _, uid in new),
-        failed=frozenset(failed),
-    )
+    return tuple(slot for slot in accounting.having(Verdict.SUCCEEDED) if slot.replica.type in more)
 
 
 def _effective_policy(job: Job) -> CleanPodPolicy:
@@ -113,7 +81,7 @@ def _effective_policy(job: Job) -> CleanPodPolicy:
 
 
 def clean_up_finished(
-    framework: Framework, job: Job, observed: Observed, slots: Slots, late: _LateEnds, now: float
+    framework: Framework, job: Job, observed: Observed, slots: Slots, late: Collection[Slot], now: float
 ) -> tuple[list[Action], float | None]:
     """Remove the finalizer of every ended pod of a finished job; delete its pods and Services according to the policy.
 
@@ -122,24 +90,27 @@ def clean_up_finished(
     """
     policy, grace = _effective_policy(job), limits.grace(job, now)
     ending = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
-    lost = _without_servers(framework, job, slots, late) if grace is not None else frozenset()
-    there = sorted((*slots.ours, *slots.unowned), key=lambda slot: slot.pod.name)
-    # The pods of `lost` are deleted first: once without the finalizer, it is not known any more when they ended.
-    actions: list[Action] = [
-        *cleanup.remove_finalizers(s for s in there if s.pod.uid not in late.pods and (s.deleting or s.pod.uid not in lost))
-    ]
+    lost = _without_servers(framework, job, slots) if grace is not None else frozenset()
+    unrecorded = {slot.pod.uid for slot in late}
+    finalizers: list[Action] = []
+    deletions: list[Action] = []
     for slot in slots.ours:
-        pod = slot.pod
-        if slot.deleting or pod.uid in ending or pod.uid in late.pods:
+        uid = slot.pod.uid
+        if uid in unrecorded:
             continue
-        if policy == CleanPodPolicy.ALL or pod.uid in lost:
-            actions.append(cleanup.delete_pod(pod, f"cleanPodPolicy {policy}"))
-        elif policy == CleanPodPolicy.RUNNING and not slot.over:
+        delete = not slot.deleting and uid not in ending
+        if delete and (policy == CleanPodPolicy.ALL or uid in lost):
+            deletions.append(cleanup.delete_pod(slot.pod, f"cleanPodPolicy {policy}"))
+        elif delete and policy == CleanPodPolicy.RUNNING and not slot.over:
             # The pod may have just finished; then it must be kept (rule R1: the decision depends on its state).
-            actions.append(cleanup.delete_pod(pod, "cleanPodPolicy Running", unchanged=True))
+            deletions.append(cleanup.delete_pod(slot.pod, "cleanPodPolicy Running", unchanged=True))
+        # The pods of `lost` are deleted first: once without the finalizer, it is not known any more when they ended.
+        if slot.deleting or uid not in lost:
+            finalizers += cleanup.remove_finalizers([slot], awaited=delete and policy == CleanPodPolicy.ALL)
+    finalizers += cleanup.remove_finalizers(slots.unowned)
     if policy != CleanPodPolicy.NONE and not ending:
-        actions += cleanup.delete_services(observed, "job finished")
-    return actions, grace.at if grace is not None and ending else None
+        deletions += cleanup.delete_services(observed, "job finished")
+    return [*finalizers, *deletions], grace.at if grace is not None and ending else None
 
 
 def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
@@ -151,25 +122,25 @@ def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
     return frozenset(slot.pod.uid for slot in working if slot.stays and not slot.recorded)
 
 
-def _without_servers(framework: Framework, job: Job, slots: Slots, late: _LateEnds) -> frozenset[str]:
+def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[str]:
     """The UIDs of the pods that failed after the success of a job with servers: these were deleted, so that end tells nothing.
 
     A pod without our finalizer may have ended before.
     """
     if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
         return frozenset()
-    pods = (slot.pod for slot in slots.wanted.values())
-    return frozenset(pod.uid for pod in pods if pod.uid in late.failed and FINALIZER in pod.finalizers)
+    failed = (s for s in slots.notable if isinstance(s.state, Ended) and s.ending.verdict != Verdict.SUCCEEDED)
+    return frozenset(s.pod.uid for s in failed if s.life is Life.OVER and FINALIZER in s.pod.finalizers)
 
 
-def _with_counts(job: Job, slots: Slots, late: _LateEnds) -> JobStatus:
-    """The status with the pods that are still active and the successes after the job's end."""
-    active = Counter(slot.replica.type for slot in slots.wanted.values() if slot.active)
+def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> JobStatus:
+    """The status with the pods that are still active, and with the indexes that have `succeeded` of types with new ones."""
+    active = Counter(slot.replica.type for slot in slots.wanted.values() if slot.life is Life.RUNNING)
     # Most finished jobs need no change; a restart of the operator plans all of them.
     changed: dict[str, ReplicaStatus] = {}
     for kind, status in job.status.replica_statuses.items():
         changes: dict[str, Any] = {"active": active[kind] or None} if status.active != (active[kind] or None) else {}
-        if (indexes := late.succeeded.get(kind)) is not None:
+        if (indexes := succeeded.get(kind)) is not None:
             changes |= {"succeeded": sum(i < job.count(kind) for i in indexes), "succeeded_indexes": format_indexes(indexes)}
         if changes:
             changed[kind] = status.model_copy(update=changes)

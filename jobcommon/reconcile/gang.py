@@ -249,8 +249,9 @@ class Gang:
     @property
     def told(self) -> str:
         """What the PodGroup waits for, in its scheduler's words; "" if all of its pods have a node or it does not say."""
-        unplaced = any(slot.stays and not slot.pod.scheduled for slot in self.slots.wanted.values())
-        if self.scheduler is None or self.found is None or not (self.waiting or unplaced):
+        if self.scheduler is None or self.found is None:
+            return ""
+        if not self.waiting and all(slot.pod.scheduled for slot in self.slots.wanted.values() if slot.stays):
             return ""
         if (waits := names.waits_of(self.found.raw)) is None:
             return ""

@@ -88,13 +88,13 @@ def force_deletions(job: Job, slots: Iterable[Slot], now: float) -> tuple[list[A
     actions: list[Action] = []
     later: list[float] = []
     for slot in slots if seconds is not None else ():
-        pod, until = slot.pod, slot.grace_until
+        pod = slot.pod
         harmless = slot.over or pod.annotations.get(labels.SAFE_TO_DELETE) == "true"
-        if until is None or not slot.lingers or not harmless:
+        if slot.removal_due is None or not harmless:
             continue
         # An evicted pod's node has been silent for long already. Otherwise the kubelet may just be restarting.
         silent = CONFIRM_SECONDS if pod.disruption == _EVICTED else max(float(seconds or 0), CONFIRM_SECONDS)
-        due = until + silent
+        due = slot.removal_due + silent
         if now < due:
             later.append(due)
         else:

@@ -84,7 +84,7 @@ class Delete:
 class RemoveFinalizer:
     """Remove our finalizer from a pod whose end is recorded. `finalizers` is the list on which the decision is based.
 
-    `awaited`: the pod is terminating already, and its replacement waits until it is gone.
+    `awaited`: its deletion in the same plan, which then takes effect at once, or the pod's replacement waits for it.
     """
 
     plural: ClassVar[str] = "pods"
@@ -217,12 +217,8 @@ class Plan:
 
     @property
     def background(self) -> tuple[RemoveFinalizer, ...]:
-        """The finalizers that are removed last: the end of their pods is recorded, and nothing waits for their removal.
-
-        The finalizer of a pod that the plan deletes is not among them: it is removed before the deletion, which then takes
-        effect at once.
-        """
-        return _background(self.actions)
+        """The finalizers that are removed last: the end of their pods is recorded, and nothing waits for their removal."""
+        return tuple(action for action in self.actions if isinstance(action, RemoveFinalizer) and not action.awaited)
 
     def describe(self) -> str:
         """The plan as text, a line per action, for the command line and for golden tests."""
@@ -238,21 +234,14 @@ class Plan:
 
 def in_order(actions: Iterable[Action], backed_off: Collection[str]) -> tuple[Action, ...]:
     """The actions without those that are `backed_off` (see `Observed`), and with the background actions at their end."""
-    actions = tuple(actions)
-    if background := _background(actions):
-        last = set(map(id, background))
-        actions = (*(action for action in actions if id(action) not in last), *background)
-    if not backed_off:
-        return actions
-    kept = FINALIZERS in backed_off
-    return tuple(
-        action
-        for action in actions
-        if not (kept if isinstance(action, RemoveFinalizer) else isinstance(action, Create) and action.plural in backed_off)
-    )
+    return tuple(sorted((action for action in actions if not _is_backed_off(action, backed_off)), key=_is_background))
 
 
-def _background(actions: tuple[Action, ...]) -> tuple[RemoveFinalizer, ...]:
-    finalizers = [action for action in actions if isinstance(action, RemoveFinalizer) and not action.awaited]
-    deleted = {action.name for action in actions if deletes_pod(action)} if finalizers else ()
-    return tuple(action for action in finalizers if action.name not in deleted)
+def _is_backed_off(action: Action, backed_off: Collection[str]) -> bool:
+    if isinstance(action, RemoveFinalizer):
+        return FINALIZERS in backed_off
+    return isinstance(action, Create) and action.plural in backed_off
+
+
+def _is_background(action: Action) -> bool:
+    return isinstance(action, RemoveFinalizer) and not action.awaited

@@ -16,7 +16,7 @@ from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.ending import Verdict, decode, last_failure_in_place
+from jobcommon.reconcile.ending import Verdict, decode
 from jobcommon.reconcile.limits import Due
 from jobcommon.reconcile.reporting import reports
 from jobcommon.reconcile.slots import Slots
@@ -130,7 +130,7 @@ def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailu
     failed = accounting.having(Verdict.RETRYABLE)
     in_place = restarts.count(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
     latest = max((run for _, run in restarts.runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
-    runs: Iterable[Terminated | None] = (last_failure_in_place(slot.pod) for slot in failed)
+    runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
     found = job.status.early_failures
     for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
         found = _one_more(found, run, times, job.run_policy.min_uptime_seconds)

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from jobcommon.api import reasons
-from jobcommon.api.pod import Terminated, Waiting
+from jobcommon.api.pod import Terminated
 from jobcommon.api.status import Failure, JobStatus
 from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import Accounting, failure_of
@@ -13,12 +12,9 @@ from jobcommon.reconcile.ending import (
     SIGNALS,
     Ending,
     Verdict,
-    charged_containers,
     decode,
-    last_failure_in_place,
-    restarts_in_place,
 )
-from jobcommon.reconcile.slots import Ended, Slot, Slots, restart_policy
+from jobcommon.reconcile.slots import Slot, Slots
 
 # The characters that are kept of a termination message, from its end, where the cause is.
 MAX_TEXT = 300
@@ -37,17 +33,17 @@ def count(job: Job, accounting: Accounting, slots: Slots, *, ends: bool) -> int:
     The number never decreases, although the count of a deleted pod is lost with it.
     """
     failed_now = len(accounting.having(Verdict.RETRYABLE)) if ends else 0
-    in_place = sum(_made_in_place(job, slot) for slot in _living(slots)) if accounting.in_place else 0
+    in_place = sum(slot.failed_runs.restarted for slot in slots.living)
     return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
 
 
-def note(job: Job, slots: Slots) -> str:
+def note(slots: Slots) -> str:
     """The condition's text on restarts in place: the replica with most of them, and its last failure."""
-    found = [(times, slot) for slot in _living(slots) if (times := _made_in_place(job, slot))]
+    found = [(times, slot) for slot in slots.living if (times := slot.failed_runs.restarted)]
     if not found:
         return ""
     times, slot = max(found, key=lambda entry: entry[0])
-    run = last_failure_in_place(slot.pod)
+    run = slot.failed_runs.last
     why = f", last: {how(run)}" if run is not None else ""
     more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
     return f"; {slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}"
@@ -91,8 +87,7 @@ def last_failures(slots: Slots) -> Iterable[Failure]:
 
 def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:
     """The living pods in which a run has failed, each with the latest."""
-    runs = ((slot, last_failure_in_place(slot.pod)) for slot in _living(slots))
-    return ((slot, run) for slot, run in runs if run is not None)
+    return ((slot, run) for slot in slots.living if (run := slot.failed_runs.last) is not None)
 
 
 def how(run: Terminated) -> str:
@@ -101,14 +96,3 @@ def how(run: Terminated) -> str:
     words = " ".join(run.message.split())
     tail = words if len(words) <= MAX_TEXT else f"…{words[-MAX_TEXT:]}"
     return f"{end}: {tail}" if words else end
-
-
-def _living(slots: Slots) -> Iterator[Slot]:
-    return (slot for slot in slots.notable if not slot.over and not isinstance(slot.state, Ended))
-
-
-def _made_in_place(job: Job, slot: Slot) -> int:
-    """The completed restarts in place, without the one that the kubelet still backs off from."""
-    pod, policy = slot.pod, restart_policy(job, slot.replica)
-    put_off = (isinstance(c.state, Waiting) and c.state.reason == reasons.CRASH_LOOP_BACK_OFF for c in charged_containers(pod))
-    return restarts_in_place(pod, policy) - sum(put_off)

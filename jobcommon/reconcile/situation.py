@@ -49,7 +49,8 @@ class Situation:
         """The situation of `job`, with each pod classified and those that have ended entered."""
         slots = arrange(framework, job, observed.pods, find_blocked(framework, job, started=True).types)
         blocked = find_blocked(framework, job, started=begun.is_started(job) or bool(slots.ours))
-        accounting = account_for_pods(job, slots)
+        # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
+        accounting = account_for_pods(job, slots, entering=not job.unread)
         tallies = tally(job, slots, accounting.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
         must_exist = accounting.must_exist(now)
@@ -94,7 +95,7 @@ class Situation:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            text = (restarts.note(job, self.slots) if self.accounting.in_place else "") + note
+            text = restarts.note(self.slots) + note
             queue = f"; {outside}" if (outside := unqueued(job)) else ""
             message = f"{job.kind} {job.key} is running{queue}{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))

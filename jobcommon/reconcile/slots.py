@@ -20,7 +20,19 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, parse_indexes
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job, Tallies, Tally
-from jobcommon.reconcile.ending import Ending, Verdict, ending_of, failed_in_place, is_over, runs_undisturbed
+from jobcommon.reconcile.ending import (
+    NO_FAILED_RUNS,
+    Ending,
+    FailedRuns,
+    Life,
+    Verdict,
+    ending_of,
+    failed_in_place,
+    failed_runs,
+    is_over,
+    life_of,
+    runs_undisturbed,
+)
 
 # More UIDs would make the status large; the others are entered in the next pass (Kubernetes' Job controller has this limit).
 # Successes are ranges of indexes, and all of them are entered at once.
@@ -79,12 +91,19 @@ _NOWHERE = Replica("", -1)
 
 
 class Slot(msgspec.Struct, frozen=True, gc=False):
-    """One pod in its slot. `recorded`: its UID is in `countedPods`, as that of one that has ended or that we have stopped."""
+    """One pod in its slot: what it is to the job (`state`), and whether its processes run (`life`).
+
+    `recorded`: its UID is in `countedPods`, as that of one that has ended or that we have stopped. `removal_due`: when its
+    kubelet is to remove it, at the end of its grace period (seconds since the epoch); None if it waits for no kubelet.
+    """
 
     replica: Replica
     pod: PodView
     state: State
+    life: Life
     recorded: bool = False
+    removal_due: float | None = None
+    failed_runs: FailedRuns = NO_FAILED_RUNS
 
     @property
     def ending(self) -> Ending:
@@ -94,33 +113,17 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     @property
     def over(self) -> bool:
         """Whether none of its processes can run any more."""
-        return is_over(self.pod)
+        return self.life is Life.OVER or self.life is Life.REMOVED
 
     @property
     def deleting(self) -> bool:
         """Whether it is being deleted."""
-        return self.pod.deletion_time is not None
-
-    @property
-    def grace_until(self) -> float | None:
-        """When the grace period of its deletion ends (seconds since the epoch); None if it is not being deleted."""
-        return self.pod.deletion_time
-
-    @property
-    def lingers(self) -> bool:
-        """Whether it is being deleted and waits for its kubelet, whose last DELETE has no grace period."""
-        pod = self.pod
-        return pod.deletion_time is not None and pod.scheduled and pod.deletion_grace_seconds != 0
+        return self.life is Life.LEAVING or self.life is Life.REMOVED
 
     @property
     def stays(self) -> bool:
         """Whether its processes may run and it is not being deleted."""
-        return self.pod.deletion_time is None and not is_over(self.pod)
-
-    @property
-    def active(self) -> bool:
-        """Whether it runs and is not being deleted."""
-        return self.pod.phase == "Running" and self.pod.deletion_time is None
+        return self.life is Life.PENDING or self.life is Life.RUNNING
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,11 @@ class Slots:
         return tuple(slot for slot in self.wanted.values() if slot.state is not RUNNING)
 
     @property
+    def living(self) -> tuple[Slot, ...]:
+        """Those of `notable` whose pods have not ended, as far as that is not on record."""
+        return tuple(slot for slot in self.notable if isinstance(slot.state, Starting | Running | Leaving))
+
+    @property
     def ours(self) -> tuple[Slot, ...]:
         """The pods that are ours to delete."""
         return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier)
@@ -154,26 +162,7 @@ class Slots:
 def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str] = ()) -> Slots:
     """Classify the job's pods. Of the replica types in `blocked`, no pod is surplus."""
     by_name = {pod.name: pod for pod in pods}
-    attempt, counted, done = job.attempt, set(job.status.counted_pods), recorded_success(job)
-    stopped, resumed = counted.intersection(job.status.stopped_pods), is_resuming(job, pods)
-
-    def state_of(replica: Replica, pod: PodView) -> State:
-        if replica.index in done[replica.type]:
-            return SUCCEEDED
-        if pod.uid in stopped:
-            return STOPPED
-        if pod.uid in counted:
-            # Only what can be given up is looked at again.
-            ending = ending_in_slot(framework, job, replica, pod) if framework.tolerates_failure(job, replica) else None
-            return Recorded(given_up=ending is not None and gives_up(framework, job, replica, ending))
-        if runs_undisturbed(pod, earlier_runs(pod) if attempt else 0):
-            return RUNNING
-        if (ending := counted_ending(framework, job, replica, pod, resumed=resumed)) is not None:
-            return Ended(ending, ending.verdict == Verdict.PERMANENT and gives_up(framework, job, replica, ending))
-        if pod.deletion_time is not None:
-            return LEAVING
-        return STARTING if pod.phase != "Running" or starts_again(pod) else DISTURBED
-
+    classifier, attempt = _Classifier(framework, job, pods), job.attempt
     wanted: dict[Replica, Slot] = {}
     vacant: list[Replica] = []
     surplus, unknown, earlier, unowned = (list[Slot]() for _ in range(4))
@@ -181,20 +170,78 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
         if (pod := by_name.pop(job.pod_name(replica), None)) is None:
             vacant.append(replica)
         elif attempt and attempt_of(pod) < attempt:
-            earlier.append(Slot(replica, pod, EARLIER, pod.uid in counted))
+            earlier.append(classifier.slot(replica, pod, EARLIER))
         else:
-            wanted[replica] = Slot(replica, pod, state_of(replica, pod), pod.uid in counted)
+            wanted[replica] = classifier.wanted(replica, pod)
     frozen = {kind.lower() for kind in blocked}
     for _, pod in sorted(by_name.items()):
         if (former := _former_slot(job, pod)) is None:
-            unowned.append(Slot(_NOWHERE, pod, UNKNOWN))
+            unowned.append(classifier.slot(_NOWHERE, pod, UNKNOWN))
         elif former.type.lower() in frozen:
-            unknown.append(Slot(former, pod, UNKNOWN, pod.uid in counted))
+            unknown.append(classifier.slot(former, pod, UNKNOWN))
         elif attempt_of(pod) < attempt:
-            earlier.append(Slot(former, pod, EARLIER, pod.uid in counted))
+            earlier.append(classifier.slot(former, pod, EARLIER))
         else:
-            surplus.append(Slot(former, pod, _surplus_state(framework, job, former, pod, done), pod.uid in counted))
+            surplus.append(classifier.surplus(former, pod))
     return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), tuple(unowned))
+
+
+class _Classifier:
+    """What a pod of the job is in this pass."""
+
+    def __init__(self, framework: Framework, job: Job, pods: Collection[PodView]) -> None:
+        self._framework, self._job, self._attempt = framework, job, job.attempt
+        self._counted, self._done = set(job.status.counted_pods), recorded_success(job)
+        self._stopped = self._counted.intersection(job.status.stopped_pods)
+        self._suspended, self._resumed = job.status.has(ConditionType.SUSPENDED), is_resuming(job, pods)
+
+    def wanted(self, replica: Replica, pod: PodView) -> Slot:
+        """The slot of a pod that the job wants."""
+        undisturbed = runs_undisturbed(pod, earlier_runs(pod) if self._attempt else 0)
+        if undisturbed and pod.uid not in self._counted and replica.index not in self._done[replica.type]:
+            return Slot(replica, pod, RUNNING, Life.RUNNING)
+        return self.slot(replica, pod, self._state(replica, pod))
+
+    def surplus(self, replica: Replica, pod: PodView) -> Slot:
+        """The slot of a pod that it does not want. When the job is scaled up again, what has succeeded need not run again."""
+        state: State = SURPLUS
+        if replica.type in self._done and replica.index < MAX_REPLICAS:
+            ending = ending_in_slot(self._framework, self._job, replica, pod)
+            if replica.index in self._done[replica.type]:
+                state = SUCCEEDED
+            elif ending is not None and ending.verdict == Verdict.SUCCEEDED:
+                state = Ended(ending)
+        return self.slot(replica, pod, state)
+
+    def slot(self, replica: Replica, pod: PodView, state: State) -> Slot:
+        """The slot of a pod in that state."""
+        job, runs = self._job, NO_FAILED_RUNS
+        match state:
+            case Ended() | Running() | Starting() | Leaving():
+                runs = failed_runs(pod, restart_policy(job, replica), ended=isinstance(state, Ended))
+                # Where all replicas are restarted together, a failed run in a pod that lives is an end, and charged as such.
+                runs = FailedRuns(last=runs.last) if job.restarts_together else runs
+        # The kubelet's last DELETE has no grace period.
+        removal_due = pod.deletion_time if pod.scheduled and pod.deletion_grace_seconds != 0 else None
+        return Slot(replica, pod, state, life_of(pod), pod.uid in self._counted, removal_due, runs)
+
+    def _state(self, replica: Replica, pod: PodView) -> State:
+        framework, job = self._framework, self._job
+        if replica.index in self._done[replica.type]:
+            return SUCCEEDED
+        if pod.uid in self._stopped:
+            return STOPPED
+        if pod.uid in self._counted:
+            # Only what can be given up is looked at again.
+            ending = ending_in_slot(framework, job, replica, pod) if framework.tolerates_failure(job, replica) else None
+            return Recorded(given_up=ending is not None and gives_up(framework, job, replica, ending))
+        if (
+            ending := counted_ending(framework, job, replica, pod, on_record=self._suspended, resumed=self._resumed)
+        ) is not None:
+            return Ended(ending, gives_up(framework, job, replica, ending))
+        if pod.deletion_time is not None:
+            return LEAVING
+        return STARTING if pod.phase != "Running" or starts_again(pod) else DISTURBED
 
 
 def attempt_of(pod: PodView) -> int:
@@ -217,16 +264,6 @@ def _number(pod: PodView, annotation: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
-def _surplus_state(framework: Framework, job: Job, replica: Replica, pod: PodView, done: Mapping[str, frozenset[int]]) -> State:
-    """When the job is scaled up again, what has succeeded need not run again."""
-    if replica.type not in done or replica.index >= MAX_REPLICAS:
-        return SURPLUS
-    if replica.index in done[replica.type]:
-        return SUCCEEDED
-    ending = ending_in_slot(framework, job, replica, pod)
-    return Ended(ending) if ending is not None and ending.verdict == Verdict.SUCCEEDED else SURPLUS
-
-
 def gives_up(framework: Framework, job: Job, replica: Replica, ending: Ending) -> bool:
     """Whether a replica with that end has failed for good and the job continues without it."""
     return ending.verdict == Verdict.PERMANENT and framework.tolerates_failure(job, replica)
@@ -246,12 +283,13 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     return ending
 
 
-def counted_ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, resumed: bool) -> Ending | None:
-    """How the pod ended, with regard to stops by the operator itself.
+def counted_ending(
+    framework: Framework, job: Job, replica: Replica, pod: PodView, *, on_record: bool, resumed: bool
+) -> Ending | None:
+    """How the pod ended, with regard to stops by the operator itself. `on_record`: a suspension is.
 
     During a recorded suspension a pod that is not deleted yet may fail because its peers were deleted.
     """
-    on_record = job.status.has(ConditionType.SUSPENDED)
     if pod.deletion_time is not None and (on_record or job.suspended):
         return Ending(Verdict.STOPPED, "Deleted", deleted=True) if resumed or is_over(pod) else None
     ending = ending_in_slot(framework, job, replica, pod)
@@ -296,7 +334,7 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
             case Recorded(stopped=True):
                 count["failed"] += pod.phase == "Failed"
             case Ended() | Recorded():
-                count["failed"] += pod.phase == "Failed" or slot.active
+                count["failed"] += pod.phase == "Failed" or slot.life is Life.RUNNING
     return {
         kind: Tally(wanted=job.count(kind), succeeded=len(done[kind]), succeeded_indexes=done[kind], **count)
         for kind, count in counts.items()

@@ -17,7 +17,7 @@ from jobcommon.api.status import MAX_MESSAGE
 from jobcommon.api.text import as_told, cut, kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.ending import awaited, left_running
+from jobcommon.reconcile.ending import Life, awaited, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 from jobcommon.reconcile.restarts import how
 from jobcommon.reconcile.slots import STARTING, Slot, Slots
@@ -176,14 +176,16 @@ def cut_short(entries: Iterable[Slot]) -> list[Event]:
 
 def _is_well(slot: Slot) -> bool:
     """Whether there is certainly nothing to report."""
-    return slot.over or (slot.active and all(isinstance(container.state, Running) for container in slot.pod.containers))
+    return slot.over or (
+        slot.life is Life.RUNNING and all(isinstance(container.state, Running) for container in slot.pod.containers)
+    )
 
 
 def _unreported(slot: Slot) -> tuple[str, float] | None:
     """What a pod without a reason in its status waits for, and since when (seconds since the epoch)."""
     pod = slot.pod
-    if (until := slot.grace_until) is not None:
-        return (reasons.NODE_DOES_NOT_ANSWER, until) if pod.scheduled else None
+    if slot.removal_due is not None:
+        return reasons.NODE_DOES_NOT_ANSWER, slot.removal_due
     if slot.state is not STARTING:
         return None
     if not pod.scheduled:

@@ -280,6 +280,19 @@ def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: 
     assert (world.current, world.runs["demo-worker-0"], world.status["restarts"]) == ("Running", 2, 1)
 
 
+def test_a_failure_beside_a_sidecar_is_listed_once_when_the_next_one_ends_the_job() -> None:
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 1})
+    world.settle()
+    world.run()
+    world.settle()
+    world.put(world.pods["demo-worker-0"].main_ended(137, at=world.now))
+    world.step()
+    world.put(world.pods["demo-worker-1"].failed(137, at=world.now))
+    world.settle()
+    assert world.current == "Failed"
+    assert [failure["replica"] for failure in world.status["failures"]] == ["Worker-0", "Worker-1"]
+
+
 @pytest.mark.parametrize(
     ("pod", "failures"),
     [

@@ -470,9 +470,10 @@ async def test_the_lease_is_asked_before_each_write() -> None:
 
 async def test_a_release_goes_before_the_deletion_of_the_same_pod() -> None:
     transport = ScriptedTransport().on("PATCH", "/", reply()).on("DELETE", "/", reply())
-    result = await run(transport, work(DELETE, RELEASE))
+    release = replace(RELEASE, awaited=True)
+    result = await run(transport, work(DELETE, release))
     assert [r.method for r in transport.sent] == ["PATCH", "DELETE"]
-    assert [o.action for o in result.outcomes] == [DELETE, RELEASE]
+    assert [o.action for o in result.outcomes] == [DELETE, release]
 
 
 async def test_the_bound_on_requests_holds_for_deletions_too() -> None:

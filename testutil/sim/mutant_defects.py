@@ -135,9 +135,7 @@ def _last_worker_too_many(framework: Framework, job: Job, *more: Any) -> slots.S
     if not getattr(job.spec, "run_launcher_as_worker", False):
         return found
     kept = {replica: slot for replica, slot in found.wanted.items() if replica != last}
-    surplus = [
-        slots.Slot(replica, slot.pod, slots.SURPLUS, slot.recorded) for replica, slot in found.wanted.items() if replica == last
-    ]
+    surplus = [msgspec.structs.replace(slot, state=slots.SURPLUS) for replica, slot in found.wanted.items() if replica == last]
     vacant = tuple(replica for replica in found.vacant if replica != last)
     return replace(found, wanted=kept, surplus=(*found.surplus, *surplus), vacant=vacant)
 

@@ -19,10 +19,10 @@ from jobcommon.reconcile import (
     accounting,
     attempt,
     cleanup,
+    compose,
     decision,
     ending,
     failed_logs,
-    finished,
     limits,
     node_loss,
     situation,
@@ -61,9 +61,9 @@ def _not_deleted(pod: PodView) -> PodView:
     return PodView(**{**fields, "deletion_time": None, "deletion_grace_seconds": None})
 
 
-def _stopped_by_timestamps(framework: Framework, job: Job, replica: Any, pod: PodView, *, resumed: bool) -> Ending | None:
+def _stopped_by_timestamps(framework: Framework, job: Job, replica: Any, pod: PodView, **known: bool) -> Ending | None:
     """Only an end without an exit code counts as one by the suspension."""
-    found = _counted_ending(framework, job, replica, pod, resumed=resumed)
+    found = _counted_ending(framework, job, replica, pod, **known)
     own = slots.ending_in_slot(framework, job, replica, pod)
     if found is not None and found.verdict == Verdict.STOPPED and own is not None and own.exit_code is not None:
         return own
@@ -208,7 +208,7 @@ ENDINGS = (
     Mutant(
         "E8-sidecars-are-charged",
         "Restarts of sidecars and init containers are charged to backoffLimit.",
-        ((accounting, "restarts_in_place", _all_restarts), (ending, "restarts_in_place", _all_restarts)),
+        ((ending, "restarts_in_place", _all_restarts),),
         where=("*/L17-native-*",),
     ),
     Mutant(
@@ -267,7 +267,7 @@ ENDINGS = (
     Mutant(
         "E17-log-after-the-pod",
         "Logs are read after the finalizers of their pods are removed, when the kubelet may have deleted them.",
-        ((decision, "logs_to_keep", _logs_of_released_pods), (finished, "logs_to_keep", _logs_of_released_pods)),
+        ((compose, "logs_to_keep", _logs_of_released_pods),),
         where=("*/K-log-of-*",),
     ),
     Mutant(

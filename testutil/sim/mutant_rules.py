@@ -23,7 +23,7 @@ from jobcommon.controller.job_state import JobState
 from jobcommon.controller.orphans import left_behind
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Job
-from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement, slots, status_change
+from jobcommon.reconcile import accounting, cleanup, compose, decision, retirement, slots
 from jobcommon.reconcile.slots import Slots
 from jobcommon.runtime import executor
 from jobcommon.runtime.clock import Clock
@@ -201,7 +201,7 @@ def _at_once(*_: object) -> float:
     return 0.0
 
 
-if_changed = status_change.if_changed
+if_changed = compose.if_changed
 
 
 def _by_code(*codes: int) -> Callable[[StatusError], bool]:
@@ -375,7 +375,7 @@ RULES = (
     Mutant(
         "R19-written-when-nothing-changed",
         "Every reconcile of a job changes a time in its status, which causes the next reconcile: a hot loop.",
-        ((decision, "if_changed", _time_moves), (finished, "if_changed", _time_moves)),
+        ((compose, "if_changed", _time_moves),),
         where=("*/X-runs-on",),
         faults=(),
     ),

@@ -1,8 +1,20 @@
-"""Which changes of a status must be written, and how soon."""
+"""The plan as a whole: its actions in order, with the logs that go with them, and its status if that must be written."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.framework import Job
-from jobcommon.reconcile.plan import Urgency
+from jobcommon.reconcile.failed_logs import logs_to_keep
+from jobcommon.reconcile.plan import Action, Plan, Urgency, in_order
+
+
+def compose(job: Job, observed: Observed, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
+    """The plan with those actions and that status; `more` are further fields of it."""
+    ordered = in_order(actions, observed.backed_off)
+    logs = logs_to_keep(job, ordered, observed.pods)
+    return Plan(actions=ordered, logs=logs, status=if_changed(job, status), reason=reason, **more)
 
 
 def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
