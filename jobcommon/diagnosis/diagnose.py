@@ -21,7 +21,7 @@ from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.diagnosis.tracebacks import plain
-from jobcommon.reconcile import limits
+from jobcommon.reconcile import deadlines, limits
 from jobcommon.reconcile.node_loss import avoided
 
 MAX_EVIDENCE = 6
@@ -354,7 +354,7 @@ def _of_pods(
     then, at = cause.then, cause.at
     if member.pod.phase == "Failed" and not found.status.finished:
         then, at = _replacement(found, now)
-    if (deadline := limits.deadline(replace(found.read, status=found.status), now)) is not None:
+    if (deadline := deadlines.of_job(found.read, found.status.start_time)) is not None:
         if not then:
             then, at = "the job fails when its activeDeadlineSeconds are over", deadline.at
         else:
@@ -388,7 +388,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += _first_failure(found, 0)
-    due = limits.deadline(replace(job, status=status), now)
+    due = deadlines.of_job(job, status.start_time)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
     evidence += [*died_beside(found), *recreated(found)]
     quiet, facts, advice = silent(found, now)

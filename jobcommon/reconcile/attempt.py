@@ -52,8 +52,8 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     return _in_new_attempt(job, counted, pods)
 
 
-def after_stall(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
-    """The accounting in which a stall begins a new attempt. It is charged to the first replica type."""
+def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+    """The accounting in which a deadline begins a new attempt. It is charged to the first replica type."""
     first = next(kind for kind in job.replica_specs if job.count(kind))
     charged = {**accounting.restarts, first: accounting.restarts[first] + 1}
     return _in_new_attempt(job, replace(accounting, entries=(), restarts=charged), pods)

@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
-from jobcommon.api.job import PendingDeadlineAction, StallAction
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
@@ -30,6 +29,7 @@ from jobcommon.reconcile.companions import (
     with_companions_deleted,
 )
 from jobcommon.reconcile.compose import compose, urgency
+from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import remove_pod_group
@@ -106,7 +106,7 @@ class _Pass(Situation):
         return replace(self, accounting=counted)
 
     def _decide_unfinished(self, outcome: Outcome) -> Plan:
-        job, now = self.job, self.now
+        job = self.job
         final = [e for e in self.accounting.having(Verdict.PERMANENT) if not self.framework.tolerates_failure(job, e.replica)]
         if final:
             first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
@@ -116,20 +116,13 @@ class _Pass(Situation):
             return self._suspend()
         if (reached := self._reached_limit()) is not None:
             return self._fail(*reached)
-        due = limits.deadline(job, now)
-        if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
-            text = f"Job {job.name} has failed because it was active longer than specified deadline"
-            seconds = f"({job.run_policy.active_deadline_seconds} s)"
-            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} {seconds}{self.waits.note}")
         if job.status.has(ConditionType.SUSPENDED):
             return self._resume()
+        for deadline in self.deadlines:
+            if self.now >= deadline.at:
+                return self._end_at(deadline)
         if self.accounting.attempt > job.attempt:
             return self._begin_attempt()
-        if self.stall is not None and self.stall.acts:
-            return self._end_attempt(reasons.STALLED, self.stall.text, fail=self.stall.action == StallAction.FAIL)
-        if (late := self.pending) is not None and late.due.passed:
-            text = f"Job {job.name} has failed because {late.text}"
-            return self._end_attempt(reasons.PENDING_TOO_LONG, text, fail=late.action == PendingDeadlineAction.FAIL)
         return self._progress(outcome.running)
 
     def _reached_limit(self) -> tuple[str, str] | None:
@@ -139,13 +132,14 @@ class _Pass(Situation):
         text = progress.in_vain(self.job, self.accounting, self.early_failures)
         return (reasons.NO_PROGRESS, text) if text else None
 
-    def _end_attempt(self, reason: str, text: str, *, fail: bool) -> Plan:
+    def _end_at(self, deadline: Deadline) -> Plan:
         """Fail the job or restart all its replicas, which is charged as a failure of one is."""
-        if fail:
-            return self._fail(reason, text)
-        again = replace(self, accounting=attempt.after_stall(self.job, self.accounting, [slot.pod for slot in self.slots.ours]))
+        if not deadline.restarts:
+            return self._fail(deadline.reason, deadline.message)
+        pods = [slot.pod for slot in self.slots.ours]
+        again = replace(self, accounting=attempt.after_deadline(self.job, self.accounting, pods))
         reached = again._reached_limit()
-        return again._begin_attempt() if reached is None else self._fail(*reached)
+        return again._begin_attempt(deadline.cause) if reached is None else self._fail(*reached)
 
     def _plan(
         self,
@@ -241,16 +235,16 @@ class _Pass(Situation):
         job = self.job
         reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
         status = self.status(self.created(self.obstacles + self.waits.note), (ConditionType.SUSPENDED, False, reason, message))
-        changes: dict[str, Any] = {"start_time": None if self.is_waiting else format_time(self.now)}
+        changes: dict[str, Any] = {"start_time": self.start_time}
         if job.restarts_together and self.slots.ours:
             # The next life of the job begins when the pods of the last one are gone.
             changes["attempt"] = self.accounting.attempt + 1
         status = status.model_copy(update=changes)
         return self._plan(status, "job is resumed", events=[Event(NORMAL, reason, message)])
 
-    def _begin_attempt(self) -> Plan:
+    def _begin_attempt(self, cause: str = "") -> Plan:
         """Record the new attempt. Once it is stored, the pods of the earlier one are deleted: they are the evidence."""
-        status, events = self.progress_status(running=False)
+        status, events = self.progress_status(running=False, cause=cause)
         return self._plan(status, "all replicas are restarted", events=events)
 
     # -- progress ---------------------------------------------------------------------------------------------------
@@ -271,19 +265,12 @@ class _Pass(Situation):
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
         creates += self.queue.actions(self.now, active=True)
         status, events = self.progress_status(running)
-        if not begun.is_started(job):
-            # The deadline does not run while the job waits in a queue.
-            status = status.model_copy(update={"start_time": None if self.is_waiting else format_time(self.now)})
-        due = limits.deadline(replace(job, status=status), self.now)
+        status = status.model_copy(update={"start_time": self.start_time})
         recheck = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
         delays += [awaited] if awaited is not None and isfinite(awaited) else []
-        soon = (
-            self.waits.wake_at,
-            self.stall.wake_at if self.stall is not None else None,
-            self.pending.due.at if self.pending is not None else None,
-            self.queue.wake_at(self.now),
-        )
-        wakes = [*delays, *due_by_force, *([due.at] if due else []), *recheck, *(at for at in soon if at is not None)]
+        stalls = self.stall.at if self.stall is not None and self.stall.at > self.now else None
+        soon = [at for at in (self.waits.wake_at, stalls, self.queue.wake_at(self.now)) if at is not None]
+        wakes = [*delays, *due_by_force, *(deadline.at for deadline in self.deadlines), *recheck, *soon]
         return self._plan(
             status,
             "job is active",

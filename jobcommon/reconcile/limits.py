@@ -35,14 +35,6 @@ def backoff_exceeded(job: Job, accounting: Accounting) -> bool:
     return limit is not None and accounting.charged > limit
 
 
-def deadline(job: Job, now: float) -> Due | None:
-    """When the job will have been active for activeDeadlineSeconds, counted from startTime, which a suspension resets."""
-    seconds, start = job.run_policy.active_deadline_seconds, parse_time(job.status.start_time)
-    if seconds is None or start is None:
-        return None
-    return Due(start + seconds, now)
-
-
 def expiry(job: Job, now: float) -> Due | None:
     """When a finished job is to be deleted. Counted from completionTime, so it survives a restart of the operator."""
     seconds, end = job.run_policy.ttl_seconds_after_finished, parse_time(job.status.completion_time)

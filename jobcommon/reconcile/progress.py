@@ -8,6 +8,7 @@ second distinct step, because the first report comes before the first step; hear
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jobcommon.api import reasons
 from jobcommon.api.job import StallAction
 from jobcommon.api.pod import Terminated
 from jobcommon.api.status import ConditionType, EarlyFailures, JobProgress, JobStatus, TrainerStatus
@@ -16,8 +17,8 @@ from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
+from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict, decode
-from jobcommon.reconcile.limits import Due
 from jobcommon.reconcile.reporting import reports
 from jobcommon.reconcile.slots import Slots
 
@@ -33,22 +34,14 @@ _DONE = 100
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A job that is to make progress: when it counts as stalled, what then follows, and why, as a sentence."""
+    """A job that is to make progress: when it counts as stalled (seconds since the epoch), and why, as a sentence.
 
-    due: Due
-    action: StallAction
-    acts_at: float | None
+    `deadline`: what follows, once the condition Stalled is on record.
+    """
+
+    at: float
     text: str
-
-    @property
-    def acts(self) -> bool:
-        """Whether the action is due."""
-        return self.acts_at is not None and self.due.now >= self.acts_at
-
-    @property
-    def wake_at(self) -> float | None:
-        """When to look again (seconds since the epoch)."""
-        return self.acts_at if self.due.passed else self.due.at
+    deadline: Deadline | None
 
 
 def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobStatus:
@@ -116,11 +109,13 @@ def stall(job: Job, now: float) -> Stall | None:
         text = f"{who} has not reported two different steps since {format_time(last)}"
     if seconds is None:
         return None
-    due = Due(last + seconds + allowed, now)
-    action = policy.stall_action or StallAction.NONE
-    noticed = status.condition(ConditionType.STALLED) if due.passed and action != StallAction.NONE else None
-    at = parse_time(noticed.last_transition_time) if noticed is not None and noticed.is_true else None
-    return Stall(due, action, None if at is None else at + CONFIRM_SECONDS, f"{text}; {name} is {seconds}{plus}")
+    at, text = last + seconds + allowed, f"{text}; {name} is {seconds}{plus}"
+    noticed = status.condition(ConditionType.STALLED) if now >= at else None
+    since = parse_time(noticed.last_transition_time) if noticed is not None and noticed.is_true else None
+    if since is None or policy.stall_action in (None, StallAction.NONE):
+        return Stall(at, text, None)
+    restarts = policy.stall_action == StallAction.RESTART
+    return Stall(at, text, Deadline(since + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
 
 
 def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailures | None:

@@ -10,12 +10,14 @@ from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobStatus, NodeFailures
+from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import attempt, begun, node_loss, pending, progress, restarts, waiting
+from jobcommon.reconcile import attempt, begun, deadlines, node_loss, progress, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import pod_manifest, selectors
 from jobcommon.reconcile.conditions import normalized, set_condition
+from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.failed_logs import with_unkept
 from jobcommon.reconcile.gang import Gang
@@ -75,23 +77,22 @@ class Situation:
         """The manifest of one pod."""
         return self.queue.place(replica, self.gang.mark(replica, pod_manifest(self.framework, self.job, replica)))
 
-    def progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
-        """The conditions of an active job, and the events of its transitions."""
+    def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
+        """The conditions of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
         job = self.job
         note = self.waits.note_with("; ".join(filter(None, (self.blocked.why, self.observed.refusal))))
         steps: list[_Step] = [self.created(self.obstacles)]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
-        stalled = self.stall.text if self.stall is not None and self.stall.due.passed else ""
+        stalled = self.stall.text if self.stall is not None and self.now >= self.stall.at else ""
         if lost or self.accounting.attempt > job.attempt:
             reason = reasons.of_kind(job.kind, reasons.RESTARTING)
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
-            causes = causes or stalled or (self.pending.text if self.pending is not None else "")
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             counted = job.status.model_copy(update={"node_failures": self.node_failures})
             after = replace(job, status=counted)
             what = attempt.how(after, self.slots.ours, self.observed.backed_off) if job.restarts_together else ""
-            message = f"{job.kind} {job.name} is restarting{what} because {causes}{more}"[:MAX_MESSAGE]
+            message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
@@ -119,9 +120,20 @@ class Situation:
         return progress.stall(self.job, self.now)
 
     @cached_property
-    def pending(self) -> pending.Pending | None:
-        """The replica that has waited for a node for longest, if that may be too long."""
-        return pending.pending(self.job, self.slots, self.now)
+    def deadlines(self) -> tuple[Deadline, ...]:
+        """The times at which the job or its attempt ends, in order of precedence."""
+        found = [deadlines.of_job(self.job, self.start_time, self.waits.note)]
+        # A new attempt has times of its own.
+        if self.accounting.attempt == self.job.attempt:
+            found += [self.stall.deadline if self.stall is not None else None, deadlines.of_placement(self.job, self.slots)]
+        return tuple(deadline for deadline in found if deadline is not None)
+
+    @property
+    def start_time(self) -> str | None:
+        """When the job was started, or is by this pass. The deadline does not run while the job waits in a queue."""
+        if begun.is_started(self.job):
+            return self.job.status.start_time
+        return None if self.is_waiting else format_time(self.now)
 
     @cached_property
     def early_failures(self) -> EarlyFailures | None:

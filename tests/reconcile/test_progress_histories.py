@@ -219,7 +219,7 @@ def _armed_at_once(job: Job, now: float) -> Stall | None:
 
 def _at_once(job: Job, now: float) -> Stall | None:
     found = _stall(job, now)
-    return found if found is None or found.acts_at is None else replace(found, acts_at=found.due.at)
+    return found if found is None or found.deadline is None else replace(found, deadline=replace(found.deadline, at=found.at))
 
 
 #: wrong decisions, and what the histories say of them

@@ -1,0 +1,61 @@
+"""Times after which a job fails or all its replicas begin a new attempt (the third of them, a stall, is in `progress`).
+
+A job of which some pods have no node holds the nodes of its others for nothing (pendingDeadlineSeconds): it fails, or frees
+them with a new attempt, and other jobs may be placed before. The operator does not suspend the job for it, because that belongs
+to the user and to the queue, which has a time-out of its own.
+"""
+
+from dataclasses import dataclass
+
+from jobcommon.api import reasons
+from jobcommon.api.job import PendingDeadlineAction
+from jobcommon.api.text import cut
+from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.framework import Job
+from jobcommon.reconcile.slots import STARTING, Slots
+from jobcommon.reconcile.waiting import MAX_TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`.
+
+    With `restarts`, all its replicas begin a new attempt instead, because of `cause`, a part of a sentence.
+    """
+
+    at: float
+    reason: str
+    message: str
+    cause: str = ""
+    restarts: bool = False
+
+
+def of_job(job: Job, start_time: str | None, note: str = "") -> Deadline | None:
+    """The end of activeDeadlineSeconds, counted from startTime, which a suspension resets. `note`: what the pods wait for."""
+    seconds, start = job.run_policy.active_deadline_seconds, parse_time(start_time)
+    if seconds is None or start is None:
+        return None
+    text = f"Job {job.name} has failed because it was active longer than specified deadline ({seconds} s){note}"
+    return Deadline(start + seconds, reasons.DEADLINE_EXCEEDED, text)
+
+
+def of_placement(job: Job, slots: Slots) -> Deadline | None:
+    """The end of pendingDeadlineSeconds for the replica that has been without a node for longest; None if all have one."""
+    seconds = job.run_policy.pending_deadline_seconds
+    if seconds is None:
+        return None
+    waiting = [
+        (slot.pod.creation_time, slot)
+        for slot in slots.notable
+        if slot.state is STARTING and not slot.pod.scheduled and slot.pod.creation_time is not None
+    ]
+    if not waiting:
+        return None
+    since, first = min(waiting, key=lambda entry: (entry[0], entry[1].pod.name))
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    why = " ".join(first.pod.unschedulable.split()).removesuffix(".") or "no scheduler has processed the pod"
+    cause = f"{first.replica}{more} has had no node since {format_time(since)}: {cut(why, MAX_TEXT)}"
+    cause = f"{cause}; pendingDeadlineSeconds is {seconds}"
+    restarts = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
+    message = f"Job {job.name} has failed because {cause}"
+    return Deadline(since + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts)
