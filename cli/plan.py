@@ -59,7 +59,7 @@ def _describe(
 ) -> str:
     job = checked(manifest, framework, namespace)
     job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
-    seen = _observed(job, observed)
+    seen = _observed(framework, job, observed)
     try:
         decision = plan(framework, job, seen, time.time())
     except Exception as error:
@@ -110,12 +110,13 @@ def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:
     return owners[0].uid if owners else _NO_UID
 
 
-def _observed(job: Job, manifests: Iterable[Manifest]) -> Observed:
+def _observed(framework: Framework, job: Job, manifests: Iterable[Manifest]) -> Observed:
     ours = [m for m in manifests if (owner := _owner(m)) and owner.uid == job.uid]
     pods = [pod_view(msgspec.json.encode(m.body)) for m in ours if m.kind == "Pod"]
+    plurals = {kind.kind: kind.plural for kind in framework.companion_kinds}
     others = [(m, object_view(msgspec.json.encode(m.body))) for m in ours if m.kind != "Pod"]
     return Observed(
         pods=tuple(pods),
         services=tuple(view for m, view in others if m.kind == "Service"),
-        companions={(m.kind, m.name): view for m, view in others if m.kind != "Service"},
+        companions={(plurals[m.kind], m.name): view for m, view in others if m.kind in plurals},
     )

@@ -83,7 +83,7 @@ class ClusterModel:
             predecessors=frozenset(name for name, owner in owners.items() if owner != uid),
             pods=tuple(pod.view for name, pod in self.pods.items() if owners.get(name) == uid),
             services=tuple(view for (kind, _), view in owned.items() if kind == "Service"),
-            companions={key: view for key, view in owned.items() if key[0] != "Service"},
+            companions={(f"{kind.lower()}s", name): view for (kind, name), view in owned.items() if kind != "Service"},
         )
 
     # -- the operator -----------------------------------------------------------------------------------------------

@@ -25,16 +25,16 @@ class Rejection:
 class Observed:
     """What the controller has seen of a job's children: only objects whose controller is this job's UID.
 
-    `companions` is keyed by (kind, name). `last_observed` has, by plural, the kinds that are not watched, and for each
+    `companions` is keyed by plural and name. `last_observed` has, by plural, the kinds that are not watched, and for each
     when its objects were last read (seconds since the epoch), by name, found or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
     what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
     until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed). `predecessors`
     are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or this process has
     made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
-    `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now
-    ("" when it can); both are read only with a gang scheduler. `kueue` holds Kueue's flavors and the priority classes, by kind
-    and name, and `kueue_off` says why Workloads cannot be used now; both are read only where this operator owns Workloads.
+    `cluster` holds objects without a namespace, by plural and name: the priority classes, with a gang scheduler or Kueue, and
+    Kueue's own ones. `gang_off` says why the gang scheduler cannot be used now, `kueue_off` why Workloads cannot ("" when they
+    can, or are not ours).
     """
 
     pods: tuple[PodView, ...] = ()
@@ -47,7 +47,6 @@ class Observed:
     backed_off: frozenset[str] = frozenset()
     predecessors: frozenset[str] = frozenset()
     begun: bool = False
-    priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    cluster: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
     gang_off: str = ""
-    kueue: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
     kueue_off: str = ""

@@ -1,6 +1,6 @@
 """What the controller of one framework caches of the cluster: its jobs, and what is made for them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path
 from jobcommon.controller.orphans import job_keys, owner_uids
 from jobcommon.framework import Framework
-from jobcommon.reconcile import native_gang
 
 PODS = "pods"
 SERVICES = "services"
@@ -59,7 +58,7 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
             found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
     if framework.options.kueue:
         found[kueue.WORKLOADS] = Resource(kueue.KUEUE_API, kueue.WORKLOADS, ours, optional=(403, 404))
-        for plural in (kueue.FLAVORS, kueue.WORKLOAD_PRIORITIES):
+        for plural in kueue.CLUSTER_WIDE:
             found[plural] = Resource(kueue.KUEUE_API, plural, namespaced=False, optional=(403, 404))
     if gang is not None or framework.options.kueue:
         # A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
@@ -130,42 +129,23 @@ class Caches:
     def observed(self, cached: ObjectView, known: Observed) -> Observed:
         """`known`, which has the job's pods, with its other objects and the cluster as cached."""
         framework, uid = self._framework, cached.uid
-        kinds = [(kind.kind, kind.plural) for kind in framework.companion_kinds if kind.watched]
-        companions = {
-            (kind, view.name): view
-            for kind, plural in [*kinds, *((k, p) for k, p in native_gang.KINDS if p in self.resources)]
-            for view in self._others[plural].indexed(_BY_OWNER, uid)
-        }
+        owned = [kind.plural for kind in framework.companion_kinds if kind.watched]
+        owned += framework.options.gang.resources if framework.options.gang is not None else ()
+        companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, uid)}
         if framework.options.kueue:
-            companions.update(self._workloads(cached))
+            # The job's Workload, and one that others have made for it.
+            store, key = self._others[kueue.WORKLOADS], (cached.namespace, cached.name)
+            named = (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, uid))
+            companions.update(((kueue.WORKLOADS, view.name), view) for view in named)
+        everywhere = [plural for plural in (*kueue.CLUSTER_WIDE, PRIORITY_CLASSES) if plural in self.resources]
         return replace(
             known,
             services=tuple(self._others[SERVICES].indexed(_BY_OWNER, uid)),
             companions={**companions, **known.companions},
-            priorities=self._priorities() if framework.options.gang else {},
+            cluster={(plural, view.name): view for plural in everywhere for view in self._others[plural].all()},
             gang_off=self.gang_off,
-            kueue=self._queueing() if framework.options.kueue else {},
             kueue_off=self.kueue_off,
         )
-
-    def _workloads(self, cached: ObjectView) -> Iterator[tuple[tuple[str, str], ObjectView]]:
-        """The job's Workload, and one that others have made for it, by kind and name."""
-        store, key = self._others[kueue.WORKLOADS], (cached.namespace, cached.name)
-        for view in (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, cached.uid)):
-            yield (kueue.WORKLOADS, view.name), view
-
-    def _queueing(self) -> dict[tuple[str, str], ObjectView]:
-        """The flavors and the priority classes."""
-        kinds = (
-            (kueue.FLAVOR, kueue.FLAVORS),
-            (kueue.WORKLOAD_PRIORITY, kueue.WORKLOAD_PRIORITIES),
-            (kueue.POD_PRIORITY, PRIORITY_CLASSES),
-        )
-        return {(kind, view.name): view for kind, plural in kinds for view in self._others[plural].all()}
-
-    def _priorities(self) -> dict[str, int]:
-        classes = self._others[PRIORITY_CLASSES].all()
-        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
 
 
 def _informer(resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float]) -> Informer[Any]:

@@ -137,7 +137,7 @@ class JobState:
         self.begun = self.begun or bool(pods)
         return Observed(
             pods=tuple(pods),
-            companions={(kind.kind, v.name): v for kind in unwatched for v in self.last_observed.found(kind.plural)},
+            companions={(kind.plural, v.name): v for kind in unwatched for v in self.last_observed.found(kind.plural)},
             last_observed={kind.plural: self.last_observed.of(kind.plural) for kind in unwatched},
             rejections=dict(self.rejections),
             refusal=self.refusals.text,

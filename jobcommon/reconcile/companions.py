@@ -49,7 +49,7 @@ def reconcile_companions(framework: Framework, job: Job, observed: Observed, sin
     """
     actions: list[Action] = []
     for companion in framework.companions(job, observed.pods):
-        found = observed.companions.get((companion.kind, companion.name))
+        found = observed.companions.get((companion.plural, companion.name))
         read = _due_read(job, observed, companion, found, since)
         if read is not None:
             actions.append(read)

@@ -69,7 +69,7 @@ class Gang:
     @cached_property
     def found(self) -> ObjectView | None:
         """The job's PodGroup as it is."""
-        return self.observed.companions.get((POD_GROUP, self.job.name)) if self.job.options.gang else None
+        return self.observed.companions.get((POD_GROUPS, self.job.name)) if self.job.options.gang else None
 
     @property
     def waiting(self) -> str:
@@ -205,7 +205,12 @@ class Gang:
         return self._shapes[replica.type][self.job.replica_specs[replica.type].templates.of(replica.index)]
 
     def _importance(self, shape: "_Shape") -> int:
-        return self.observed.priorities.get(shape.priority_class, 0)
+        return self._priorities.get(shape.priority_class, 0)
+
+    @cached_property
+    def _priorities(self) -> Mapping[str, int]:
+        classes = (view for (plural, _), view in self.observed.cluster.items() if plural == names.PRIORITY_CLASSES)
+        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
 
     def min_resources(self) -> dict[str, str]:
         """The policy's, or what the `min_member` most important pods request; of equal ones the first in order."""

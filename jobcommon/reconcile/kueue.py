@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from jobcommon.api import kueue, labels
+from jobcommon.api.gang import PRIORITY_CLASSES
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, WORKLOADS, Workload
 from jobcommon.api.observed import Observed
@@ -76,7 +77,7 @@ class Queue:
     def lacks(self) -> str:
         """What is missing to create pods as they are admitted; "" if nothing is."""
         missing = dict.fromkeys(flavor for one in self._assignments.values() for flavor in _flavors(one))
-        unread = [flavor for flavor in missing if (kueue.FLAVOR, flavor) not in self.observed.kueue]
+        unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.observed.cluster]
         return (
             f"ResourceFlavor {unread[0]} is not there, or the operator may not list and watch resourceflavors" if unread else ""
         )
@@ -206,21 +207,21 @@ class Queue:
     @cached_property
     def _priority(self) -> dict[str, Any] | str:
         """The fields of the priority, or why it is not known. Kueue's class wins over that of the pods."""
-        job, known = self.job, self.observed.kueue
+        job, known = self.job, self.observed.cluster
         if name := str(job.labels.get(kueue.PRIORITY_LABEL) or ""):
-            kind, group = kueue.WORKLOAD_PRIORITY, KUEUE_API.partition("/")[0]
+            kind, plural, group = kueue.WORKLOAD_PRIORITY, kueue.WORKLOAD_PRIORITIES, KUEUE_API.partition("/")[0]
         else:
-            kind, group = kueue.POD_PRIORITY, "scheduling.k8s.io"
+            kind, plural, group = kueue.POD_PRIORITY, PRIORITY_CLASSES, "scheduling.k8s.io"
             of_pods = (mapping_of(one.template.get("spec")).get("priorityClassName") for one in self._pod_sets.all)
             policy = job.run_policy.scheduling_policy or SchedulingPolicy()
             name = policy.priority_class or next((str(one) for one in of_pods if one), "")
         if not name:
-            classes = (view.raw for (of, _), view in known.items() if of == kueue.POD_PRIORITY)
+            classes = (view.raw for (of, _), view in known.items() if of == PRIORITY_CLASSES)
             defaults = [one for one in classes if one.get("globalDefault") is True]
             if not defaults:
                 return {"priority": 0}
             name = str(min(defaults, key=lambda one: one.get("value") or 0)["metadata"]["name"])
-        if (view := known.get((kind, name))) is None:
+        if (view := known.get((plural, name))) is None:
             field = f"the label {kueue.PRIORITY_LABEL}" if kind == kueue.WORKLOAD_PRIORITY else "priorityClassName"
             return (
                 f"{field} names {kind} {name}, which is not there or which the operator may not list; create it or name another"
@@ -321,7 +322,7 @@ class Queue:
 
     def _flavor_changes(self, assigned: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         for flavor in _flavors(assigned):
-            if (view := self.observed.kueue.get((kueue.FLAVOR, flavor))) is not None:
+            if (view := self.observed.cluster.get((kueue.FLAVORS, flavor))) is not None:
                 spec = mapping_of(view.raw.get("spec"))
                 yield {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
 

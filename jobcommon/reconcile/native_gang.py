@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobcommon.api import workload
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS
+from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
 from jobcommon.api.view import ObjectView
-from jobcommon.api.workload import WORKLOAD, WORKLOADS, PodGroupTemplate
+from jobcommon.api.workload import WORKLOADS, PodGroupTemplate
 from jobcommon.framework import Framework, Job, Tally
 from jobcommon.reconcile.plan import Action, Create, Delete, Update
 
@@ -24,12 +24,8 @@ _GROUP = "gang"
 
 def objects(job: Job, observed: Observed) -> Mapping[str, ObjectView]:
     """The job's PodGroup and its Workload as they are, by plural."""
-    found = {plural: observed.companions.get((kind, job.name)) for kind, plural in KINDS}
+    found = {plural: observed.companions.get((plural, job.name)) for plural in (POD_GROUPS, WORKLOADS)}
     return {plural: view for plural, view in found.items() if view is not None}
-
-
-KINDS = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
-"""The objects of a gang: other schedulers have the first of them alone."""
 
 
 def wanted(

@@ -9,7 +9,6 @@ from jobcommon.api.gang import VOLCANO, gang_scheduler
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
 from jobcommon.controller.job_controller import JobController
-from jobcommon.controller.job_state import JobState
 from jobcommon.framework import Framework, Options
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
@@ -187,9 +186,13 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
     for name, value in (("high", 7), ("odd", "seven")):
         body = {"metadata": {"name": name}, "value": value}
         bench.say("priorityclasses", "ADDED", body)
-    bench.say("testjobs", "ADDED", job_manifest(GANG, {"Worker": 1}))
-    cached = bench.controller.informers["testjobs"].store.get("default", "demo")
-    assert bench.controller.observe(cached, [], JobState(), bench.moment).priorities == {"high": 7}
+    wanted = job_manifest(GANG, {"Master": 1, "Worker": 1}, run_policy={"schedulingPolicy": {"minAvailable": 1}})
+    for kind, name, cpu in (("Master", "odd", "1"), ("Worker", "high", "2")):
+        pod = wanted["spec"]["testReplicaSpecs"][kind]["template"]["spec"]
+        pod |= {"priorityClassName": name, "containers": [{**pod["containers"][0], "resources": {"requests": {"cpu": cpu}}}]}
+    bench.say("testjobs", "ADDED", wanted)
+    group = next(action for action in bench.work().plan.actions if action.plural == "podgroups")
+    assert group.manifest["spec"]["minResources"] == {"cpu": "2"}
 
 
 @pytest.mark.parametrize("answer", [MISSING, FORBIDDEN])

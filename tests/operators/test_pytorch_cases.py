@@ -37,7 +37,7 @@ ELASTIC = {
 }
 BOTH = {"Master": 1, "Worker": 1}
 CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
-KEY = ("HorizontalPodAutoscaler", "demo")
+KEY = ("horizontalpodautoscalers", "demo")
 
 
 def env(replicas: dict[str, Any], pod: str, *, container: int = 0, **spec: Any) -> dict[str, str]:

@@ -9,12 +9,13 @@ import pytest
 from jobcommon.api.gang import VOLCANO, GangScheduler, gang_scheduler
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
+from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Options, Tallies
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.gang import other_schedulers
 from jobcommon.reconcile.plan import Create, Delete, Plan, Update
-from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -22,6 +23,11 @@ COSCHEDULING = gang_scheduler("my-scheduler")
 assert COSCHEDULING is not None
 SCHEDULERS = pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING], ids=["volcano", "scheduler-plugins"])
 KEY = ("PodGroup", "demo")
+
+
+def priority_classes(values: Mapping[str, int]) -> dict[tuple[str, str], ObjectView]:
+    found = {name: {"metadata": {"name": name}, "value": value} for name, value in values.items()}
+    return {("priorityclasses", name): view_of(manifest, uid=name) for name, manifest in found.items()}
 
 
 def under(framework: Framework, scheduler: GangScheduler | None) -> Framework:
@@ -37,7 +43,7 @@ class GangWorld(ClusterModel):
 
     @property
     def observed(self) -> Observed:
-        return replace(super().observed, priorities=self.priorities or {}, gang_off=self.gang_off)
+        return replace(super().observed, cluster=priority_classes(self.priorities or {}), gang_off=self.gang_off)
 
     @property
     def group(self) -> Manifest:
@@ -192,7 +198,7 @@ CLASSES = {"high": 100_010, "low": 10_010}
 def test_min_resources(scheduler: GangScheduler, replicas: Manifest, min_available: int | None, cpu: str, memory: str) -> None:
     run_policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
     manifest = job_manifest(MPI, replicas, run_policy=run_policy)
-    found = group_of(under(MPI, scheduler), manifest, priorities=CLASSES)["spec"]["minResources"]
+    found = group_of(under(MPI, scheduler), manifest, cluster=priority_classes(CLASSES))["spec"]["minResources"]
     assert found == {"cpu": cpu, "memory": memory}
 
 
@@ -233,7 +239,7 @@ def test_an_override_may_change_the_priority() -> None:
     }
     worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [3], "template": important}]}
     manifest = job_manifest(TEST_JOB, {"Worker": worker}, run_policy={"schedulingPolicy": {"minAvailable": 2}})
-    found = group_of(under(TEST_JOB, VOLCANO), manifest, priorities=CLASSES)["spec"]
+    found = group_of(under(TEST_JOB, VOLCANO), manifest, cluster=priority_classes(CLASSES))["spec"]
     assert found["minResources"] == {"cpu": "9"}
 
 

@@ -72,7 +72,7 @@ def with_map(wanted: dict[str, Any] | None, **fields: Any) -> Framework:
 
 
 CONFIG_MAPS = CompanionKind("v1", "ConfigMap", "configmaps")
-KEY = ("ConfigMap", "demo-config")
+KEY = ("configmaps", "demo-config")
 DATA = {"data": {"hosts": ["a", "b"], "more": {"x": 1}}}
 
 

@@ -19,6 +19,11 @@ from jobcommon.testutil.kueue import admitted, evicted, waiting, with_condition
 
 OWN = replace(TEST_JOB, options=Options(kueue=True))
 FLAVOR = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
+PLURALS = {
+    "ResourceFlavor": "resourceflavors",
+    "WorkloadPriorityClass": "workloadpriorityclasses",
+    "PriorityClass": "priorityclasses",
+}
 KEY = ("Workload", "testjob-demo-d2260")
 
 
@@ -42,8 +47,8 @@ class KueueWorld(ClusterModel):
             view = self._view(manifest)
             if view.owner is None or view.owner.uid == uid:
                 companions[WORKLOADS if kind == "Workload" else kind, name] = view
-        views = {(one["kind"], one["metadata"]["name"]): object_view(msgspec.json.encode(one)) for one in self.known}
-        return replace(found, companions=companions, kueue=views, kueue_off=self.kueue_off)
+        views = {(PLURALS[one["kind"]], one["metadata"]["name"]): object_view(msgspec.json.encode(one)) for one in self.known}
+        return replace(found, companions=companions, cluster=views, kueue_off=self.kueue_off)
 
     @property
     def workload(self) -> Manifest:
