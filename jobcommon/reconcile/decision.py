@@ -208,7 +208,8 @@ class _Pass(Situation):
         events, why = self.waits.events[:MAX_EVENTS], "job is suspended"
         if not job.status.has(ConditionType.SUSPENDED):
             first = [] if self.slots.ours else self.queue.actions(self.now, active=False)
-            return self._plan(status, why, first, events=[*events, Event(NORMAL, reason, message)])
+            live = any(isinstance(action, Update | Delete) for action in first)
+            return self._plan(status, why, first, events=[*events, Event(NORMAL, reason, message)], verify_live=live)
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), why),
             *cleanup.remove_finalizers(self.slots.unowned),
@@ -220,7 +221,7 @@ class _Pass(Situation):
         # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
         urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
         # Another operator may have resumed the job and created its pods before this one's watch has shown it.
-        live = any(deletes_pod(action) or isinstance(action, Update) for action in actions)
+        live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
         wake_at = min(filter(None, (self.waits.wake_at, self.queue.wake_at(self.now))), default=None)
         return self._plan(status, why, actions, events, wake_at, verify_live=live, urgency=urgent)
 

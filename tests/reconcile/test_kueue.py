@@ -193,6 +193,25 @@ def test_a_suspension_by_the_user_gives_the_workload_up() -> None:
     assert "status" not in one.workload
 
 
+@pytest.mark.parametrize("how", ["suspended", "evicted"])
+def test_quota_is_given_back_only_if_a_live_read_shows_the_job_unchanged(how: str) -> None:
+    """Another operator may have resumed the job, whose pods this one's caches do not show yet."""
+    one = world({"Master": 1})
+    one.admit()
+    one.run()
+    one.settle()
+    if how == "suspended":
+        one.edit(suspend=True)
+    else:
+        one.kueue(evicted(one.workload))
+    plans = one.settle()
+    one.stop_terminating()
+    plans += one.settle()
+    given_back = [one for one in plans for action in one.actions if action.plural == WORKLOADS]
+    assert given_back
+    assert all(one.verify_live for one in given_back)
+
+
 def test_pods_that_have_succeeded_give_their_quota_back() -> None:
     one = world(policy="Never")
     one.admit()

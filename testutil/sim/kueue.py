@@ -31,6 +31,8 @@ OBJECTS = (*((user.DEFINITIONS, one) for one in kueue.definitions()), (f"{ROOT}/
 """What a cluster has where Kueue is installed."""
 #: What Kueue takes to reserve quota for a new Workload, and its admission checks after that.
 RESERVATION_SECONDS, CHECK_SECONDS = 3.0, 1.0
+#: For how long an operator may not have seen that a Workload is gone.
+LAG_SECONDS = 60.0
 #: It crashes after a quarter of its writes, and is away for up to so many seconds.
 CRASHES, AWAY_SECONDS = 0.25, 20.0
 _URGENT = {"metadata": {"name": "urgent"}, "value": 1000}
@@ -145,9 +147,13 @@ class WithinQuota:
         self._pods: dict[str, Item] = {}
         self._workloads: dict[str, Item] = {}
         """Those with quota, by UID."""
+        self._deleted: dict[str, float] = {}
+        """By the UID of a job, when its Workload was deleted by others."""
+        self.stopped: set[str] = set()
+        """The UIDs of the jobs whose Workload is not admitted."""
 
     def see(self, at: float, change: Change, *, ours: bool) -> str:
-        """Judge one change. Returns the UID of the job whose Workload it leaves without admission, "" for none."""
+        """Judge one change. Returns the UID of the job whose Workload has changed, "" for none."""
         if not self._on or change.table not in ("pods", WORKLOADS):
             return ""
         item, owner = change.item, _owner(change.item)
@@ -156,7 +162,8 @@ class WithinQuota:
             if change.type != DELETED:
                 self._pods[item.uid] = item
             if self._prompt and change.type == ADDED and ours:
-                if not any(_owner(one) == owner and holds(one.obj, "Admitted") for one in self._workloads.values()):
+                has_quota = any(_owner(one) == owner and holds(one.obj, "Admitted") for one in self._workloads.values())
+                if not has_quota and at > self._deleted.get(owner, -LAG_SECONDS) + LAG_SECONDS:
                     self._say(at, "outside-quota", f"pods/{item.name} is created")
                 self._count(at, owner)
             return ""
@@ -169,8 +176,11 @@ class WithinQuota:
             had and ours and (left := [pod.name for pod in self._pods.values() if _owner(pod) == _owner(had) and _may_run(pod)])
         ):
             self._say(at, "outside-quota", f"{item.name} gives its quota back, and {', '.join(left)} may still run")
+        if change.type == DELETED and not ours:
+            self._deleted[owner] = at
         runs = change.type != DELETED and holds(item.obj, "Admitted") and not holds(item.obj, "Evicted")
-        return "" if runs and item.obj["spec"].get("active") is not False else owner
+        self.stopped = self.stopped - {owner} if runs and item.obj["spec"].get("active") is not False else self.stopped | {owner}
+        return owner
 
     def _count(self, at: float, owner: str) -> None:
         """More pods of a podSet may run than it has quota for, less what was given back."""

@@ -242,7 +242,8 @@ class Watchdog:
         recently = at - STALENESS_SECONDS
         kind, index = _slot(pod)
         surplus = any(until >= recently and index >= count for until, count in job.wanted.get(kind, [(at, 0)]))
-        stopped = job.suspended_at >= recently or _suspended(job.obj) or _attempt(pod) < (job.status.get("attempt") or 0)
+        held = _suspended(job.obj) or owner_of(pod) in self._quota.stopped
+        stopped = held or job.suspended_at >= recently or _attempt(pod) < (job.status.get("attempt") or 0)
         return job.deleting or job.forged or surplus or stopped
 
     def _may_end_by_itself(self, at: float, pod: Item, job: _Job) -> bool:

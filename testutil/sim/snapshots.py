@@ -1,5 +1,6 @@
 """Putting a store back to what it was, as a restore of etcd does."""
 
+from localcluster.apiserver.registry import CRD_TABLE
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
 
 Snapshot = tuple[int, dict[str, list[Item]]]
@@ -15,6 +16,8 @@ def restore(storage: Storage, to: Snapshot) -> None:
     rv, content = to
     storage.rv = rv
     for name, table in storage.tables.items():
+        if name == CRD_TABLE:
+            continue  # What the server serves follows from the history of definitions, so they stay as they are.
         before = {(item.namespace, item.name): item for item in table.items()}
         after = {(item.namespace, item.name): item for item in content.get(name, ())}
         for key in [key for key in before if key not in after]:
