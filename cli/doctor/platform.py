@@ -3,11 +3,9 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-import yaml
-
 import jobcommon
 from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, VOLCANO, YUNIKORN, candidates, gang_scheduler
-from jobcommon.api.kueue import OWN
+from jobcommon.api.kueue import CONFIGURATION, OWN, Integrations, external_name_of, integration_of, integrations
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, names
@@ -16,7 +14,6 @@ from jobcommon.framework import Framework
 OLDEST = (1, 29)
 KUEUE = "kueue.x-k8s.io"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
-KUEUE_CONFIGURATION = "kueue-manager-config"
 # The kinds that Kueue has an integration for.
 _KUEUE_KINDS = ("TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
@@ -115,43 +112,39 @@ def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collectio
     """`ours`: the kinds whose Workloads operators of ours own."""
     if state.kueue_configuration is None:
         return
-    data = state.kueue_configuration.get("data") or {}
-    try:
-        document = yaml.safe_load(str(data.get("controller_manager_config.yaml", "")))
-        integrations = document.get("integrations") or {}
-        enabled, external = ({str(one) for one in integrations.get(key) or ()} for key in ("frameworks", "externalFrameworks"))
-    except (yaml.YAMLError, AttributeError, TypeError):
-        subject = f"ConfigMap {KUEUE_CONFIGURATION} of Kueue"
+    if (configured := integrations(state.kueue_configuration)) is None:
+        subject = f"ConfigMap {CONFIGURATION} of Kueue"
         yield Finding(Severity.UNREAD, subject, "is not a configuration of Kueue", "which kinds Kueue queues is unknown")
         return
     for framework in frameworks:
-        integration = f"{framework.group}/{framework.singular}"
+        integration = integration_of(framework.api_version, framework.kind)
         if framework.kind in ours:
-            yield from _owned_kind(framework, integration if integration in enabled else "", external)
+            yield from _owned_kind(framework, configured)
         elif framework.kind not in _KUEUE_KINDS:
             yield Finding(
                 Severity.NOTE, "Kueue", f"has no integration of {framework.kind}",
                 "such a job with a queue label runs at once, outside of every quota",
             )  # fmt: skip
-        elif integration not in enabled:
+        elif integration not in configured.frameworks:
             yield Finding(
                 Severity.WARNING, "Kueue", f"does not queue {framework.kind}: {integration} is not enabled",
                 "such a job with a queue label runs at once, outside of every quota",
-                f"add {integration} to integrations.frameworks in ConfigMap {KUEUE_CONFIGURATION}, and restart Kueue",
+                f"add {integration} to integrations.frameworks in ConfigMap {CONFIGURATION}, and restart Kueue",
             )  # fmt: skip
 
 
-def _owned_kind(framework: Framework, enabled: str, external: Collection[str]) -> Iterator[Finding]:
-    """What Kueue's configuration must say of a kind whose Workloads an operator of ours owns; `enabled`: its integration."""
-    kind, name = framework.kind, f"{framework.kind}.{framework.storage_version}.{framework.group}"
-    where = f"in ConfigMap {KUEUE_CONFIGURATION}, and restart Kueue"
-    if enabled:
+def _owned_kind(framework: Framework, configured: Integrations) -> Iterator[Finding]:
+    """What Kueue's configuration must say of a kind whose Workloads an operator of ours owns."""
+    kind, integration = framework.kind, integration_of(framework.api_version, framework.kind)
+    name = external_name_of(framework.api_version, kind)
+    where = f"in ConfigMap {CONFIGURATION}, and restart Kueue"
+    if integration in configured.frameworks:
         yield Finding(
             Severity.ERROR, "Kueue", f"queues {kind} itself, and the operator owns its Workloads (--kueue own)",
-            "a job is queued twice, and takes its quota twice",
-            f"remove {enabled} from integrations.frameworks and add {name} to integrations.externalFrameworks {where}",
+            "the operator does not start; if it runs, a job is queued twice, and takes its quota twice",
+            f"remove {integration} from integrations.frameworks and add {name} to integrations.externalFrameworks {where}",
         )  # fmt: skip
-    elif name not in external:
+    elif name not in configured.external:
         yield Finding(
             Severity.WARNING, "Kueue", f"does not know that the operator owns the Workloads of {kind}",
             "its integration of pods may queue each pod of a job once more",

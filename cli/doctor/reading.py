@@ -9,10 +9,10 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
-from jobcommon.api.kueue import OWN
+from jobcommon.api.kueue import CONFIGURATION, NAMESPACE, OWN
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
-from jobcommon.cli.doctor.platform import KUEUE, KUEUE_CONFIGURATION, KUEUE_DEPLOYMENT
+from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
@@ -158,14 +158,16 @@ def _rules(operator: OwnOperator, frameworks: Sequence[Framework]) -> list[rbac.
 
 
 def _rights(rules: Iterable[rbac.Rule]) -> list[Right]:
-    return list(dict.fromkeys(Right(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs))
+    return list(
+        dict.fromkeys(Right(rule.group, rule.resource, verb) for rule in rules if not rule.names for verb in rule.verbs)
+    )
 
 
 async def _kueue(reader: Reader, state: ClusterState) -> Json | None:
     """The configuration of Kueue, in the namespace of its Deployment."""
-    places = [names(one)[0] for one in state.deployments if names(one)[1].endswith(KUEUE_DEPLOYMENT)] or ["kueue-system"]
-    what = f"ConfigMap {KUEUE_CONFIGURATION} of Kueue"
-    found = await reader.document(what, f"/api/v1/namespaces/{quote(places[0])}/configmaps/{KUEUE_CONFIGURATION}")
+    places = [names(one)[0] for one in state.deployments if names(one)[1].endswith(KUEUE_DEPLOYMENT)] or [NAMESPACE]
+    what = f"ConfigMap {CONFIGURATION} of Kueue"
+    found = await reader.document(what, f"/api/v1/namespaces/{quote(places[0])}/configmaps/{CONFIGURATION}")
     if found is None:
         reader.unread.setdefault(what, f"there is none in namespace {places[0]}")
     return found

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
 
 from jobcommon.api import labels
 from jobcommon.api.template import mapping_of, mappings_in
@@ -50,6 +52,39 @@ TOPOLOGY = {
 
 POD_SETS = labels.PREFIX + "pod-sets"
 """Our annotation of a Workload: a digest of the podSets for which it asks."""
+
+
+NAMESPACE, CONFIGURATION = "kueue-system", "kueue-manager-config"
+CONFIGURATION_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIGURATION}"
+"""Where Kueue's manifests and its Helm chart put its configuration."""
+
+
+def integration_of(api_version: str, kind: str) -> str:
+    """The name of Kueue's own integration of a kind, in `integrations.frameworks`."""
+    return f"{api_version.partition('/')[0]}/{kind.lower()}"
+
+
+def external_name_of(api_version: str, kind: str) -> str:
+    """The name of a kind whose owner makes the Workloads, in `integrations.externalFrameworks`."""
+    group, _, version = api_version.partition("/")
+    return f"{kind}.{version}.{group}"
+
+
+class Integrations(NamedTuple):
+    """The kinds that Kueue queues itself, and those whose owners make Workloads, as its configuration names them."""
+
+    frameworks: frozenset[str]
+    external: frozenset[str]
+
+
+def integrations(configuration: Mapping[str, Any]) -> Integrations | None:
+    """What the ConfigMap with Kueue's configuration says of kinds; None for one that cannot be read."""
+    try:
+        document = yaml.safe_load(str(mapping_of(configuration.get("data")).get("controller_manager_config.yaml", "")))
+        found = document.get("integrations") or {}
+        return Integrations(*(frozenset(map(str, found.get(key) or ())) for key in ("frameworks", "externalFrameworks")))
+    except (yaml.YAMLError, AttributeError, TypeError):
+        return None
 
 
 def prebuilt_name(job_labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> str:

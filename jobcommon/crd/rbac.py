@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
-from jobcommon.api.kueue import FLAVORS, WORKLOAD_PRIORITIES
+from jobcommon.api.kueue import CONFIGURATION, FLAVORS, WORKLOAD_PRIORITIES
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -91,8 +91,12 @@ KUEUE = (
 )
 """What ``--kueue own`` adds in the namespaces of the jobs."""
 
-KUEUE_CLUSTER = (*(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)), PRIORITIES)
-"""What ``--kueue own`` adds beyond namespaces: it reads flavors and priorities."""
+KUEUE_CLUSTER = (
+    *(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)),
+    PRIORITIES,
+    Rule("", "configmaps", ("get",), (CONFIGURATION,)),
+)
+"""What ``--kueue own`` adds beyond namespaces: it reads flavors, priorities, and which kinds Kueue queues itself."""
 
 
 def lease_rules(name: str) -> tuple[Rule, ...]:

@@ -2,6 +2,7 @@
 
 from jobcommon.api import labels
 from jobcommon.api.kueue import QUEUE_LABEL as QUEUE_LABEL
+from jobcommon.api.kueue import integration_of
 from jobcommon.framework import Job
 
 UNQUEUED = labels.PREFIX + "unqueued"
@@ -17,7 +18,7 @@ def unqueued(job: Job) -> str:
     queue = job.labels.get(QUEUE_LABEL)
     if not queue or job.options.kueue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
         return ""
-    integration = f"{job.api_version.partition('/')[0]}/{job.kind.lower()}"
+    integration = integration_of(job.api_version, job.kind)
     return (
         f"not queued: the label {QUEUE_LABEL} names queue {queue}, but Kueue has not suspended the job; add {integration} to "
         f"integrations.frameworks of Kueue's configuration, or annotate the job with {UNQUEUED}=allowed"

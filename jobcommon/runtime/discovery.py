@@ -1,17 +1,21 @@
-"""Which gang scheduler a cluster has, by the discovery API, which every client may read."""
+"""What a cluster has: a gang scheduler, by the discovery API, which every client may read; and Kueue's own integrations."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
+from jobcommon.api import kueue
 from jobcommon.api.decoding import decoder
 from jobcommon.api.gang import POD_GROUPS, GangScheduler
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
+from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
+T = TypeVar("T")
 FIRST_DELAY = 1.0
 MAX_DELAY = 30.0
 
@@ -23,20 +27,56 @@ async def find_gang_scheduler(
 
     Retries until there is a response; cancel it to give up.
     """
+    found = await _answered(lambda: _first(transport, candidates), clock, log, "which gang scheduler there is")
+    if found is not None:
+        log.info("gang scheduler found", scheduler=found.name, api_version=found.api_version)
+        return found
+    log.warning("no gang scheduler found: pods are scheduled one by one", asked=[s.api_version for s in candidates])
+    return None
+
+
+async def refuse_to_queue_twice(transport: Transport, clock: Clock, log: Log, frameworks: Sequence[Framework]) -> None:
+    """Raises ValueError if Kueue's configuration says that it queues one of the kinds itself.
+
+    A configuration that is not where Kueue's manifests put it, or that may not be read, says nothing. Retries until there is a
+    response; cancel it to give up.
+    """
+    found = await _answered(lambda: _read(transport, kueue.CONFIGURATION_PATH), clock, log, "which kinds Kueue queues itself")
+    integrations = kueue.integrations(found) if found is not None else None
+    if integrations is None:
+        log.info("Kueue's configuration is not known; jobcommon doctor checks it", path=kueue.CONFIGURATION_PATH)
+        return
+    names = {framework.kind: kueue.integration_of(framework.api_version, framework.kind) for framework in frameworks}
+    twice = {framework.kind: framework for framework in frameworks if names[framework.kind] in integrations.frameworks}
+    if twice:
+        external = ", ".join(kueue.external_name_of(one.api_version, kind) for kind, one in twice.items())
+        raise ValueError(
+            f"kueue own: Kueue itself queues {', '.join(twice)}, so each job would be queued twice; in ConfigMap "
+            f"{kueue.CONFIGURATION} of namespace {kueue.NAMESPACE} remove {', '.join(names[kind] for kind in twice)} from "
+            f"integrations.frameworks, add {external} to integrations.externalFrameworks, and restart Kueue; or run the "
+            "operator without --kueue"
+        )
+
+
+async def _answered(ask: Callable[[], Awaitable[T]], clock: Clock, log: Log, what: str) -> T:
     delay = FIRST_DELAY
     while True:
         try:
-            found = await _first(transport, candidates)
+            return await ask()
         except (ClientError, msgspec.DecodeError) as error:
-            log.warning("cannot find out which gang scheduler there is", error=str(error))
+            log.warning(f"cannot find out {what}", error=str(error))
             await clock.sleep(delay)
             delay = min(delay * 2.0, MAX_DELAY)
-            continue
-        if found is not None:
-            log.info("gang scheduler found", scheduler=found.name, api_version=found.api_version)
-            return found
-        log.warning("no gang scheduler found: pods are scheduled one by one", asked=[s.api_version for s in candidates])
+
+
+async def _read(transport: Transport, path: str) -> dict[str, Any] | None:
+    """An object; None for one that is not there or may not be read."""
+    response = await transport.send(Request("GET", path))
+    if response.status in (401, 403, 404):
         return None
+    if response.status >= 400:
+        raise response_error(response)
+    return msgspec.json.decode(response.body, type=dict[str, Any])
 
 
 async def _first(transport: Transport, candidates: Sequence[GangScheduler]) -> GangScheduler | None:

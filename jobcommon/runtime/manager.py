@@ -26,7 +26,7 @@ from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import AccountTokens
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.discovery import find_gang_scheduler
+from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fence import FencedTransport
@@ -229,8 +229,13 @@ class Manager:
         return Term(self.make_drivers, self.settings.shutdown_seconds, self.env.clock, self.log)
 
     async def make_drivers(self) -> list[Driver]:
-        """New drivers of all frameworks, for one term. The gauges are read from them."""
+        """New drivers of all frameworks, for one term. The gauges are read from them.
+
+        Raises ValueError if the operators own the Workloads of a kind that Kueue queues itself.
+        """
         options = replace(self.settings.options, progress=self._progress)
+        if options.kueue:
+            await refuse_to_queue_twice(self._transport, self.env.clock, self.log, self._frameworks)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)
@@ -304,7 +309,7 @@ async def run_operators(
 
     Returns after `stop` is set or, with `handle_signals`, after SIGTERM or SIGINT, once the writes in flight are done, at
     most 30 seconds later. A second signal, or cancelling, aborts at once. Raises ValueError for settings that make no
-    sense and OSError when the metrics port is in use. The transports stay open.
+    sense, or that Kueue's configuration contradicts, and OSError when the metrics port is in use. The transports stay open.
     """
     manager = Manager(transport, frameworks, settings, election_transport=election_transport, env=env, log=log)
     running = asyncio.create_task(manager.run(), name="manager")

@@ -137,6 +137,15 @@ def admitted(server: ApiServer) -> bool:
     return any(holds(item.obj, "Admitted") for item in server.storage.table(WORKLOADS).items(None))
 
 
+def reclaimed(server: ApiServer) -> bool:
+    """Whether quota of pods that have succeeded was given back."""
+    return any(
+        item.obj["status"].get("reclaimablePods")
+        for item in server.storage.table(WORKLOADS).items(None)
+        if "status" in item.obj
+    )
+
+
 class WithinQuota:
     """Of a queued job no pod is created without admission, and in no podSet may more pods run than have quota."""
 
@@ -179,7 +188,9 @@ class WithinQuota:
         if change.type == DELETED and not ours:
             self._deleted[owner] = at
         runs = change.type != DELETED and holds(item.obj, "Admitted") and not holds(item.obj, "Evicted")
-        self.stopped = self.stopped - {owner} if runs and item.obj["spec"].get("active") is not False else self.stopped | {owner}
+        self.stopped = (
+            self.stopped - {owner} if runs and item.obj["spec"].get("active") is not False else self.stopped | {owner}
+        )
         return owner
 
     def _count(self, at: float, owner: str) -> None:

@@ -41,7 +41,7 @@ def queued_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
         first, *others = template.workers()
         left = user.peers(template.leader_pod, *others)
         script = {first: [Exit(5, cue=user.peers(*pods))], template.leader_pod: [Exit(), Exit(10, cue=left)]}
-        preempt = UserStep("preempt", kueue.preempt, when=user.phase(first, "Succeeded"), after=1)
+        preempt = UserStep("preempt", kueue.preempt, when=kueue.reclaimed, after=1)
         # Whether the pod that has succeeded is deleted before the others are admitted again is chance.
         yield replace(scenario("reclaimed", script, preempt), loose_paths=frozenset({f"pods/*/{first}: *"}))
     urgent = replace(template, job_name="urgent")

@@ -330,6 +330,10 @@
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [list, watch]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [get]
+  resourceNames: [kueue-manager-config]
 {{- end }}
 
 {{- define "jobcommon.rules.leader" }}
