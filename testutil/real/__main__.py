@@ -20,6 +20,7 @@ def main() -> int:
     """Exit code 0 when no row failed."""
     parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.real", description=__doc__)
     parser.add_argument("--only", metavar="TEXT", action="append", help="only rows whose name has this text; repeatable")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="run each row so often")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--embedded", action="store_true", help="on the embedded cluster")
     parser.add_argument("--verbose", action="store_true", help="print what was seen of rows that passed, too")
@@ -36,7 +37,7 @@ def main() -> int:
         if not options.embedded and not given():
             print(f"make real: {len(chosen)} rows skipped; {WHY_NOT}")
             return 0
-        return asyncio.run(_run(chosen, options))
+        return asyncio.run(_run(options.times * chosen, options))
     except envtest.StartError as error:
         print(error, file=sys.stderr)
         return 1

@@ -7,11 +7,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 from jobcommon.client.errors import ClientError
+from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.testutil.real import admission
 from jobcommon.testutil.real.admission import Making, Webhook
 from jobcommon.testutil.real.cluster import CONTAINERS, NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import Step, over, step
+from localcluster.certificates import self_signed
 from localcluster.cluster import background
 from localcluster.timestamps import format_time
 
@@ -43,6 +45,20 @@ def operator_starts(*arguments: str) -> Step:
         await row.start_operator(*arguments)
 
     return step("an operator starts", do)
+
+
+def operator_takes_reports() -> Step:
+    """An operator to which programs on this machine may report their progress."""
+
+    async def do(row: Run) -> None:
+        made, directory = self_signed(), row.cluster.directory / f"{row.namespace}-reports"
+        directory.mkdir()
+        for name, content in ((CERTIFICATE, made.pem), (KEY, made.key)):
+            (directory / name).touch(0o600)
+            (directory / name).write_bytes(content)
+        await row.start_operator("--progress-port", "0", "--progress-tls", str(directory))
+
+    return step("an operator takes reports", do)
 
 
 def leader_dies() -> Step:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+from jobcommon.api.pod import STOPPED
 from jobcommon.testutil.real.admission import allow, deny, mutate
-from jobcommon.testutil.real.cluster import CONTAINERS, SCHEDULER
+from jobcommon.testutil.real.cluster import CONTAINERS, NODE, SCHEDULER
 from jobcommon.testutil.real.disturbances import (
     admission_by,
     admission_ends,
@@ -17,6 +18,7 @@ from jobcommon.testutil.real.disturbances import (
     node_returns,
     operator_dies,
     operator_starts,
+    operator_takes_reports,
     policy,
     posted_once,
     preempt,
@@ -37,10 +39,12 @@ from jobcommon.testutil.real.manifests import (
     Manifest,
     container,
     held_pod,
+    reporting,
     script,
 )
 from jobcommon.testutil.real.steps import (
     Step,
+    attempt_runs,
     becomes,
     delete,
     delete_job,
@@ -50,6 +54,7 @@ from jobcommon.testutil.real.steps import (
     ending,
     evict,
     freed,
+    image_set,
     kept,
     logs,
     make,
@@ -57,7 +62,9 @@ from jobcommon.testutil.real.steps import (
     over,
     patch,
     pending,
+    recorded,
     replaced,
+    reported,
     restarted,
     resume,
     run,
@@ -213,17 +220,36 @@ def restarts() -> Iterator[Row]:
 
 def in_place() -> Iterator[Row]:
     """A failure restarts all replicas in their pods, also when the operator is killed meanwhile."""
-    both = run("master-0", "worker-0")
-    again = (restarted("master-0"), both, kept("master-0", "worker-0"), end(0, "master-0", runs=2))
+    pair = ("master-0", "worker-0")
+    both = run(*pair)
+    again = (restarted("master-0"), both, kept(*pair), end(0, "master-0"))
     policy = {"restartScope": "Job", "restartMethod": "Auto"}
     for how, operator in product(("OnFailure", "ExitCode"), ("up", "down")):
         fails = (end(137, "worker-0"),)
         steps = fails if operator == "up" else (operator_dies(), *fails, restarted("worker-0"), operator_starts())
         yield Row(f"restarted in place under {how}, operator {operator}", (both, *steps, *again), Expected(restarts=1),
             PYTORCHJOB.job(how, run_policy=policy))
+    moments = {2: recorded(2, "worker-0", 137), 3: image_set(f"{STOPPED}3", *pair), 4: image_set(":attempt-4@", *pair)}
+    five: list[Step] = [both]
+    for number in range(1, 6):
+        five.append(end(137, "worker-0"))
+        if moment := moments.get(number):
+            five += [moment, operator_dies(), operator_starts()]
+        five += [recorded(number, "worker-0", 137), attempt_runs(number, *pair), kept(*pair)]
+    yield Row("restarted in place five times, the operator killed during three", (*five, end(0, "master-0")),
+        Expected(restarts=5), PYTORCHJOB.job("OnFailure", run_policy=policy))
     yield Row("restarted in place, a replica ends with 0 when it is stopped",
         (both, end(137, "worker-0"), replaced("master-0"), kept("worker-0"), end(0, "master-0")), Expected(restarts=1),
         _ends_well(PYTORCHJOB.job("OnFailure", run_policy=policy), PYTORCHJOB.job("OnFailure", on_term="exit 0")))
+
+
+def reports() -> Iterator[Row]:
+    """A program reports its progress, with the token of its pod; the operator verifies it with the cluster's keys."""
+    replica = {"replicas": 1, "template": {"spec": reporting()}}
+    job = _with_spec(PYTORCHJOB.job(run_policy={"reportProgress": True}), pytorchReplicaSpecs={"Master": replica})
+    yield Row("a program reports its progress",
+        (operator_takes_reports(), reported(50, current_step="1"), end(0, "master-0"), reported(100, current_step="2")),
+        Expected(pods={"master-0": ("Succeeded 0",)}), job, operator=None, also_needs=frozenset({CONTAINERS, NODE}))
 
 
 def _ends_well(job: Manifest, other: Manifest) -> Manifest:
@@ -386,7 +412,7 @@ def pods() -> Iterator[Row]:
 def rows() -> tuple[Row, ...]:
     """All of them."""
     of_kinds = (row for kind in KINDS for row in lifecycles(kind))
-    ends = (*suspensions(), *deletions(), *restarts(), *in_place())
+    ends = (*suspensions(), *deletions(), *restarts(), *in_place(), *reports())
     return (*of_kinds, *ends, *admissions(), *losses(), *installations(), *pods())
 
 

@@ -41,15 +41,17 @@ def run(*pods: str) -> Step:
     return step(f"{', '.join(pods)} run", do)
 
 
-def end(code: int, *pods: str, runs: int = 1) -> Step:
-    """Have the containers that run in these pods end with `code`, in this run or the last of so many."""
+def end(code: int, *pods: str) -> Step:
+    """Have the containers that run in these pods end with `code`."""
 
     async def do(row: Run) -> None:
         for pod in pods:
             life = row.life(pod)
             assert life is not None, f"there is no {pod}"
-            so_far = (life.last["metadata"].get("annotations") or {}).get(ENDS, "")
-            await row.annotate(pod, ENDS, so_far + runs * f"{code}\n")
+            told = _told(life)
+            # A run that was stopped from outside has read no line.
+            stopped = max(_runs_over(life) - len(told), 0)
+            await row.annotate(pod, ENDS, "".join(f"{one}\n" for one in (*told, *(1 + stopped) * [code])))
 
     return step(f"{', '.join(pods)} end with {code}", do)
 
@@ -70,6 +72,46 @@ def restarted(pod: str, times: int = 1) -> Step:
         await row.until_goes_on(lambda: _restarts(row.life(pod)) >= times, f"{pod} is restarted {times} times in place")
 
     return step(f"{pod} restarts in place", do)
+
+
+def image_set(mark: str, *pods: str) -> Step:
+    """Wait until the operator has set an image with `mark` in one of these pods."""
+
+    async def do(row: Run) -> None:
+        def holds() -> bool:
+            lives = [row.life(pod) for pod in pods]
+            return any(mark in state["spec"]["containers"][0]["image"] for life in lives if life for state in life.states)
+
+        await row.until_goes_on(holds, f"one of {pods} has an image with {mark}")
+
+    return step(f"an image with {mark} is set", do)
+
+
+def attempt_runs(number: int, *pods: str) -> Step:
+    """Wait until these pods run in place as the attempt of that number."""
+
+    async def do(row: Run) -> None:
+        def holds(life: Life | None) -> bool:
+            mark = f":attempt-{number}@"
+            return life is not None and mark in life.last["spec"]["containers"][0]["image"] and _restarts(life) >= number
+
+        await row.until_goes_on(lambda: all(_runs(row.life(pod)) and holds(row.life(pod)) for pod in pods), f"attempt {number}")
+
+    return step(f"attempt {number} runs", do)
+
+
+def recorded(number: int, pod: str, code: int) -> Step:
+    """Wait until the status has so many failures, all of this pod with that exit code, each with what its own run printed."""
+
+    async def do(row: Run) -> None:
+        await row.until_goes_on(lambda: len(row.status.failures) >= number, f"failure {number} is recorded")
+        failures = row.status.failures
+        printed = {(failure.message or "").strip() for failure in failures}
+        mine = all((failure.pod, failure.exit_code) == (f"{row.name}-{pod}", code) for failure in failures)
+        if not mine or len(printed) != number or not all(text.endswith(f" ends with {code}") for text in printed):
+            raise RowError(f"the failures are {failures}; {row.told()}")
+
+    return step(f"failure {number}, {code} of {pod}, is recorded", do)
 
 
 def kept(*pods: str) -> Step:
@@ -214,6 +256,20 @@ def becomes(kind: ConditionType | str) -> Step:
     return step(f"the job is {kind}", do)
 
 
+def reported(percentage: int, **metrics: str) -> Step:
+    """Wait until that report is in the job's status."""
+
+    async def do(row: Run) -> None:
+        def holds() -> bool:
+            found = row.status.trainer_status
+            told = {metric.name: metric.value for metric in (found.metrics if found else None) or ()}
+            return found is not None and (found.progress_percentage, told) == (percentage, metrics)
+
+        await row.until(holds, f"{percentage} % with {metrics} is reported")
+
+    return step(f"{percentage} % is reported", do)
+
+
 def suspend() -> Step:
     """Suspend the job."""
     return step("the job is suspended", lambda row: row.merge_job({"spec": {"runPolicy": {"suspend": True}}}))
@@ -275,6 +331,16 @@ def _runs(life: Life | None) -> bool:
 def _restarts(life: Life | None) -> int:
     statuses = ((life.last.get("status") or {}).get("containerStatuses") or ()) if life else ()
     return max((status.get("restartCount", 0) for status in statuses if "running" in (status.get("state") or {})), default=0)
+
+
+def _runs_over(life: Life) -> int:
+    statuses = (life.last.get("status") or {}).get("containerStatuses") or ()
+    return max((int(status.get("restartCount", 0)) for status in statuses), default=0)
+
+
+def _told(life: Life) -> list[str]:
+    """The lines that the pod's runs have been told to end with."""
+    return str((life.last["metadata"].get("annotations") or {}).get(ENDS, "")).split()
 
 
 def _deleting(life: Life | None) -> bool:
