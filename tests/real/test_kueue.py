@@ -1,0 +1,250 @@
+"""An unmodified Kueue 0.19 beside a real API server and scheduler, with operators that own the Workloads (``--kueue own``).
+
+`KUEUE` is its manager, and `MANIFESTS` what a release installs: definitions and webhooks. Its configuration is the default one
+and the lines of docs/kueue.md. Without a certificate for its metrics it does not start: `METRICS` must be there.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobcommon import Settings
+from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from localcluster.certificates import self_signed
+from localcluster.conformance import envtest
+from localcluster.errors import StatusError
+from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking, until
+
+KUEUE, MANIFESTS = "kueue", "kueue.yaml"
+METRICS = Path("/etc/kueue/metrics/certs/tls.crt")
+KINDS = (PYTORCH, MXNET)
+GROUP = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{GROUP}/namespaces/default/workloads"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
+BUILT_IN = ("batch/job", "pod", "deployment", "statefulset")
+#: With those of which a cluster may lack the definitions, the default of the release.
+DEFAULT = (
+    *BUILT_IN, "kubeflow.org/mpijob", "ray.io/rayjob", "ray.io/raycluster", "ray.io/rayservice", "jobset.x-k8s.io/jobset",
+    "workload.codeflare.dev/appwrapper", "trainer.kubeflow.org/trainjob", "leaderworkerset.x-k8s.io/leaderworkerset",
+)  # fmt: skip
+
+WHY_NOT = lacking(KUEUE, MANIFESTS) or ("" if METRICS.exists() else f"Kueue needs {METRICS}")
+pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=f"no real Kueue: {WHY_NOT}"), pytest.mark.timeout(900)]
+
+
+@asynccontextmanager
+async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> AsyncIterator[Cluster]:
+    """A control plane with Kueue and two racks of two nodes; the queues team (4 CPUs) and racks (8, with a topology)."""
+    settings = Settings(kueue=OWN, metrics_port=None, log_level="warning")
+    controllers = "garbage-collector-controller"
+    async with control_plane(directory, KINDS, settings, controllers=controllers) as there:
+        for number in range(4):
+            await there.node(f"node-{number}", pool="spot", rack=f"rack-{number // 2}")
+        port, made = envtest.free_port(), self_signed()
+        for name, content in (("tls.crt", made.pem), ("tls.key", made.key)):
+            (directory / name).write_bytes(content)
+        await _install(there, port, made.pem)
+        await until(lambda: there.serves(WORKLOADS))
+        (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
+        assets = envtest.assets()
+        assert assets is not None
+        arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
+        async with envtest.Program(assets / KUEUE, directory, arguments) as program:
+            await until(
+                lambda: _made(
+                    there, program, "resourceflavors", "ResourceFlavor", "spot", spec={"nodeLabels": {"pool": "spot"}}
+                )
+            )
+            await make(
+                there,
+                "topologies",
+                "Topology",
+                "racks",
+                {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]},
+            )
+            await make(
+                there, "resourceflavors", "ResourceFlavor", "placed", {"nodeLabels": {"pool": "spot"}, "topologyName": "racks"}
+            )
+            await queue(there, "team", "spot", 4, preemption={"withinClusterQueue": "LowerPriority"})
+            await queue(there, "racks", "placed", 8)
+            yield there
+
+
+async def _install(there: Cluster, port: int, authority: bytes) -> None:
+    assets = envtest.assets()
+    assert assets is not None
+    for body in yaml.safe_load_all((assets / MANIFESTS).read_text()):
+        paths = {"CustomResourceDefinition": DEFINITIONS}
+        paths |= {
+            f"{kind}WebhookConfiguration": f"{WEBHOOKS}/{kind.lower()}webhookconfigurations"
+            for kind in ("Mutating", "Validating")
+        }
+        hooks = body.get("webhooks") or [w for w in [body["spec"].get("conversion", {}).get("webhook")] if w]
+        for hook in hooks:
+            # No Service leads to a program outside the cluster.
+            url = f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"
+            hook["clientConfig"] = {"url": url, "caBundle": base64.b64encode(authority).decode()}
+        if body["kind"] in paths:
+            await there.api.call("POST", paths[body["kind"]], body)
+
+
+def _configuration(directory: Path, port: int, frameworks: tuple[str, ...]) -> Obj:
+    names = [f"{kind.kind}.v1.{kind.group}" for kind in KINDS]
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{envtest.free_port()}"},
+        "metrics": {"bindAddress": f"127.0.0.1:{envtest.free_port()}"},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(directory)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        # An API server of its own, for kubectl; it would need the certificate of a Service.
+        "featureGates": {"VisibilityOnDemand": False},
+        "integrations": {"frameworks": list(frameworks), "externalFrameworks": names},
+        "multiKueue": {"externalFrameworks": [{"name": name} for name in names]},
+    }
+
+
+async def make(there: Cluster, plural: str, kind: str, name: str, spec: Obj | None = None, **fields: object) -> None:
+    path = f"{GROUP}/namespaces/default/{plural}" if kind == "LocalQueue" else f"{GROUP}/{plural}"
+    body = {"apiVersion": GROUP.removeprefix("/apis/"), "kind": kind, "metadata": {"name": name}, **fields}
+    await there.api.call("POST", path, body if spec is None else {**body, "spec": spec})
+
+
+async def _made(there: Cluster, program: envtest.Program, *what: str, spec: Obj) -> bool:
+    """Whether Kueue's webhooks let an object in: they do not answer at once."""
+    assert program.ended is None, program.ended
+    try:
+        await make(there, *what, spec=spec)
+    except StatusError as error:
+        if error.code != 500:
+            raise
+        return False
+    return True
+
+
+async def queue(there: Cluster, name: str, flavor: str, cpus: int, **fields: object) -> None:
+    """A queue of this namespace with quota in one flavor."""
+    resources = [{"name": "cpu", "nominalQuota": str(cpus)}]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": flavor, "resources": resources}]}
+    await make(there, "clusterqueues", "ClusterQueue", name, {"namespaceSelector": {}, "resourceGroups": [group], **fields})
+    await make(there, "localqueues", "LocalQueue", name, {"clusterQueue": name})
+
+
+async def test_queues(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as there:
+        await quota_for_one_of_two(there)
+        await quota_of_replicas_that_have_succeeded(there)
+        await preemption(there)
+        await rank_order(there)
+        await until(lambda: _no_workloads(there))
+
+
+async def submit(there: Cluster, name: str, workers: int, queue: str = "team", **job: object) -> None:
+    labels = {QUEUE_LABEL: queue, **job.pop("labels", {})}  # type: ignore[dict-item]
+    await there.submit(PYTORCH, name, {"Worker": workers}, job.pop("run_policy", {}), labels=labels, **job)  # type: ignore[arg-type]
+
+
+async def quota_for_one_of_two(there: Cluster) -> None:
+    """A PyTorchJob and an MXJob, of which Kueue knows nothing: the second waits in Kueue's words, then runs."""
+    await submit(there, "first", 4)
+    await until(lambda: there.all_run("first", 4))
+    mxjob = {"Scheduler": 1, "Server": 1, "Worker": 1}
+    await there.submit(MXNET, "second", mxjob, {}, labels={QUEUE_LABEL: "team"}, jobMode="MXTrain")
+    await until(lambda: _waits(there, "second"))
+    assert not await there.pods("second")
+    assert {pod["spec"]["nodeSelector"]["pool"] for pod in await there.pods("first")} == {"spot"}
+    # Kueue's integration of pods leaves them alone.
+    assert not any(pod["spec"].get("schedulingGates") for pod in await there.pods("first"))
+    await there.finish(PYTORCH, "first", 4)
+    await there.finish(MXNET, "second", 3)
+
+
+async def _waits(there: Cluster, name: str) -> bool:
+    status = (await there.job(MXNET, name)).get("status", {})
+    told = [c["message"] for c in status.get("conditions", []) if c["status"] == "True"]
+    return any("it waits in queue team: " in message for message in told)
+
+
+async def quota_of_replicas_that_have_succeeded(there: Cluster) -> None:
+    await submit(there, "long", 4)
+    await until(lambda: there.all_run("long", 4))
+    await submit(there, "short", 2)
+    for number in (2, 3):
+        await there.end(f"long-worker-{number}", 0)
+    await there.finish(PYTORCH, "short", 2)
+    assert not await there.has(PYTORCH, "long", "Succeeded")
+    for number in (0, 1):
+        await there.end(f"long-worker-{number}", 0)
+    await until(lambda: there.has(PYTORCH, "long", "Succeeded"))
+
+
+async def preemption(there: Cluster) -> None:
+    """The job that is preempted runs again, and nothing is counted."""
+    await make(there, "workloadpriorityclasses", "WorkloadPriorityClass", "high", value=100)
+    await submit(there, "low", 4)
+    await until(lambda: there.all_run("low", 4))
+    before = {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    await submit(there, "high", 4, labels={"kueue.x-k8s.io/priority-class": "high"})
+    await until(lambda: there.all_run("high", 4))
+    assert not await there.bound("low")
+    assert await there.has(PYTORCH, "low", "Suspended")
+    await there.finish(PYTORCH, "high", 4)
+    await until(lambda: there.all_run("low", 4))
+    assert not before & {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    await there.finish(PYTORCH, "low", 4)
+    status = (await there.job(PYTORCH, "low"))["status"]
+    assert not status.get("restarts")
+    assert not status.get("disruptions")
+
+
+async def rank_order(there: Cluster) -> None:
+    """Four pods in one rack, neighbours on one node, by either way of asking."""
+    ours = {"run_policy": {"schedulingPolicy": {"topology": {"key": "rack"}}}}
+    for name, how in (("ours", ours), ("theirs", {"annotations": {REQUIRED: "rack"}})):
+        await submit(there, name, 4, "racks", **how)
+        await until(lambda name=name: there.all_run(name, 4))
+        pods = sorted(await there.pods(name), key=lambda pod: str(pod["metadata"]["name"]))
+        nodes = [pod["spec"]["nodeName"] for pod in pods]
+        assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
+        await there.finish(PYTORCH, name, 4)
+
+
+async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """MultiKueue: the job runs in the other cluster, its status comes back, and nothing is left there."""
+    # MultiKueue connects to no cluster that lacks the definition of an integration which is on.
+    async with cluster(tmp_path_factory.mktemp("here"), BUILT_IN) as here, cluster(tmp_path_factory.mktemp("there")) as there:
+        source = {"kubeConfig": {"location": str(there.admin), "locationType": "Path"}}
+        await make(here, "multikueueclusters", "MultiKueueCluster", "there", {"clusterSource": source})
+        await make(here, "multikueueconfigs", "MultiKueueConfig", "all", {"clusters": ["there"]})
+        parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "all"}
+        await make(here, "admissionchecks", "AdmissionCheck", "there", {"controllerName": MULTIKUEUE, "parameters": parameters})
+        checks = {"admissionChecks": [{"name": "there"}]}
+        await queue(here, "away", "spot", 4, admissionChecksStrategy=checks)
+        await queue(there, "away", "spot", 4)
+        mxjob = {"Scheduler": 1, "Server": 1, "Worker": 1}
+        for framework, name, replicas, spec in ((PYTORCH, "p", {"Worker": 4}, {}), (MXNET, "m", mxjob, {"jobMode": "MXTrain"})):
+            labels, managed = {QUEUE_LABEL: "away"}, {"managedBy": MULTIKUEUE, **spec}
+            await here.submit(framework, name, replicas, {}, labels=labels, **managed)
+            await there.finish(framework, name, sum(replicas.values()))
+            await until(lambda framework=framework, name=name: here.has(framework, name, "Succeeded"))
+            assert not await here.pods(name)
+        await until(lambda: _no_workloads(there))
+        await asyncio.gather(*(until(lambda framework=framework: _none(there, jobs(framework))) for framework in KINDS))
+
+
+async def _no_workloads(there: Cluster) -> bool:
+    """Whether none has quota that is not finished."""
+    listed = (await there.api.call("GET", WORKLOADS))["items"]
+    return all(any(c["type"] == "Finished" for c in one.get("status", {}).get("conditions", [])) for one in listed)
+
+
+async def _none(there: Cluster, path: str) -> bool:
+    return not (await there.api.call("GET", path))["items"]
