@@ -14,28 +14,16 @@ from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
-from jobcommon.operators.jax import JAX
-from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mxnet import MXNET
-from jobcommon.operators.paddle import PADDLE
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
-from jobcommon.operators.xgboost import XGBOOST
+from tests.kinds import KINDS
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 Json = dict[str, Any]
 CHARTS = Path(__file__).resolve().parents[2] / "charts"
 RULES = CHARTS / "jobcommon-lib" / "templates" / "_rules.tpl"
-FRAMEWORKS = {framework.name: framework for framework in (JAX, MPI, MXNET, PADDLE, PYTORCH, TF, XGBOOST)}
+FRAMEWORKS = {framework.name: framework for framework in KINDS}
 OPERATORS: Mapping[str, tuple[Framework, ...]] = {
-    "jax-operator": (JAX,),
-    "mpi-operator": (MPI,),
-    "mxnet-operator": (MXNET,),
-    "paddle-operator": (PADDLE,),
-    "pytorch-operator": (PYTORCH,),
-    "tf-operator": (TF,),
-    "xgboost-operator": (XGBOOST,),
-    "training-operators": tuple(FRAMEWORKS.values()),
+    **{f"{'tf' if name == 'tensorflow' else name}-operator": (framework,) for name, framework in FRAMEWORKS.items()},
+    "training-operators": KINDS,
 }
 NAMESPACE = "operators"
 

@@ -15,21 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import msgspec
 import pytest
 import yaml
 
 from jobcommon.client.list_watch import WatchEvent
-from jobcommon.client.request import Request
-from jobcommon.crd import rbac
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
-from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
-from jobcommon.testutil.embedded import InProcessTransport
-from localcluster.apiserver.users import service_account
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
 
@@ -228,28 +222,6 @@ def _waits_for_mpi_exec(seen: WatchEvent) -> bool:
     """The job has not failed: it starts when the operator is set up for it."""
     conditions = seen.body.get("status", {}).get("conditions") or [{}]
     return conditions[-1].get("type") == "Created" and "mpiExec" in conditions[-1]["message"]
-
-
-async def rights(cluster: TestCluster, account: str, namespace: str) -> set[tuple[str, str, str]]:
-    """(group, resource, verb) of all a ServiceAccount may do in a namespace, as ``kubectl auth can-i --list`` asks for it."""
-    transport = InProcessTransport(cluster.cluster.server, service_account(NAMESPACE, account))
-    body = msgspec.json.encode({"spec": {"namespace": namespace}})
-    answer = await transport.send(Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body=body))
-    rules = msgspec.json.decode(answer.body)["status"]["resourceRules"]
-    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
-
-
-async def test_a_stolen_token_is_good_for_nothing_else(tmp_path: Path) -> None:
-    def triples(rules: tuple[rbac.Rule, ...]) -> set[tuple[str, str, str]]:
-        return {(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs}
-
-    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, "pytorch-operator", watchNamespace="default")
-        common = await rights(cluster, "nobody", "default")
-        name = "demo-pytorch-operator"
-        assert await rights(cluster, name, "default") - common == triples(rbac.operator_rules([PYTORCH]))
-        assert await rights(cluster, name, NAMESPACE) - common == triples(rbac.lease_rules(name))
-        assert await rights(cluster, name, "kube-system") == common
 
 
 async def test_helm_takes_away_what_it_brought_but_not_the_jobs(tmp_path: Path) -> None:

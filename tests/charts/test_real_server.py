@@ -17,7 +17,7 @@ from jobcommon.operators.mpi.companions import companions
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
 from localcluster.conformance import real
-from tests.charts.charts import OPERATORS, Json, as_json, render, the
+from tests.charts.charts import OPERATORS, Json, as_json, render
 
 pytestmark = [
     pytest.mark.skipif(not real.available(), reason=real.WHY_NOT),
@@ -101,22 +101,3 @@ async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
             path = COLLECTIONS[found["kind"]].format("default")
             answer = await create(server, path, found, query=DRY)
             assert answer.status == 201, (chart, found["kind"], answer.body)
-
-
-async def test_pod_security_restricted_takes_the_operators_pods(server: Transport) -> None:
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    namespace = {"metadata": {"name": "charts-restricted", "labels": labels}}
-    objects = render("training-operators", namespace="charts-restricted", **WITH_TOKEN)
-    pod = {"metadata": {"name": "operator"}, "spec": the(objects, "Deployment")["spec"]["template"]["spec"]}
-    unsafe = {**pod, "spec": {**pod["spec"], "securityContext": {}}}
-    for path, body in (
-        ("/api/v1/namespaces", namespace),
-        ("/api/v1/namespaces/charts-restricted/serviceaccounts", the(objects, "ServiceAccount")),
-    ):
-        assert (await create(server, path, body)).status in (201, 409)
-    pods = "/api/v1/namespaces/charts-restricted/pods"
-    answer = await create(server, pods, pod, query=DRY)
-    assert answer.status == 201, answer.body
-    answer = await create(server, pods, unsafe, query=DRY)
-    assert answer.status == 403
-    assert b"restricted" in answer.body

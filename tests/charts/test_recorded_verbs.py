@@ -16,10 +16,7 @@ from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition, rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
-from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mxnet import MXNET
-from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
@@ -30,6 +27,7 @@ from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.native_definitions import definitions
 from jobcommon.testutil.recording import Access, Recording, access
 from localcluster.pod_backend import PodBackend
+from tests.kinds import EVERY_KIND
 from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating
 
@@ -229,7 +227,7 @@ def covered(wanted: Rule, held: Iterable[Rule]) -> bool:
     return triples([replace(wanted, names=())]) <= triples(held)
 
 
-@pytest.mark.parametrize("framework", [PYTORCH, TF, MXNET, MPI, JAX, XGBOOST, PADDLE], ids=lambda f: f.name)
+@EVERY_KIND
 async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: Framework) -> None:
     recording = await lives(framework)
     held = {rule for rule in rbac.operator_rules([framework], grants=True) if not rule.resource.endswith("/finalizers")}

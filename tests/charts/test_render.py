@@ -30,20 +30,6 @@ def test_a_chart_brings_the_crds_of_its_frameworks(chart: str) -> None:
 
 
 @pytest.mark.parametrize("chart", OPERATORS)
-def test_the_operator_runs_as_pod_security_restricted_wants(chart: str) -> None:
-    spec = the(render(chart), "Deployment")["spec"]["template"]["spec"]
-    assert spec["securityContext"]["runAsNonRoot"] is True
-    assert spec["securityContext"]["runAsUser"] > 0
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert container(render(chart))["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"}
-
-
-@pytest.mark.parametrize("chart", OPERATORS)
 def test_the_operator_has_probes_resources_and_time_to_end(chart: str) -> None:
     main = container(render(chart))
     assert main["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}

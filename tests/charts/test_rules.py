@@ -132,9 +132,3 @@ def test_no_rule_has_a_wildcard_or_a_dangerous_verb() -> None:
         assert "*" not in (rule.group, rule.resource, *rule.verbs)
         assert not {"escalate", "bind", "impersonate"} & set(rule.verbs)
         assert rule.resource not in FORBIDDEN
-
-
-@pytest.mark.parametrize("name", [name for name in FRAMEWORKS if name != "mpi"])
-def test_only_mpi_has_to_do_with_secrets_exec_and_roles(name: str) -> None:
-    resources = {rule.resource for rule in rbac.operator_rules([FRAMEWORKS[name]])}
-    assert not resources & {"secrets", "pods/exec", "roles", "rolebindings", "serviceaccounts"}

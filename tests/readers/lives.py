@@ -16,10 +16,7 @@ from jobcommon.api import labels
 from jobcommon.framework import Framework
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.paddle import PADDLE
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.sim import user
@@ -30,9 +27,10 @@ from jobcommon.testutil.sim.simulation import Simulation
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Change
 from tests.architecture.source import ROOT
+from tests.kinds import KINDS
 
 Obj = dict[str, Any]
-FRAMEWORKS = {framework.kind: framework for framework in (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)}
+FRAMEWORKS = {framework.kind: framework for framework in KINDS}
 # The types whose end is the job's, the first that the job has.
 LEADERS = {
     "TFJob": ("Chief", "Master", "Worker"),

@@ -9,23 +9,16 @@ import sys
 from io import StringIO
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from jobcommon.client.config import ConfigError, ServiceAccount, find_cluster
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.framework import Replica
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.environment import SSH_ARGS
-from jobcommon.operators.mpi.ssh_key import new_key_pair
-from jobcommon.reconcile import read_job
-from jobcommon.reconcile.children import pod_manifest
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
@@ -153,28 +146,6 @@ def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
         assert "create secrets/demo-ssh" in done.stdout
         assert "PRIVATE" not in done.stdout
         assert "ssh-privatekey:" not in done.stdout
-
-
-def test_s19_each_job_has_a_key_of_its_own_on_p_521() -> None:
-    pairs = [new_key_pair()["data"] for _ in range(5)]
-    assert len({pair["ssh-privatekey"] for pair in pairs}) == 5
-    for pair in pairs:
-        key = load_pem_private_key(base64.b64decode(pair["ssh-privatekey"]), password=None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
-        assert isinstance(key.curve, ec.SECP521R1)
-        assert base64.b64decode(pair["ssh-publickey"]).startswith(b"ecdsa-sha2-nistp521 ")
-
-
-@pytest.mark.parametrize(
-    ("context", "mode"), [({}, 0o600), ({"runAsUser": 0}, 0o600), ({"fsGroup": 1000}, 0o600), ({"runAsUser": 1000}, 0o644)]
-)
-def test_s19_the_key_is_as_closed_as_ssh_lets_its_user_have_it(context: dict[str, Any], mode: int) -> None:
-    manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 1})
-    for role in manifest["spec"]["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["securityContext"] = context
-    pod = pod_manifest(MPI, read_job(MPI, manifest), Replica("Launcher", 0))
-    (volume,) = (v for v in pod["spec"]["volumes"] if "secret" in v)
-    assert {item["path"]: item["mode"] for item in volume["secret"]["items"]}["id_rsa"] == mode
 
 
 def test_s19_that_host_keys_are_not_pinned_is_said() -> None:

@@ -11,14 +11,8 @@ from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition, rbac
 from jobcommon.framework import FINALIZER, Framework, Replica
-from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.options import MPIOptions
-from jobcommon.operators.mxnet import MXNET
-from jobcommon.operators.paddle import PADDLE
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
-from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, RemoveFinalizer
@@ -27,11 +21,11 @@ from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.recording import Recording
 from localcluster.apiserver.users import User
+from tests.kinds import EVERY_KIND
 from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs
 
 Json = dict[str, Any]
-FRAMEWORKS = pytest.mark.parametrize("framework", [TF, PYTORCH, MXNET, MPI, JAX, XGBOOST, PADDLE], ids=lambda f: f.name)
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 CORE = "/api/v1/namespaces"
 
@@ -47,7 +41,7 @@ def pods_of(framework: Framework, spec: Json, metadata: Json | None = None) -> l
     return [pod_manifest(framework, job, Replica(kind, 0)) for kind in kinds]
 
 
-@FRAMEWORKS
+@EVERY_KIND
 def test_s01_a_pod_has_the_account_and_the_secrets_of_its_template_and_no_others(framework: Framework) -> None:
     """No more than any user with the right to create pods has: their own choice, handed to the API server."""
     volumes = [{"name": "v", "secret": {"secretName": "of-another"}}]
@@ -68,7 +62,7 @@ DANGEROUS: Json = {
 }
 
 
-@FRAMEWORKS
+@EVERY_KIND
 def test_s02_what_a_template_dares_is_passed_on_as_it_is(framework: Framework) -> None:
     """So the Pod Security of the namespace decides; nothing is taken back, and nothing is added."""
     for pod in pods_of(framework, DANGEROUS):
@@ -93,7 +87,7 @@ async def test_s02_the_pod_security_of_the_namespace_decides() -> None:
         assert world.conditions()[-1:] == ["Created"], "the platform's refusal does not fail a job"
 
 
-@FRAMEWORKS
+@EVERY_KIND
 def test_s03_of_a_templates_metadata_only_labels_and_annotations_count(framework: Framework) -> None:
     smuggled = {
         "name": "other",
@@ -222,7 +216,7 @@ RESERVED = {
 }
 
 
-@FRAMEWORKS
+@EVERY_KIND
 def test_s07_our_labels_win_over_a_templates_and_a_queues_are_left_alone(framework: Framework) -> None:
     theirs = {**RESERVED, "kueue.x-k8s.io/queue-name": "q", labels.JOB_ROLE: "nonsense"}
     for pod in pods_of(framework, {}, {"labels": theirs}):

@@ -1,4 +1,4 @@
-"""Attack case S13: files that are small to write and huge to read are refused by every command that reads files."""
+"""S13: files that are small to write and huge to read are refused by every command that reads files."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ BOMBS = {
     ("text", "message"),
     [pytest.param(*bomb, id=name, marks=[pytest.mark.slow] if name == "values" else []) for name, bomb in BOMBS.items()],
 )
-def test_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, tmp_path: Path) -> None:
+def test_s13_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(CONFIG_MAP + text, encoding="utf-8", errors="surrogatepass")
     for read in (
@@ -57,7 +57,7 @@ def test_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, tmp_
 
 @pytest.mark.parametrize("arguments", [("run", "-f"), ("plan", "-f"), ("convert",), ("plan", "-f", "{good}", "--observed")])
 @pytest.mark.parametrize("bomb", ["depth without an end", "aliases"])
-def test_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb: str, tmp_path: Path) -> None:
+def test_s13_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb: str, tmp_path: Path) -> None:
     text, message = BOMBS[bomb]
     file, good = tmp_path / "a.yaml", tmp_path / "good.yaml"
     file.write_text(CONFIG_MAP + text, encoding="utf-8")
@@ -69,18 +69,18 @@ def test_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb: str
     assert "Traceback" not in done.stderr
 
 
-def test_standard_input_without_an_end_is_not_read_to_its_end() -> None:
+def test_s13_standard_input_without_an_end_is_not_read_to_its_end() -> None:
     done = jobcommon("plan", "-f", "-", stdin="# a comment\n" * 1_000_000)
     assert done.returncode == 2
     assert done.stderr == f"error: <stdin>: has more than {LIMITS.size} bytes; split it into several files\n"
 
 
-def test_a_file_without_an_end_is_not_read_to_its_end() -> None:
+def test_s13_a_file_without_an_end_is_not_read_to_its_end() -> None:
     with pytest.raises(UserError, match="has more than"):
         load(["/dev/zero"])
 
 
-def test_each_document_has_a_budget_of_its_own() -> None:
+def test_s13_each_document_has_a_budget_of_its_own() -> None:
     limits = Limits(values=5, aliases=1)
     text = "a: &a 1\nb: *a\n"
     assert list(documents(f"{text}---\n{text}", limits)) == [(1, {"a": 1, "b": 1}), (4, {"a": 1, "b": 1})]
