@@ -48,6 +48,7 @@ EVERY_KIND: list[tuple[str, Any, str]] = [
     (f"{CONTAINERS}.0.command", "python x.py", f"{CONTAINERS}[0].command in body must be of type array"),
     (f"{CONTAINERS}.0.resources", {"limits": {"cpu": "1x"}}, f"{CONTAINERS}[0].resources.limits.cpu in body should match"),
     (f"{CONTAINERS}.0.resources", {"limits": {"cpu": "1e1.5"}}, f"{CONTAINERS}[0].resources.limits.cpu in body should match"),
+    (f"{WORKER}.template.spec.overhead", {"cpu": "lots"}, f"{WORKER}.template.spec.overhead.cpu in body should match"),
     (f"{CONTAINERS}.0.ports", [{"containerPort": 70000}], f"{CONTAINERS}[0].ports[0].containerPort in body should be less"),
     (f"{CONTAINERS}.0.ports", [{"containerPort": 0}], f"{CONTAINERS}[0].ports[0].containerPort in body should be greater"),
     (
@@ -154,8 +155,17 @@ def apply(server: ApiServer, framework: Framework, manifest: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
-def test_a_good_one_is_taken(server: ApiServer, framework: Framework) -> None:
-    assert apply(server, framework, good(framework)) == (201, "")
+@pytest.mark.parametrize(
+    "run_policy", [{}, {"cleanPodPolicy": ""}, {"managedBy": "kueue.x-k8s.io/multikueue"}, {"suspend": True}], ids=str
+)
+def test_a_good_one_is_taken_whatever_the_case_of_its_types(
+    server: ApiServer, framework: Framework, run_policy: dict[str, Any]
+) -> None:
+    manifest = good(framework)
+    specs = manifest["spec"][framework.replica_specs]
+    specs["worker"] = specs.pop("Worker")
+    manifest["spec"]["runPolicy"] = run_policy
+    assert apply(server, framework, manifest) == (201, "")
 
 
 @pytest.mark.parametrize(
