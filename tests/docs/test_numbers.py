@@ -8,6 +8,7 @@ import yaml
 
 from jobcommon import Settings
 from jobcommon.api.status import MAX_FAILURES
+from jobcommon.cli.dashboard.pages import MAX_LANES
 from jobcommon.cli.display import MANY_PODS, MAX_LIKE_IT
 from jobcommon.cli.jobs.listing import MOST_READ
 from jobcommon.cli.run_command import STUCK_AFTER
@@ -114,6 +115,7 @@ SENTENCES = (
     ("docs/troubleshooting", f"may end by themselves for {limits.GRACE_SECONDS:g} seconds"),
     ("docs/troubleshooting", f"`status.failures` has the first {WORDS[MAX_FAILURES]}"),
     ("docs/python-client", f"every {WORDS[RETRY_SECONDS]} seconds if the job may not be watched"),
+    ("docs/dashboard", f"With more than {MAX_LANES} pods"),
     ("docs/rules", f"expire, after {WORDS[expectations.TIMEOUT / 60]} minutes"),
     (
         "docs/rules",
