@@ -11,9 +11,10 @@ PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "examples/README.md": "examples.md",
+    "localcluster/README.md": "localcluster/README.md",
     **{
-        f"localcluster/{name}": f"localcluster/{Path(name).name}"
-        for name in ("README.md", "docs/conformance.md", "docs/embedded-cluster.md", "docs/testing-operators.md")
+        f"localcluster/docs/{name}.md": f"localcluster/{name}.md"
+        for name in ("conformance", "decision", "embedded-cluster", "testing-operators")
     },
 }
 """By its path in the repository, the page of the site."""
