@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -16,12 +17,13 @@ from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_st
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.container_log import ContainerLogs, LogOptions
-from jobcommon.client.errors import StatusError
+from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.list_watch import WatchEvent, list_and_watch
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
 from jobcommon.diagnosis.reading import TAIL_LINES
 from jobcommon.framework import Framework
+from jobcommon.sdk.following import Target, states
 
 # When a job has ended, its logs are complete except for what is still in the pipes.
 DRAIN_SECONDS = 5.0
@@ -55,9 +57,14 @@ class FollowedJob:
         return Key(self.framework.kind, self.namespace, self.name)
 
     @property
+    def target(self) -> Target:
+        """Where it is."""
+        return Target(self.framework, self.namespace, self.name)
+
+    @property
     def title(self) -> str:
         """``pytorchjob/digits``."""
-        return f"{self.framework.singular}/{self.name}"
+        return self.target.title
 
     @property
     def current(self) -> JobCondition | None:
@@ -144,9 +151,9 @@ class Follower:
         """Watch until `until` is true and the pods' last lines are shown."""
         for job in self.jobs:
             self.stalls.begin(job.key, self.clock())
-        watches = self._of_everything() if self._everything else self._of_the_jobs()
+        others = self._of_everything() if self._everything else self._of_the_jobs()
         async with asyncio.TaskGroup() as self._tasks:
-            watching = [self._tasks.create_task(watch) for watch in watches]
+            watching = [self._tasks.create_task(watch) for watch in (*map(self._follow, self.jobs), *others)]
             try:
                 while not until(self):
                     self._moved.clear()
@@ -174,15 +181,11 @@ class Follower:
         return min(times, default=now) - now or None
 
     def _of_everything(self) -> Iterator[Coroutine[Any, Any, None]]:
-        for framework in {job.framework.kind: job.framework for job in self.jobs}.values():
-            yield self._watch(collection_path(framework.api_version, framework.plural, None), self._saw_job)
         yield self._watch("/api/v1/pods", self._saw_pod)
         yield self._watch("/api/v1/events", self._saw_event)
 
     def _of_the_jobs(self) -> Iterator[Coroutine[Any, Any, None]]:
         for job in self.jobs:
-            path = collection_path(job.framework.api_version, job.framework.plural, job.namespace)
-            yield self._watch(path, self._saw_job, ("fieldSelector", f"metadata.name={job.name}"))
             of_the_job = "labelSelector", f"{labels.JOB_NAME}={job.name}"
             yield self._watch(collection_path("v1", "pods", job.namespace), self._saw_pod, of_the_job)
         for namespace in {job.namespace for job in self.jobs}:
@@ -198,16 +201,23 @@ class Follower:
             saw(seen)
             self._moved.set()
 
-    def _saw_job(self, seen: WatchEvent) -> None:
-        metadata = seen.body["metadata"]
-        identity = seen.body.get("kind"), metadata["namespace"], metadata["name"]
-        job = next((j for j in self.jobs if (j.framework.kind, j.namespace, j.name) == identity), None)
-        if job is None:
-            return
+    async def _follow(self, job: FollowedJob) -> None:
+        try:
+            async with aclosing(states(self._transport, job.target)) as seen:
+                async for state in seen:
+                    if not isinstance(state, ClientError):
+                        self._saw_job(job, state)
+                        self._moved.set()
+        except StatusError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            job.gone = True
+            self._moved.set()
+
+    def _saw_job(self, job: FollowedJob, body: Mapping[str, Any]) -> None:
         before = job.current
-        job.status = read_status(seen.body.get("status"))
-        job.suspended = bool(((seen.body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
-        job.gone, job.uid = seen.deleted, str(metadata.get("uid") or "")
+        job.status, job.uid = read_status(body.get("status")), str(body["metadata"].get("uid") or "")
+        job.suspended = bool(((body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
         known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
         now = job.current
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:

@@ -10,8 +10,9 @@ from tests.architecture.source import ROOT, modules, tree
 
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = pages()
-# A Cluster is an Endpoint to callers; an Env gives tests their clock; the others are parts of what is not for callers either.
-NOT_PUBLIC = {"Cluster", "Env", "Identity", "JobState", "Templates"}
+# A Cluster is an Endpoint to callers; an Env and a Timing give tests their clock; the others are parts of what is not for
+# callers either.
+NOT_PUBLIC = {"Cluster", "Env", "Identity", "JobState", "Templates", "Timing"}
 
 
 @pytest.mark.parametrize("name", PAGES)

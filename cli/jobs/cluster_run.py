@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 from rich.console import Console
@@ -19,10 +20,10 @@ from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.resources import Cluster, owner_of
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
-from jobcommon.client.errors import StatusError
-from jobcommon.client.list_watch import list_and_watch
-from jobcommon.client.objects import collection_path, merge, object_path
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.objects import merge, object_path
 from jobcommon.diagnosis import Diagnosis
+from jobcommon.sdk.following import states
 
 MAX_EXIT_CODE = 255
 AIMS = ("finished", "succeeded", "failed", "running", "suspended", "deleted")
@@ -103,9 +104,8 @@ def exit_code(status: JobStatus, made: Diagnosis | None) -> int:
 async def _refuse_finished(api: Api, wanted: Wanted) -> None:
     """A job that is over would be reported as the result of this run."""
     for job in wanted.followed:
-        path = object_path(job.framework.api_version, job.framework.plural, job.namespace, job.name)
         try:
-            there = await api.get(path)
+            there = await api.get(job.target.path)
         except StatusError as error:
             if error.code == 404:
                 continue
@@ -143,16 +143,14 @@ async def wait_for(api: Api, job: FoundJob, aim: str, seconds: float | None) -> 
 
     Raises `UserError` after `seconds`.
     """
-    path = collection_path(job.framework.api_version, job.framework.plural, job.namespace)
-    query = (("fieldSelector", f"metadata.name={job.name}"),)
     try:
-        async with asyncio.timeout(seconds), aclosing(list_and_watch(api.transport, path, query, [job.body])) as states:
-            async for seen in states:
-                if seen.body["metadata"].get("uid") != job.uid:
+        async with asyncio.timeout(seconds), aclosing(states(api.transport, job.target)) as seen:
+            async for state in seen:
+                if isinstance(state, ClientError):
                     continue
-                status = read_status(seen.body.get("status"))
-                if seen.deleted:
-                    return None, aim == "deleted"
+                if state["metadata"].get("uid") != job.uid:
+                    break
+                status = read_status(state.get("status"))
                 if _is_so(status, aim):
                     return status, True
                 if status.finished and aim != "deleted":
@@ -161,7 +159,10 @@ async def wait_for(api: Api, job: FoundJob, aim: str, seconds: float | None) -> 
         raise UserError(
             f"{job.title} is not {aim} after {seconds:g} s (--timeout); why: kubectl train why {job.name}", JOB_FAILED
         ) from None
-    return None, False
+    except StatusError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+    return None, aim == "deleted"
 
 
 def _is_so(status: JobStatus, aim: str) -> bool:

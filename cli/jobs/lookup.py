@@ -10,11 +10,12 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.client.errors import StatusError
-from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.objects import collection_path
 from jobcommon.client.refusal import explained
 from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework
+from jobcommon.sdk.following import Target
 
 # A name is suggested only if it is that similar.
 SIMILAR = 0.75
@@ -43,14 +44,19 @@ class FoundJob:
         return str(self.body["metadata"].get("uid") or "")
 
     @property
+    def target(self) -> Target:
+        """Where it is."""
+        return Target(self.framework, self.namespace, self.name)
+
+    @property
     def title(self) -> str:
         """``pytorchjob/digits``."""
-        return f"{self.framework.singular}/{self.name}"
+        return self.target.title
 
     @property
     def path(self) -> str:
         """Its path at the API server."""
-        return object_path(self.framework.api_version, self.framework.plural, self.namespace, self.name)
+        return self.target.path
 
 
 async def find_job(api: Api, reference: str) -> FoundJob:
@@ -131,9 +137,8 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
 
 
 async def _job(api: Api, framework: Framework, name: str) -> FoundJob | None:
-    path = object_path(framework.api_version, framework.plural, api.namespace, name)
     try:
-        return FoundJob(framework, await api.get(path))
+        return FoundJob(framework, await api.get(Target(framework, api.namespace, name).path))
     except StatusError as error:
         if error.code == 404:
             return None

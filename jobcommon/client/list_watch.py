@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -48,15 +48,13 @@ async def watch(
             yield WatchEvent(event["object"], event["type"] == "DELETED")
 
 
-async def list_and_watch(
-    transport: Transport, path: str, query: Query = (), seen: Iterable[dict[str, Any]] = ()
-) -> AsyncGenerator[WatchEvent, None]:
+async def list_and_watch(transport: Transport, path: str, query: Query = ()) -> AsyncGenerator[WatchEvent, None]:
     """Every state of the objects at `path` that `query` selects. What was deleted while the watch was interrupted is reported
-    afterwards, and so is what is in `seen` and no longer there.
+    afterwards.
 
     Raises StatusError when they may not be read; anything else is tried again.
     """
-    known: dict[str, dict[str, Any]] = {item["metadata"]["uid"]: item for item in seen}
+    known: dict[str, dict[str, Any]] = {}
     while True:
         try:
             listing = answered(await transport.send(Request("GET", path, query)))

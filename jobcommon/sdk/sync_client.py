@@ -14,6 +14,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
 from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
+from jobcommon.sdk.following import Timing
 
 CONNECT_SECONDS, READ_SECONDS = 10.0, 65.0
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class JobClient:
     ) -> None:  # fmt: skip
         api_client, found = (api_client, "default") if api_client is not None else _configured(kubeconfig, context)
         self.namespace = namespace or found
-        self._client = AsyncJobClient(_Blocking(api_client), self.namespace, kind=kind, pause=_sleep, limit=nullcontext)
+        self._client = AsyncJobClient(_Blocking(api_client), self.namespace, kind=kind, timing=Timing(_sleep, nullcontext))
 
     def submit(self, job: Mapping[str, Any]) -> Object:
         """Create a job from its manifest, as `build_job` makes it; the job as the API server stored it.

@@ -14,6 +14,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
 from jobcommon.sdk.failure import JobFailed
+from jobcommon.sdk.following import Timing
 from tests.runtime.fakes import Answer, ScriptedTransport, refusal, reply
 
 JOB = build_job("j", image="i", command=["x"], namespace="default")
@@ -46,7 +47,7 @@ async def pause(_seconds: float) -> None:
 
 
 def client(transport: ScriptedTransport) -> AsyncJobClient:
-    return AsyncJobClient(transport, pause=pause)
+    return AsyncJobClient(transport, timing=Timing(pause))
 
 
 async def test_wait_survives_server_errors_until_success(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +72,7 @@ async def without_pause(_seconds: float) -> None:
 @pytest.mark.parametrize("uid", ["u", ""])
 async def test_a_job_is_watched_from_the_state_that_was_read(uid: str) -> None:
     transport = answers(job("Created"), watches=([event("MODIFIED", job("Running")), event("MODIFIED", job("Succeeded"))],))
-    done = await AsyncJobClient(transport, pause=without_pause).wait({**JOB, "metadata": {"name": "j", "uid": uid}})
+    done = await AsyncJobClient(transport, timing=Timing(without_pause)).wait({**JOB, "metadata": {"name": "j", "uid": uid}})
     assert done["status"]["conditions"][0]["type"] == "Succeeded"
     read, watched = transport.sent
     assert watched.path == read.path.rpartition("/")[0]
@@ -84,7 +85,7 @@ async def test_a_job_is_watched_from_the_state_that_was_read(uid: str) -> None:
 async def test_a_deletion_that_is_watched_is_told_at_once(then: Response) -> None:
     transport = answers(job("Running"), then, watches=([event("DELETED", job("Running"))],))
     with pytest.raises(JobFailed, match="Deleted: it was deleted"):
-        await AsyncJobClient(transport, pause=without_pause).wait("j", progress=False)
+        await AsyncJobClient(transport, timing=Timing(without_pause)).wait("j", progress=False)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Answer) -> No
         pauses.append(seconds)
 
     transport = answers(job("Running"), job("Succeeded"), watches=(watch,))
-    await AsyncJobClient(transport, pause=pause).wait("j", progress=False)
+    await AsyncJobClient(transport, timing=Timing(pause)).wait("j", progress=False)
     assert pauses == [2.0]
 
 
@@ -123,7 +124,7 @@ async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended() ->
 
     transport = Silent()
     transport.rules = answers(job("Running"), job("Succeeded")).rules
-    await AsyncJobClient(transport, pause=pause, limit=limit).wait("j", progress=False, interval=30)
+    await AsyncJobClient(transport, timing=Timing(pause, limit)).wait("j", progress=False, interval=30)
     assert limits == [40.0]
 
 

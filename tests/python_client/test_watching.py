@@ -9,6 +9,7 @@ import pytest
 from jobcommon import AsyncJobClient, HttpTransport, JobFailed
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.sdk.following import Timing
 from jobcommon.testutil.cluster import cluster_for, failed
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import endpoint, reader
@@ -41,7 +42,9 @@ async def test_the_end_of_a_job_is_seen_in_a_watch() -> None:
         transport = Seen(endpoint(cluster.cluster))
         transport.watching = asyncio.Event()
         job = await cluster.create(PYTORCH, shell_job("exit 0", suspend=True))
-        waiting = asyncio.create_task(AsyncJobClient(transport, pause=it_polls).wait(job, progress=False, interval=3600))
+        waiting = asyncio.create_task(
+            AsyncJobClient(transport, timing=Timing(it_polls)).wait(job, progress=False, interval=3600)
+        )
         await transport.watching.wait()
         resume = {"spec": {"runPolicy": {"suspend": False}}}
         await cluster.send("PATCH", cluster.path(PYTORCH, "demo"), resume, MERGE_PATCH)
@@ -65,7 +68,7 @@ async def test_without_the_rights_to_watch_and_to_see_pods_the_job_is_read_and_i
             pauses.append(seconds)
 
         with pytest.raises(JobFailed) as failure:
-            await AsyncJobClient(transport, pause=pause).wait("demo", progress=False)
+            await AsyncJobClient(transport, timing=Timing(pause)).wait("demo", progress=False)
         await transport.close()
     assert pauses == [2.0]
     assert failure.value.exit_code == 3
