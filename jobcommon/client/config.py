@@ -170,7 +170,8 @@ class Kubeconfig:
         try:
             loader = await kubernetes.load_kube_config(self.files, self.context, configuration)
             current = (loader.current_context or {})["context"]
-            acting_as = impersonation(loader._user.value if loader._user is not None else {})
+            user = _user(kubernetes.merger(self.files).config, current.get("user"))
+            acting_as = impersonation(user)
         except yaml.YAMLError as error:
             raise ConfigError(f"{self.files}: not YAML: {' '.join(str(error).split())}") from error
         except kubernetes.config_exception as error:
@@ -187,7 +188,7 @@ class Kubeconfig:
                 f"{self.files}: the cluster's server must be an address like https://HOST:PORT, not {configuration.host!r}"
             )
         namespace = str(current.get("namespace") or "default")
-        return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader), acting_as)
+        return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader, user), acting_as)
 
     def _advice(self, problem: str) -> str:
         if problem.startswith("exec"):
@@ -196,14 +197,19 @@ class Kubeconfig:
             return "choose one with --context NAME; kubectl config get-contexts lists them"
         return "see kubectl config view"
 
-    def _stale_at(self, loader: Any) -> float | None:
+    def _stale_at(self, loader: Any, user: Mapping[str, Any]) -> float | None:
         """A plugin gives its expiry; a file or provider does not, so it is read again every `REFRESH_SECONDS`."""
         expiry = getattr(loader, "exec_plugin_expiry", None)
         if expiry is not None:
             # No tight loop if the plugin returns credentials that expire within the margin.
             return max(float(expiry.timestamp()) - EXPIRY_MARGIN, self.now() + REFRESH_SECONDS)
-        user = loader._user.value if loader._user is not None else {}
         return self.now() + REFRESH_SECONDS if loader.provider or "tokenFile" in user else None
+
+
+def _user(kubeconfig: Any, name: object) -> Mapping[str, Any]:
+    """The entry of a user, of which the loader uses the credentials alone."""
+    found = kubeconfig["users"].get_with_name(name, safe=True)
+    return found["user"].value if found is not None else {}
 
 
 def _unreadable(error: OSError, files: str) -> str:

@@ -14,12 +14,14 @@ class Readers(NamedTuple):
     configuration: Any
     config_exception: Any
     load_kube_config: Any
+    merger: Any
 
 
 def readers() -> Readers:
     """The readers. Raises ImportError when kubernetes-asyncio is not installed."""
     from kubernetes_asyncio import client, config
+    from kubernetes_asyncio.config.kube_config import KubeConfigMerger
 
     # It logs what it also raises, and Python prints to standard error what nothing handles.
     logging.getLogger("kubernetes_asyncio").addHandler(logging.NullHandler())
-    return Readers(client.Configuration, config.ConfigException, config.load_kube_config)
+    return Readers(client.Configuration, config.ConfigException, config.load_kube_config, KubeConfigMerger)
