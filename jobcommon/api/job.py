@@ -161,13 +161,14 @@ class RunPolicy(ApiModel):
         None,
         ge=1,
         le=MAX_SECONDS,
-        description="Evict pods from a node that is not ready for so long, instead of 300 seconds, by tolerations in the pods. "
-        "While the node is silent a pod is replaced only if it has the annotation kueue.x-k8s.io/safe-to-forcefully-delete.",
+        description="Evict pods from a node after it has not been ready for this many seconds (Kubernetes: 300), by "
+        "tolerations. While the node is silent a pod is replaced only if it has the annotation "
+        "kueue.x-k8s.io/safe-to-forcefully-delete.",
     )
     avoid_failed_nodes: bool | None = Field(
         None,
-        description="New pods prefer other nodes than those on which two pods of the job failed or were lost. Defaults to true "
-        "with nodeLossSeconds, else to false.",
+        description="New pods avoid nodes on which two pods of the job failed or were lost, if there are others. Defaults to "
+        "true with nodeLossSeconds, else to false.",
     )
     pending_deadline_seconds: int | None = Field(
         None,

@@ -88,11 +88,9 @@ class TrainerStatus(ApiModel):
     """What the program reported last, in the form of a TrainJob's status (Kubeflow Trainer's KEP-2779)."""
 
     progress_percentage: Annotated[int, Field(ge=0, le=100)] | None = Field(
-        None, description="How much of the training is done."
+        None, description="How much of the training is done, in percent."
     )
-    estimated_remaining_seconds: _Count | None = Field(
-        None, description="How long it still takes, by the program's own estimate."
-    )
+    estimated_remaining_seconds: _Count | None = Field(None, description="The seconds left, by the program's own estimate.")
     metrics: list[Metric] | None = Field(None, max_length=MAX_METRICS, description="Its metrics.")
     last_updated_time: str = Field(description="When the program made the report, by its own clock.")
 
@@ -114,7 +112,7 @@ class NodeFailures(ApiModel):
     """The pods of the job that have failed or were lost on one node."""
 
     node: str = Field(description="The name of the node.")
-    count: _Count = Field(description="Their number; of two, new pods avoid the node.")
+    count: _Count = Field(description="How many. From two on, new pods avoid the node.")
 
 
 class EarlyFailures(ApiModel):

@@ -26,7 +26,7 @@ class TimeSpent(ApiModel):
     """Where the time of a job went, in seconds, up to the beginning of its phase."""
 
     phase: str | None = Field(
-        None, description="What it does now: Pending, Running, Restarting, Stalled or Suspended. None once it has finished."
+        None, description="What it does now: Pending, Running, Restarting, Stalled or Suspended. Unset once it has finished."
     )
     since: str | None = Field(None, description="When that began. The numbers do not contain the time since then.")
     queued: _Seconds | None = Field(None, description="Suspended, or before all of its pods had nodes.")
