@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from jobcommon.api.definition import CelRule, Column, ScalePaths, Version
+from jobcommon.api.definition import CelRule, ScalePaths, Version
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy
 from jobcommon.framework import CompanionKind, FollowLeader, Framework, Options, ReplicaType
 
@@ -18,7 +18,6 @@ _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _API_VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
-_COLUMN_TYPES = ("string", "integer", "number", "boolean", "date")
 _ONE = {"port": int, "options": Options, "env_in_main_only": bool}
 _MANY = {
     "replica_types": ReplicaType,
@@ -26,7 +25,6 @@ _MANY = {
     "versions": Version,
     "companion_kinds": CompanionKind,
     "rules": CelRule,
-    "columns": Column,
 }
 _MODELS = {"spec": JobSpec, "replica_spec": ReplicaSpec}
 _FUNCTIONS = (
@@ -144,11 +142,6 @@ def _definition(framework: Framework) -> Iterator[str]:
     for rule in framework.rules:
         if not isinstance(rule.path, tuple) or rule.path[:1] not in ((), ("spec",), ("metadata",), ("status",)):
             yield f"rules: the path {rule.path!r} cannot be used; it begins with spec, metadata or status, or is empty"
-    for column in framework.columns:
-        if column.type not in _COLUMN_TYPES:
-            yield f"columns[{column.name}].type: {column.type!r} cannot be used; use {', '.join(_COLUMN_TYPES)}"
-        if not column.json_path.startswith("."):
-            yield f"columns[{column.name}].json_path: {column.json_path!r} cannot be used; it begins with a dot"
     if framework.scale is None:
         return
     for name, root in (("spec", ".spec."), ("status", ".status."), ("selector", ".status.")):

@@ -4,7 +4,6 @@ from jobcommon.api import labels as labels
 from jobcommon.api.companion import Companion as Companion
 from jobcommon.api.companion import CompanionKind as CompanionKind
 from jobcommon.api.definition import CelRule as CelRule
-from jobcommon.api.definition import Column as Column
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler as GangScheduler

@@ -13,7 +13,6 @@ from typing import Any
 from jobcommon.api.companion import Companion as Companion
 from jobcommon.api.companion import CompanionKind as CompanionKind
 from jobcommon.api.definition import CelRule as CelRule
-from jobcommon.api.definition import Column as Column
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
@@ -366,7 +365,6 @@ class Framework:
     tolerates_failure: Callable[[Job, Replica], bool] = _never
     retries: Callable[[Job, Replica], bool] = _never
     rules: tuple[CelRule, ...] = ()
-    columns: tuple[Column, ...] = ()
     scale: ScalePaths | None = None
     group: str = GROUP
     options: Options = field(default_factory=Options)

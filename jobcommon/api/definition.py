@@ -1,4 +1,4 @@
-"""A framework's input to the CRD of its kind: versions, rules, columns, the scale subresource."""
+"""A framework's input to the CRD of its kind: versions, rules, the scale subresource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,16 +34,6 @@ class CelRule:
     path: tuple[str, ...] = ()
     field_path: str | None = None
     optional_old: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A printer column shown by ``kubectl get -o wide``."""
-
-    name: str
-    type: str
-    json_path: str
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

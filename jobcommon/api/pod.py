@@ -103,9 +103,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
     message: str = ""
     start_time: float | None = None
-    pod_ip: str = ""
     ready: bool = False
-    ready_transition_time: float | None = None
     disruption: str | None = None
     scheduled: bool = False
     scheduled_time: float | None = None
@@ -169,7 +167,6 @@ class _Status(msgspec.Struct, gc=False):
     reason: str | None = None
     message: str | None = None
     start_time: WireTime | None = msgspec.field(default=None, name="startTime")
-    pod_ip: str | None = msgspec.field(default=None, name="podIP")
     conditions: list[_Condition] | None = None
     init_containers: list[_Container] | None = msgspec.field(default=None, name="initContainerStatuses")
     containers: list[_Container] | None = msgspec.field(default=None, name="containerStatuses")
@@ -206,7 +203,6 @@ def pod_view(data: bytes) -> PodView:
     metadata = named_metadata(pod.metadata)
     status = pod.status or _Status()
     conditions = {condition.type: condition for condition in status.conditions or ()}
-    ready = conditions.get("Ready", _NO_CONDITION)
     scheduled = conditions.get("PodScheduled", _NO_CONDITION)
     disruption = conditions.get("DisruptionTarget", _NO_CONDITION)
     spec = pod.spec or _Spec()
@@ -228,9 +224,7 @@ def pod_view(data: bytes) -> PodView:
         reason=intern(status.reason or ""),
         message=status.message or "",
         start_time=epoch(status.start_time),
-        pod_ip=status.pod_ip or "",
-        ready=ready.status == "True",
-        ready_transition_time=epoch(ready.last_transition_time),
+        ready=conditions.get("Ready", _NO_CONDITION).status == "True",
         disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
         scheduled=scheduled.status == "True" or bool(node_name),
         scheduled_time=epoch(scheduled.last_transition_time) if scheduled.status == "True" else None,

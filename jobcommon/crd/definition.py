@@ -95,7 +95,6 @@ def _definition(framework: Framework, limit: int) -> Json:
 def _version(framework: Framework, version: Version, limit: int | None) -> Json:
     """One version; with a `limit` of None without descriptions."""
     schema = _schema(framework, version, limit or 0)
-    own = [_column(c.name, c.type, c.json_path, c.description, priority=1) for c in framework.columns]
     subresources: Json = {"status": {}}
     if framework.scale is not None:
         subresources["scale"] = {
@@ -109,7 +108,7 @@ def _version(framework: Framework, version: Version, limit: int | None) -> Json:
         "storage": version.storage,
         "schema": {"openAPIV3Schema": _without_descriptions(schema) if limit is None else schema},
         "subresources": subresources,
-        "additionalPrinterColumns": [*_COLUMNS, *own],
+        "additionalPrinterColumns": [*_COLUMNS],
     }
 
 

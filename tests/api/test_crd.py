@@ -23,7 +23,7 @@ from jobcommon.crd import crd_files, to_file, to_json
 from jobcommon.crd import custom_resource_definition as generated
 from jobcommon.crd.pod_template import ARTEFACT, pod_template
 from jobcommon.crd.yaml_text import to_yaml
-from jobcommon.framework import CelRule, Column, Framework, ReplicaType, Version
+from jobcommon.framework import CelRule, Framework, ReplicaType, Version
 from jobcommon.operators.mpi.framework import MPI
 from jobcommon.operators.mxnet.framework import MXNET
 from jobcommon.operators.pytorch.framework import PYTORCH
@@ -224,7 +224,6 @@ SMALL = Framework(
     port_name="p",
     port=1,
     versions=(Version("v1"), Version("v1beta1", storage=True, defaults={"runPolicy": {"suspend": True}})),
-    columns=(Column("Workers", "integer", ".status.replicaStatuses.Worker.active"),),
 )
 
 
@@ -234,7 +233,6 @@ def test_every_version_is_served_and_only_the_preferred_one_has_long_texts() -> 
     path = "spec.testReplicaSpecs.template.spec.containers.image"
     assert at(versions[0]["schema"]["openAPIV3Schema"], path).get("description")
     assert not at(versions[1]["schema"]["openAPIV3Schema"], path).get("description")
-    assert versions[0]["additionalPrinterColumns"][-1]["priority"] == 1
 
 
 @pytest.mark.parametrize(

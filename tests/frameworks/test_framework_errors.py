@@ -8,7 +8,7 @@ import pytest
 from jobcommon.api.job import ReplicaSpec, RestartPolicy
 from jobcommon.cli.framework_errors import framework_errors
 from jobcommon.cli.frameworks import installed
-from jobcommon.framework import CelRule, Column, CompanionKind, Framework, ReplicaType, ScalePaths, Version, succeed_with
+from jobcommon.framework import CelRule, CompanionKind, Framework, ReplicaType, ScalePaths, Version, succeed_with
 from jobcommon.testutil.frameworks import TEST_JOB
 
 
@@ -99,11 +99,6 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"companion_kinds": (CompanionKind("v1", "secret", "secrets"),)}, "companion_kinds[secret].kind: 'secret' cannot be used"),
     ({"rules": ("self.a",)}, "rules: ('self.a',) cannot be used; give a tuple of CelRule"),
     ({"rules": (CelRule("true", "never", ("slots",)),)}, "rules: the path ('slots',) cannot be used; it begins with spec"),
-    ({"columns": (Column("Slots", "int", ".spec.slots"),)}, "columns[Slots].type: 'int' cannot be used; use string, integer"),
-    (
-        {"columns": (Column("Slots", "integer", "spec"),)},
-        "columns[Slots].json_path: 'spec' cannot be used; it begins with a dot",
-    ),
     ({"scale": ScalePaths("spec.a", ".status.b", ".status.c")}, "scale.spec: 'spec.a' cannot be used; it begins with .spec."),
     (
         {"scale": ScalePaths.of_type("testReplicaSpecs", "Robot")},
