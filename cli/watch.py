@@ -130,13 +130,11 @@ class Follower:
         audience: Audience,
         *,
         stuck_after: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
         everything: bool = True,
         tail: int | None = None,
     ) -> None:
         self.jobs = list(jobs)
         self.stalls = Stalls(stuck_after)
-        self.clock = clock
         self.pods: dict[str, FollowedPod] = {}
         self._everything = everything
         self._tail = tail
@@ -150,7 +148,7 @@ class Follower:
     async def run(self, until: Callable[["Follower"], bool]) -> None:
         """Watch until `until` is true and the pods' last lines are shown."""
         for job in self.jobs:
-            self.stalls.begin(job.key, self.clock())
+            self.stalls.begin(job.key, time.monotonic())
         others = self._of_everything() if self._everything else self._of_the_jobs()
         async with asyncio.TaskGroup() as self._tasks:
             watching = [self._tasks.create_task(watch) for watch in (*map(self._follow, self.jobs), *others)]
@@ -169,14 +167,14 @@ class Follower:
     def stuck(self, job: FollowedJob) -> bool:
         """Whether the job cannot make progress by itself. A suspended one is not stuck."""
         at = self._stuck_at(job)
-        return at is not None and self.clock() >= at
+        return at is not None and time.monotonic() >= at
 
     def _stuck_at(self, job: FollowedJob) -> float | None:
         return None if job.over or job.suspended else self.stalls.stuck_at(job.key)
 
     def _stuck_in(self) -> float | None:
         """The seconds until the next job becomes stuck if nothing happens before."""
-        now = self.clock()
+        now = time.monotonic()
         times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
         return min(times, default=now) - now or None
 
@@ -236,7 +234,7 @@ class Follower:
         pod.restarts = sum(c.get("restartCount", 0) for c in containers)
         pod.gone = seen.deleted
         pod.progress = State.GONE if seen.deleted else progress(view)
-        self.stalls.pod(key, pod.name, pod.progress, self.clock())
+        self.stalls.pod(key, pod.name, pod.progress, time.monotonic())
         if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
             self._audience.pod(pod)
         if not seen.deleted:
@@ -263,7 +261,7 @@ class Follower:
             async with aclosing(self._logs.lines(body, options)) as lines:
                 async for text in lines:
                     pod.tail.append(text)
-                    self.stalls.line(pod.job, pod.name, self.clock())
+                    self.stalls.line(pod.job, pod.name, time.monotonic())
                     self._audience.line(pod, text)
 
     def _saw_event_of_the_jobs(self, seen: WatchEvent) -> None:

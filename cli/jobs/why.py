@@ -16,9 +16,9 @@ from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.diagnosis import Diagnosis, diagnose
 
 
-async def why(api: Api, job: FoundJob, now: float | None = None) -> Diagnosis:
+async def why(api: Api, job: FoundJob) -> Diagnosis:
     """The diagnosis of a job, from what can be read at this moment."""
-    return diagnose(await surroundings(api, job), time.time() if now is None else now)
+    return diagnose(await surroundings(api, job), time.time())
 
 
 def show(console: Console, title: str, made: Diagnosis, now: float) -> None:
