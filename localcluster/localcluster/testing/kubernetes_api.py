@@ -1,7 +1,8 @@
 """Kubernetes API servers for the tests of any operator: fresh, in memory, in a process of their own.
 
-They have the embedded cluster's API server and controllers, but no node: pods are stored and stay Pending. In the process of
-the tests they would appear in its logs and among its asyncio tasks, and stop when a test stops its clock.
+They have the embedded cluster's API server and controllers, but no node: pods are stored and stay Pending, unless `Kubelet`
+plays one. In the process of the tests they would appear in its logs and among its asyncio tasks, and stop when a test stops
+its clock.
 """
 
 import json
@@ -109,22 +110,78 @@ class ApiServers:
     @contextmanager
     def fresh(self, directory: Path) -> Iterator[KubernetesApi]:
         """A new server until the context is left; its files are in `directory`. Raises RuntimeError when it cannot start."""
-        answer = self._ask("start", directory)
+        answer = self.ask("start", directory)
         try:
             yield KubernetesApi(answer["url"], answer["token"], directory / "ca.crt", directory / "kubeconfig")
         finally:
-            self._ask("stop", directory)
+            self.ask("stop", directory)
 
-    def _ask(self, verb: str, directory: Path) -> dict[str, str]:
+    def ask(self, verb: str, directory: Path, **arguments: Any) -> dict[str, str]:
+        """Have the process do something with the server of a directory. Raises ValueError when it cannot be done."""
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None
         assert answers is not None
         try:
-            requests.write(json.dumps([verb, str(directory)]) + "\n")
+            requests.write(json.dumps([verb, str(directory), arguments]) + "\n")
             requests.flush()
         except BrokenPipeError:
             pass
         if not (line := answers.readline()):
             raise RuntimeError("the process of the Kubernetes API has ended; what it wrote to standard error says why")
         found: dict[str, str] = json.loads(line)
+        if "error" in found:
+            raise ValueError(found["error"])
         return found
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """A kubelet that plays pods on a node: they run and are ready at once, and one that is deleted ends and is gone."""
+
+    api: KubernetesApi
+    servers: ApiServers
+
+    def play(self) -> None:
+        """Begin, with the pods that are there."""
+        self.servers.ask("play", self.api.kubeconfig.parent)
+
+    def exit(self, pod: str, code: int = 0, *, namespace: str = "default", container: str = "") -> None:
+        """End a running container, the pod's first one unless it is named; the restart policy says what follows.
+
+        Raises ValueError for one that does not run.
+        """
+        self.servers.ask("exit", self.api.kubeconfig.parent, namespace=namespace, name=pod, container=container, code=code)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What goes wrong at an API server from time to time."""
+
+    api: KubernetesApi
+    servers: ApiServers
+
+    def fail(
+        self,
+        code: int,
+        *,
+        methods: Sequence[str] = ("POST", "PUT", "PATCH", "DELETE"),
+        path: str = "",
+        count: int = 1,
+        stored: bool = False,
+        retry_after: int | None = None,
+    ) -> None:
+        """Answer the next `count` requests with `code`, such as 409 for a conflict or 429 for throttling.
+
+        Those count that have one of the `methods` and a path in which the regular expression `path` occurs. With `stored` they
+        are carried out all the same, as when a server dies before it answers. `retry_after` is in seconds.
+        """
+        asked = {"methods": list(methods), "path": path, "count": count, "stored": stored, "retry_after": retry_after}
+        self.servers.ask("fail", self.api.kubeconfig.parent, code=code, **asked)
+
+    def drop_watches(self) -> None:
+        """End all watches: clients have to watch again from where they were."""
+        self.servers.ask("drop-watches", self.api.kubeconfig.parent)
+
+    def compact(self) -> None:
+        """Forget the history: a watch from an older version is answered with 410, and clients have to list again."""
+        self.servers.ask("compact", self.api.kubeconfig.parent)

@@ -1,6 +1,6 @@
-"""The pytest plugin of ``jobcommon[testing]``: a fresh Kubernetes API for a test.
+"""The pytest plugin of ``jobcommon-localcluster[testing]``: a fresh Kubernetes API for a test.
 
-pytest loads this module in every project where jobcommon is installed, so it imports nothing else until a fixture is used.
+pytest loads this module in every project where it is installed, so it imports nothing else until a fixture is used.
 """
 
 import sys
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from localcluster.testing.kubernetes_api import ApiServers, KubernetesApi
+    from localcluster.testing.kubernetes_api import ApiServers, Faults, Kubelet, KubernetesApi
 
 _CLIENTS = ("kubernetes.config.kube_config", "kubernetes_asyncio.config.kube_config")
 
@@ -36,6 +36,24 @@ def shared_kubernetes_api(_api_servers: "ApiServers", tmp_path_factory: pytest.T
     """One API server for all tests that use it. KUBECONFIG leads to it from its first use to the end of the session."""
     with _running(_api_servers, tmp_path_factory) as api:
         yield api
+
+
+@pytest.fixture
+def kubernetes_kubelet(kubernetes_api: "KubernetesApi", _api_servers: "ApiServers") -> "Kubelet":
+    """A kubelet that plays the pods of `kubernetes_api`."""
+    from localcluster.testing.kubernetes_api import Kubelet
+
+    kubelet = Kubelet(kubernetes_api, _api_servers)
+    kubelet.play()
+    return kubelet
+
+
+@pytest.fixture
+def kubernetes_faults(kubernetes_api: "KubernetesApi", _api_servers: "ApiServers") -> "Faults":
+    """What can go wrong at `kubernetes_api`."""
+    from localcluster.testing.kubernetes_api import Faults
+
+    return Faults(kubernetes_api, _api_servers)
 
 
 @contextmanager

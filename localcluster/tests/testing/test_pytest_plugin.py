@@ -112,7 +112,7 @@ def test_the_tests_in_the_documents_pass(tmp_path: Path) -> None:
     (tmp_path / "widget.yaml").write_text(json.dumps(widget))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert "\n5 passed in " in ran.stdout, ran.stdout + ran.stderr
+    assert "\n6 passed in " in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
