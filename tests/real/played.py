@@ -9,6 +9,7 @@ from typing import Any
 
 from jobcommon import Framework, Settings, custom_resource_definition, run_operators
 from jobcommon.client.transport import HttpTransport, Timeouts
+from jobcommon.testutil.embedded import endpoint
 from localcluster.cluster import background
 from localcluster.conformance import envtest
 from localcluster.errors import StatusError
@@ -152,7 +153,7 @@ async def control_plane(
         servers = await stack.enter_async_context(envtest.servers(found, arguments))
         admin = servers.work / "admin.kubeconfig"
         admin.write_text(kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
-        transport = HttpTransport(servers.endpoint, timeouts=Timeouts())
+        transport = HttpTransport(endpoint(servers.endpoint), timeouts=Timeouts())
         stack.push_async_callback(transport.close)
         made = Cluster(Api(transport), admin, servers)
         for name, own in ((_MANAGER, manager), (_SCHEDULER, ())):

@@ -9,6 +9,7 @@ import pytest
 from jobcommon.api.workload import V1ALPHA2, V1BETA1
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.client.transport import HttpTransport, Timeouts
+from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.native_definitions import definitions
 from localcluster.conformance import envtest
 from tests.runtime.world import world_with_testjobs
@@ -142,7 +143,7 @@ async def test_kube_apiserver() -> None:
     assert found is not None
     gates = ("--feature-gates=GenericWorkload=true,GangScheduling=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
     async with envtest.servers(found, gates) as servers:
-        transport = HttpTransport(servers.endpoint, timeouts=Timeouts())
+        transport = HttpTransport(endpoint(servers.endpoint), timeouts=Timeouts())
         try:
             assert await differences(Server(transport.send, V1ALPHA2)) == []
         finally:
