@@ -1,0 +1,166 @@
+"""The JobController that owns Kueue's Workloads: its caches, and running jobs when the cluster takes a capability away."""
+
+from dataclasses import replace
+
+import pytest
+
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
+from jobcommon.api.kueue import PREBUILT, QUEUE_LABEL, WORKLOADS
+from jobcommon.client.errors import StatusError
+from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.result import Work
+from jobcommon.framework import Options
+from jobcommon.reconcile.plan import Create, Delete, Update
+from jobcommon.testutil.builders import Manifest, Pod, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.kueue import admitted
+from tests.controller.test_controller import created
+from tests.controller.test_controller_gang import FORBIDDEN, MISSING, PODS, GangBench
+
+OWN = replace(TEST_JOB, options=Options(kueue=True))
+FLAVOR = {"metadata": {"name": "default", "uid": "default"}, "spec": {}}
+
+
+class KueueBench(GangBench):
+    """A bench on which the test plays Kueue."""
+
+    def settle(self) -> list[Work]:
+        """Carry out plans, and show what was written, until there is nothing to do."""
+        done: list[Work] = []
+        while (work := self.begin()) is not None and len(done) < 20:
+            first = self.version + 1
+            self.finish(work)
+            self.echo(work, first)
+            for number, action in enumerate(work.plan.actions):
+                if isinstance(action, Update):
+                    self.say(action.plural, "MODIFIED", dict(action.manifest), version=first + number)
+            done.append(work)
+        return done
+
+
+def queued(**marks: str) -> Manifest:
+    manifest = job_manifest(OWN, {"Worker": 2}, policy="ExitCode")
+    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team", **marks}
+    return manifest
+
+
+def written(works: list[Work]) -> list[str]:
+    return [str(action) for work in works for action in work.plan.actions]
+
+
+def made(works: list[Work], plural: str) -> Manifest:
+    """The object of that plural as the server has it."""
+    return next(created(a) for work in works for a in work.plan.actions if isinstance(a, Create) and a.plural == plural)
+
+
+@pytest.fixture
+def bench() -> KueueBench:
+    bench = KueueBench(OWN)
+    bench.sync()
+    bench.say("resourceflavors", "ADDED", FLAVOR)
+    return bench
+
+
+def test_the_caches() -> None:
+    resources = JobController(OWN, random=lambda: 1.0).caches.resources
+    workloads = resources[WORKLOADS]
+    assert workloads.path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads"
+    assert workloads.selector == "training.kubeflow.org/operator-name=testjob-controller"
+    assert resources["resourceflavors"].path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/resourceflavors", "of no namespace"
+
+
+def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: KueueBench) -> None:
+    bench.say("testjobs", "ADDED", queued())
+    works = bench.settle()
+    assert written(works) == [f"create {WORKLOADS}/testjob-demo-d2260"]
+    assert bench.controller.queue.next_wakeup() is None, "no hot loop"
+    bench.say(WORKLOADS, "MODIFIED", admitted(made(works, WORKLOADS)))
+    assert [text for text in written(bench.settle()) if "create pods" in text] == PODS
+
+
+def test_a_job_whose_workload_the_cache_does_not_show_yet_waits_for_it(bench: KueueBench) -> None:
+    bench.say("testjobs", "ADDED", queued())
+    work = bench.work()
+    first = bench.version + 1
+    bench.finish(work)
+    assert work.plan.status is not None
+    raw = {**queued(), "status": work.plan.status.to_json()}
+    bench.say("testjobs", "MODIFIED", raw, version=first + len(work.plan.actions))
+    assert bench.begin() is None, "it would be created twice"
+    bench.say(WORKLOADS, "ADDED", made([work], WORKLOADS), version=first)
+    assert written(bench.settle()) == []
+
+
+def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: KueueBench) -> None:
+    """Those of other jobs, or that others own, change nothing."""
+    other = KueueBench(OWN)
+    other.sync()
+    other.say("testjobs", "ADDED", queued())
+    theirs = made(other.settle(), WORKLOADS)
+    theirs["metadata"] = {**theirs["metadata"], "name": "theirs", "ownerReferences": []}
+    bench.say("testjobs", "ADDED", queued(**{PREBUILT: "theirs"}))
+    assert written(bench.settle()) == []
+    elsewhere = {
+        **theirs["metadata"],
+        "name": "x",
+        "labels": {**theirs["metadata"]["labels"], "training.kubeflow.org/job-name": "x"},
+    }
+    bench.say(WORKLOADS, "ADDED", {**theirs, "metadata": elsewhere})
+    assert bench.begin() is None
+    bench.say(WORKLOADS, "ADDED", theirs)
+    assert written([bench.work()]) == [f"update {WORKLOADS}/theirs"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(FORBIDDEN, "may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"), (MISSING, "install Kueue")],
+    ids=["rights", "definition"],
+)
+def test_without_workloads_a_new_job_waits_with_the_fix_until_they_come(error: StatusError, text: str) -> None:
+    bench = KueueBench(OWN, **{WORKLOADS: error})
+    bench.sync()
+    bench.say("testjobs", "ADDED", queued())
+    works = bench.settle()
+    assert written(works) == [], "nothing is left behind"
+    assert works[0].plan.status is not None
+    assert text in works[0].plan.status.conditions[-1].message
+    bench.now += 60
+    bench.list_anew(WORKLOADS)
+    assert written(bench.settle()) == [f"create {WORKLOADS}/testjob-demo-d2260"]
+
+
+GANGS = {one.api_version: Options(gang=one) for one in (*NATIVE, VOLCANO, COSCHEDULING)}
+CHOICES = {**GANGS, "kueue": Options(kueue=True)}
+LOSSES = [(of, "podgroups") for of in GANGS] + [(one.api_version, "workloads") for one in NATIVE]
+LOSSES += [("kueue", WORKLOADS), ("kueue", "resourceflavors")]
+
+
+@pytest.mark.parametrize("error", [MISSING, FORBIDDEN], ids=["definition", "rights"])
+@pytest.mark.parametrize(("choice", "lost"), LOSSES)
+def test_running_jobs_go_on_when_the_cluster_takes_a_capability_away(choice: str, lost: str, error: StatusError) -> None:
+    options = CHOICES[choice]
+    framework = replace(TEST_JOB, options=options)
+    bench = KueueBench(framework)
+    bench.sync()
+    bench.say("testjobs", "ADDED", queued())
+    works = bench.settle()
+    if options.kueue:
+        bench.say("resourceflavors", "ADDED", FLAVOR)
+        bench.say(WORKLOADS, "MODIFIED", admitted(made(works, WORKLOADS)))
+    elif options.gang == VOLCANO:
+        bench.group(made(works, "podgroups"), "Inqueue")
+    works += bench.settle()
+    pods = [created(a) for work in works for a in work.plan.actions if isinstance(a, Create) and a.plural == "pods"]
+    assert len(pods) == 2
+    for pod in pods:
+        bench.say("pods", "MODIFIED", Pod.created(framework, pod).running().raw)
+    bench.settle()
+    bench.refuse(lost, error)
+    bench.controller.resync()
+    after = bench.settle()
+    bench.say("pods", "MODIFIED", Pod.created(framework, pods[1]).running().failed(137).raw)
+    after += bench.settle()
+    deleted = {action.name for work in after for action in work.plan.actions if isinstance(action, Delete)}
+    assert deleted <= {"demo-worker-1"}
+    status = next(work.plan.status for work in reversed(after) if work.plan.status is not None)
+    assert (status.restarts, status.has("Suspended"), status.has("Failed")) == (1, False, False)
