@@ -9,7 +9,7 @@ answer; it is left out.
 from collections.abc import Iterable, Iterator
 
 from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
-from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
@@ -18,7 +18,7 @@ from jobcommon.reconcile.plan import Action, KeepLog
 MAX_LOG_BYTES = 64 * 1024
 """Of each log as many bytes are kept, from its end."""
 MAX_LAST = 4
-"""A job with more failures than its status has room for keeps as many more logs when it ends. A ConfigMap holds 1 MiB, and
+"""A job with more failures than its status has room for keeps as many more logs when it fails. A ConfigMap holds 1 MiB, and
 (10 + 4) * 64 KiB are less."""
 
 #: How the reason begins.
@@ -49,7 +49,7 @@ def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -
     ended = {getattr(action, "uid", "") for action in actions} if job.keeps_failed_logs else ()
     if not ended:
         return ()
-    last = {pod.uid for pod in _last_to_fail(job, pods)} if job.status.finished else ()
+    last = {pod.uid for pod in _last_to_fail(job, pods)} if job.status.has(ConditionType.FAILED) else ()
     going = [pod for pod in pods if pod.uid in ended and (FINALIZER in pod.finalizers or not job.options.tracking_finalizer)]
     logs = (_log_on_record(job, pod) or (_last_log(pod) if pod.uid in last else None) for pod in going)
     return tuple(log for log in logs if log is not None)

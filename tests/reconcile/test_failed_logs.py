@@ -58,6 +58,9 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool
     "unset, in place, all begin again": (a_job(**IN_PLACE), [AGAIN] * 2, [PREVIOUS]),
     "unset, in place, the job has failed": (a_job("ExitCode", **IN_PLACE), [AGAIN] * 2, [PREVIOUS]),
     "in place, off": (a_job("ExitCode", **IN_PLACE | {"keepFailedLogs": False}), [AGAIN] * 2, []),
+    "stopped when the job has succeeded": (
+        a_job(), [{"Master-0": "succeeded"}, {"Master-0": "succeeded", "Worker-0": "failed 143,last_delete"}], [],
+    ),
     "stopped on purpose": (a_job(suspend=True), [{"Worker-0": "running,deleting"}, {"Worker-0": "failed 143,last_delete"}], []),
 }  # fmt: skip
 
