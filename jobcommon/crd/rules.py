@@ -8,7 +8,17 @@ Rules are kept cheap: the API server refuses a CRD whose rules may cost too much
 from collections.abc import Iterator, Mapping
 
 from jobcommon.framework import CelRule, Framework, ReplicaType
-from jobcommon.reconcile.validation import LETS_GO, MANAGERS, MAX_NAME, NEEDED, RESTARTING, SHORTER, needs, restarts_all
+from jobcommon.reconcile.validation import (
+    DEADLINES,
+    LETS_GO,
+    MANAGERS,
+    MAX_NAME,
+    NEEDED,
+    RESTARTING,
+    ends_before,
+    needs,
+    restarts_all,
+)
 
 
 def _unchanged(*path: str) -> str:
@@ -85,20 +95,18 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
     for name, others in NEEDED:
         set_ = " || ".join(f"has(self.{other}){' && self.reportProgress' * (other == 'reportProgress')}" for other in others)
         yield CelRule(f"!has(self.{name}) || {set_}", needs(name, others), policy, f".{name}")
-    for name in RESTARTING:
+    for name, value, other in RESTARTING:
         together = "has(self.restartScope) && self.restartScope == 'Job'"
-        rule = f"!has(self.{name}) || self.{name} != 'Restart' || {together}"
-        yield CelRule(rule, restarts_all(name), policy, f".{name}")
+        rule = f"!has(self.{name}) || self.{name} != '{value}' || {together}"
+        yield CelRule(rule, restarts_all(name, value, other), policy, f".{name}")
     yield CelRule(
         "!has(self.pendingDeadlineAction) || self.pendingDeadlineAction != 'Restart'"
         " || !has(self.restartMethod) || self.restartMethod != 'Auto'",
         LETS_GO, policy, ".pendingDeadlineAction",
     )  # fmt: skip
-    yield CelRule(
-        "!has(self.progressDeadlineSeconds) || !has(self.activeDeadlineSeconds)"
-        " || self.progressDeadlineSeconds < self.activeDeadlineSeconds",
-        SHORTER, policy, ".progressDeadlineSeconds",
-    )  # fmt: skip
+    for name in DEADLINES:
+        rule = f"!has(self.{name}) || !has(self.activeDeadlineSeconds) || self.{name} < self.activeDeadlineSeconds"
+        yield CelRule(rule, ends_before(name), policy, f".{name}")
 
 
 def _replicas(framework: Framework) -> Iterator[CelRule]:

@@ -12,7 +12,6 @@ from jobcommon.api.job import (
     RestartMethod,
     RestartScope,
     RunPolicy,
-    StallAction,
 )
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.quantity import parse_quantity
@@ -32,10 +31,15 @@ NEEDED = (
     ("maxRestartsWithoutProgress", ("reportProgress", "minUptimeSeconds")),
     ("pendingDeadlineAction", ("pendingDeadlineSeconds",)),
 )
-#: Fields of runPolicy whose value Restart restarts all replicas.
-RESTARTING = ("stallAction", "pendingDeadlineAction")
+#: Fields of runPolicy with the value by which all replicas are restarted together, and another one.
+RESTARTING = (
+    ("stallAction", "Restart", "Fail"),
+    ("pendingDeadlineAction", "Restart", "Fail"),
+    ("restartMethod", "Auto", "Recreate"),
+)
+#: These deadlines count from no earlier than activeDeadlineSeconds does.
+DEADLINES = ("progressDeadlineSeconds", "progressStartDeadlineSeconds", "pendingDeadlineSeconds")
 LETS_GO = "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail"
-SHORTER = "progressDeadlineSeconds must be less than activeDeadlineSeconds, which ends the job before"
 _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
@@ -119,14 +123,15 @@ def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
     for name, others in NEEDED:
         if name in given and not any(given.get(other) for other in others):
             yield FieldError(f"spec.runPolicy.{name}", needs(name, others))
-    for name in RESTARTING:
-        if given.get(name) == StallAction.RESTART and policy.restart_scope != RestartScope.JOB:
-            yield FieldError(f"spec.runPolicy.{name}", restarts_all(name))
+    for name, value, other in RESTARTING:
+        if given.get(name) == value and policy.restart_scope != RestartScope.JOB:
+            yield FieldError(f"spec.runPolicy.{name}", restarts_all(name, value, other))
     lets_go = policy.pending_deadline_action == PendingDeadlineAction.RESTART
     if lets_go and policy.restart_method == RestartMethod.AUTO:
         yield FieldError("spec.runPolicy.pendingDeadlineAction", LETS_GO)
-    if (policy.progress_deadline_seconds or 0) >= (policy.active_deadline_seconds or inf):
-        yield FieldError("spec.runPolicy.progressDeadlineSeconds", SHORTER)
+    for name in DEADLINES:
+        if given.get(name, 0) >= (policy.active_deadline_seconds or inf):
+            yield FieldError(f"spec.runPolicy.{name}", ends_before(name))
 
 
 def needs(name: str, others: Sequence[str]) -> str:
@@ -135,9 +140,14 @@ def needs(name: str, others: Sequence[str]) -> str:
     return f"{name} needs {wanted}"
 
 
-def restarts_all(name: str) -> str:
-    """What is said of a field of `RESTARTING` without the scope that it needs."""
-    return f"{name} Restart restarts all replicas: set restartScope to Job, or use Fail"
+def restarts_all(name: str, value: str, other: str) -> str:
+    """What is said of an entry of `RESTARTING` without the scope that it needs."""
+    return f"{name} {value} restarts all replicas: set restartScope to Job, or use {other}"
+
+
+def ends_before(name: str) -> str:
+    """What is said of one of the `DEADLINES` that never passes."""
+    return f"{name} must be less than activeDeadlineSeconds, which ends the job before"
 
 
 def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:

@@ -18,6 +18,7 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from localcluster.apiserver import ADMIN, ApiServer, Env
+from jobcommon.reconcile import read_job
 
 KINDS = (PYTORCH, TF, MXNET, MPI)
 ABSENT = object()
@@ -75,6 +76,50 @@ EVERY_KIND: list[tuple[str, Any, str]] = [
         "managedBy must be one of 'kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue'",
     ),
     ("spec.runPolicy.schedulingPolicy.minAvailable", 0, "minAvailable must be at least 1"),
+    ("spec.runPolicy.restartScope", "Gang", 'spec.runPolicy.restartScope: Unsupported value: "Gang"'),
+    ("spec.runPolicy.pendingDeadlineAction", "Suspend", 'spec.runPolicy.pendingDeadlineAction: Unsupported value: "Suspend"'),
+    ("spec.runPolicy.pendingDeadlineSeconds", 0, "spec.runPolicy.pendingDeadlineSeconds in body should be greater"),
+    ("spec.runPolicy.nodeLossSeconds", 0, "spec.runPolicy.nodeLossSeconds in body should be greater"),
+    ("spec.runPolicy.minUptimeSeconds", 0, "spec.runPolicy.minUptimeSeconds in body should be greater"),
+    ("spec.runPolicy.maxRestartsWithoutProgress", -1, "spec.runPolicy.maxRestartsWithoutProgress in body should be greater"),
+    ("spec.runPolicy.progressDeadlineSeconds", 5, "spec.runPolicy.progressDeadlineSeconds in body should be greater"),
+    ("spec.runPolicy.keepFailedLogs", "yes", "spec.runPolicy.keepFailedLogs in body must be of type boolean"),
+]
+
+REPORTS, WATCHED = {"reportProgress": True}, {"reportProgress": True, "progressDeadlineSeconds": 60}
+#: Of runPolicy: fields that exclude each other, or one that is missing; the field that is named, and the remedy.
+RUN_POLICIES: list[tuple[dict[str, Any], str, str]] = [
+    ({"progressDeadlineSeconds": 60}, "progressDeadlineSeconds", "needs reportProgress: true"),
+    ({"progressStartDeadlineSeconds": 60}, "progressStartDeadlineSeconds", "needs reportProgress: true"),
+    ({**WATCHED, "reportProgress": False}, "progressDeadlineSeconds", "needs reportProgress: true"),
+    ({**REPORTS, "evaluationSeconds": 9}, "evaluationSeconds", "needs progressDeadlineSeconds"),
+    ({**REPORTS, "stallAction": "Fail"}, "stallAction", "needs progressDeadlineSeconds or progressStartDeadlineSeconds"),
+    ({"maxRestartsWithoutProgress": 1}, "maxRestartsWithoutProgress", "needs reportProgress: true or minUptimeSeconds"),
+    ({"pendingDeadlineAction": "Fail"}, "pendingDeadlineAction", "needs pendingDeadlineSeconds"),
+    ({**WATCHED, "stallAction": "Restart"}, "stallAction", "set restartScope to Job, or use Fail"),
+    (
+        {"pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"},
+        "pendingDeadlineAction",
+        "set restartScope to Job, or use Fail",
+    ),
+    ({"restartMethod": "Auto"}, "restartMethod", "set restartScope to Job, or use Recreate"),
+    ({"restartScope": "Pod", "restartMethod": "Auto"}, "restartMethod", "set restartScope to Job, or use Recreate"),
+    (
+        {"restartScope": "Job", "restartMethod": "Auto", "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"},
+        "pendingDeadlineAction",
+        "use Recreate, or Fail",
+    ),
+    ({**WATCHED, "activeDeadlineSeconds": 60}, "progressDeadlineSeconds", "must be less than activeDeadlineSeconds"),
+    (
+        {**REPORTS, "progressStartDeadlineSeconds": 99, "activeDeadlineSeconds": 60},
+        "progressStartDeadlineSeconds",
+        "must be less than activeDeadlineSeconds",
+    ),
+    (
+        {"pendingDeadlineSeconds": 60, "activeDeadlineSeconds": 60},
+        "pendingDeadlineSeconds",
+        "must be less than activeDeadlineSeconds",
+    ),
 ]
 
 TWO = {"replicas": 2, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
@@ -179,6 +224,46 @@ def test_a_bad_one_is_refused(server: ApiServer, framework: Framework, path: str
     status, message = apply(server, framework, manifest)
     assert status == 422
     assert text.format(specs=framework.replica_specs) in message
+
+
+@pytest.mark.parametrize(
+    ("policy", "field", "remedy"), RUN_POLICIES, ids=[f"{field} {number}" for number, (_, field, _) in enumerate(RUN_POLICIES)]
+)
+def test_a_run_policy_that_contradicts_itself_is_refused(
+    server: ApiServer, policy: dict[str, Any], field: str, remedy: str
+) -> None:
+    """By the definition, and by the operator where an older definition has let it in."""
+    manifest = good(PYTORCH)
+    put(manifest, "spec.runPolicy", policy)
+    status, message = apply(server, PYTORCH, manifest)
+    assert status == 422
+    assert f"spec.runPolicy.{field}: Invalid value" in message
+    assert remedy in message
+    (error,) = read_job(PYTORCH, manifest).errors
+    assert error.path == f"spec.runPolicy.{field}"
+    assert remedy in error.message
+
+
+def test_a_job_whose_workers_torchrun_restarts_is_not_restarted_as_a_whole(server: ApiServer) -> None:
+    manifest = good(PYTORCH)
+    put(manifest, "spec.elasticPolicy", {"minReplicas": 1, "maxReplicas": 2})
+    put(manifest, "spec.runPolicy", {"restartScope": "Job"})
+    status, message = apply(server, PYTORCH, manifest)
+    assert (status, "set restartScope to Pod, or remove elasticPolicy" in message) == (422, True)
+    assert [error.path for error in read_job(PYTORCH, manifest).errors] == ["spec.runPolicy.restartScope"]
+
+
+@pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
+def test_every_field_about_recovery_is_taken(server: ApiServer, framework: Framework) -> None:
+    manifest = good(framework)
+    put(manifest, "spec.runPolicy", {
+        **WATCHED, "restartScope": "Job", "restartMethod": "Auto", "stallAction": "Restart", "evaluationSeconds": 5,
+        "progressStartDeadlineSeconds": 99, "activeDeadlineSeconds": 999, "maxRestartsWithoutProgress": 2,
+        "minUptimeSeconds": 9, "nodeLossSeconds": 30, "avoidFailedNodes": False, "keepFailedLogs": True,
+        "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Fail",
+    })  # fmt: skip
+    assert apply(server, framework, manifest) == (201, "")
+    assert read_job(framework, manifest).errors == ()
 
 
 @pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
