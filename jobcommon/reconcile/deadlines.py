@@ -12,6 +12,7 @@ from jobcommon.api.job import PendingDeadlineAction
 from jobcommon.api.text import cut
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
+from jobcommon.reconcile import limits
 from jobcommon.reconcile.slots import STARTING, Slots
 from jobcommon.reconcile.waiting import MAX_TEXT
 
@@ -52,10 +53,12 @@ def of_placement(job: Job, slots: Slots) -> Deadline | None:
     if not waiting:
         return None
     since, first = min(waiting, key=lambda entry: (entry[0], entry[1].pod.name))
-    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    who = f"{first.replica} and {len(waiting) - 1} more have" if len(waiting) > 1 else f"{first.replica} has"
     why = " ".join(first.pod.unschedulable.split()).removesuffix(".") or "no scheduler has processed the pod"
-    cause = f"{first.replica}{more} has had no node since {format_time(since)}: {cut(why, MAX_TEXT)}"
+    cause = f"{who} had no node since {format_time(since)}: {cut(why, MAX_TEXT)}"
     cause = f"{cause}; pendingDeadlineSeconds is {seconds}"
     restarts = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
     message = f"Job {job.name} has failed because {cause}"
-    return Deadline(since + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts)
+    # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
+    _, restarted = limits.restarts_so_far(job.status)
+    return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts)
