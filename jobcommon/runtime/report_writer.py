@@ -8,6 +8,7 @@ can get a token for any job.
 import asyncio
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -113,9 +114,9 @@ class ReportWriter:
         if again is not None:
             self._not_before[key] = self._clock.monotonic() + again
             newer = self._inbox.get(key, pending)
-            self._inbox[key] = (
-                replace(newer, steps=(*pending.steps, *newer.steps)[-MAX_STEPS:]) if newer is not pending else pending
-            )
+            # After an outage several writes of a job may fail in any order.
+            steps = sorted({*pending.steps, *newer.steps}, key=itemgetter(1))
+            self._inbox[key] = replace(newer, steps=tuple(steps[-MAX_STEPS:]))
             self._arrived.set()
 
     async def _record(self, key: _Key, pending: _Pending) -> float | None:
@@ -131,13 +132,16 @@ class ReportWriter:
             self._foreign.add((pending.pod.uid, key))
             return None
         known = job.status.progress
-        if known is not None and (parse_time(known.last_report_time) or 0.0) > pending.at:
+        told = parse_time(known.last_report_time) or 0.0 if known is not None else 0.0
+        if told > pending.at:
             # Another replica has recorded a later one.
             return None
         now = self._clock.wall()
         if known is not None and (wait := (parse_time(known.recorded_time) or 0.0) + RECORD_SECONDS - now) > 0:
             return min(wait, RECORD_SECONDS)
-        after = after_reports(job.status, pending.steps, pending.at, now)
+        # Steps that waited longer than a later report, here or in another replica, would look like another run.
+        steps = [(step, since) for step, since in pending.steps if since >= told]
+        after = after_reports(job.status, steps, pending.at, now)
         written = {"trainerStatus": pending.report, "progress": after.progress, "timeSpent": after.time_spent}
         added = {name: model.model_dump(by_alias=True, exclude_none=True) for name, model in written.items() if model}
         await self._json(status_write(raw, framework.plural, {**(raw.get("status") or {}), **added}))
