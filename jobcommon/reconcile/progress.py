@@ -79,7 +79,7 @@ def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
     changes: dict[str, object] = {}
     if known.highest_step is None or step > known.highest_step:
         changes |= {"highest_step": step, "restarts": status.restarts}
-    same_run = _is_of_this_run(status) and known.step is not None and step >= known.step
+    same_run = is_of_this_run(status) and known.step is not None and step >= known.step
     if not same_run or step != known.step:
         attempt = {"attempt": status.attempt, "last_progress_time": format_moment(since)}
         changes |= {"step": step, "armed": True if same_run else None, **attempt}
@@ -92,7 +92,7 @@ def stall(job: Job, now: float) -> Stall | None:
     began, report = _run_began(status), status.trainer_status
     if not reports(job) or job.suspended or began is None:
         return None
-    known = status.progress if _is_of_this_run(status) else None
+    known = status.progress if is_of_this_run(status) else None
     last = parse_time(known.last_progress_time) if known is not None else None
     if known is not None and report is not None and report.progress_percentage == _DONE:
         return None
@@ -171,7 +171,7 @@ def _run_began(status: JobStatus) -> float | None:
     return parse_time(running.last_transition_time) if running is not None and running.is_true else None
 
 
-def _is_of_this_run(status: JobStatus) -> bool:
+def is_of_this_run(status: JobStatus) -> bool:
     """Whether the last progress was made since the job began to run, and in its current attempt."""
     known, began = status.progress, _run_began(status)
     last = parse_time(known.last_progress_time) if known is not None else None

@@ -109,10 +109,10 @@ class Manager:
         clock = self.env.clock
         self._frameworks = list(frameworks)
         self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
-        self._unfenced = MeteredTransport(transport, self.metrics, clock)
-        fenced = FencedTransport(self._unfenced, self.elector) if self.elector is not None else self._unfenced
+        self.unfenced = MeteredTransport(transport, self.metrics, clock)
+        fenced = FencedTransport(self.unfenced, self.elector) if self.elector is not None else self.unfenced
         self._transport = self._limited(fenced)
-        self._progress: ProgressServer | None = None
+        self.progress_server: ProgressServer | None = None
         self._term = self._new_term()
         self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
@@ -159,7 +159,7 @@ class Manager:
                 port = await stack.enter_async_context(server)
                 self.log.info("serving /metrics, /healthz and /readyz", host=settings.metrics_host, port=port)
             if settings.progress_port is not None:
-                await self._take_reports(stack, settings.progress_port)
+                await self.take_reports(stack, settings.progress_port)
             names = [framework.name for framework in self._frameworks]
             started = asyncio.create_task(log_start(self._transport, names, self.log), name="start line")
             recording = asyncio.create_task(self.recorder.run(), name="events")
@@ -168,8 +168,8 @@ class Manager:
                     await self._lead()
                 clock = self.env.clock
                 if settings.namespace is not None:
-                    executors = [self._executor(framework, self._unfenced) for framework in self._frameworks]
-                    leaving = free_pods_if_terminating(settings.namespace, self._unfenced, executors, self.log)
+                    executors = [self._executor(framework, self.unfenced) for framework in self._frameworks]
+                    leaving = free_pods_if_terminating(settings.namespace, self.unfenced, executors, self.log)
                     await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
                 await self.recorder.flush(clock.monotonic() + CLOSING_SECONDS)
                 # The server may still process cancelled writes: then the lease must expire by itself.
@@ -180,11 +180,11 @@ class Manager:
                 await cancelled(recording)
         self.log.info("stopped")
 
-    async def _take_reports(self, stack: AsyncExitStack, port: int) -> None:
+    async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
         """Serve programs that report their progress. Every replica does, whether it leads or not."""
         settings, clock = self.settings, self.env.clock
-        tokens = AccountTokens(self._unfenced, clock, self.log)
-        writer = ReportWriter(self._unfenced, clock, self.log, self.metrics)
+        tokens = AccountTokens(self.unfenced, clock, self.log)
+        writer = ReportWriter(self.unfenced, clock, self.log, self.metrics)
         for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
         host, directory = settings.metrics_host, Path(settings.progress_tls)
@@ -194,7 +194,7 @@ class Manager:
         port = await stack.enter_async_context(server)
         where = f"[{host}]" if ":" in host else host
         url = settings.progress_url or f"https://{where}:{port}"
-        self._progress = ProgressServer(url, certificate_in(directory))
+        self.progress_server = ProgressServer(url, certificate_in(directory))
         self.log.info("taking reports of progress", host=host, port=port, url=url)
 
     async def _lead(self) -> None:
@@ -233,7 +233,7 @@ class Manager:
 
         Raises ValueError if the operators own the Workloads of a kind that Kueue queues itself.
         """
-        options = replace(self.settings.options, progress=self._progress)
+        options = replace(self.settings.options, progress=self.progress_server)
         if options.kueue:
             await refuse_to_queue_twice(self._transport, self.env.clock, self.log, self._frameworks)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:

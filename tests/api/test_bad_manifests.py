@@ -17,8 +17,8 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from localcluster.apiserver import ADMIN, ApiServer, Env
 from jobcommon.reconcile import read_job
+from localcluster.apiserver import ADMIN, ApiServer, Env
 
 KINDS = (PYTORCH, TF, MXNET, MPI)
 ABSENT = object()

@@ -60,7 +60,8 @@ def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
     stopped = user.every((user.condition(template.framework, template.job_name, "Suspended"), user.leaving(*pods)))
     # Where a fault takes the right for a while, the log is not kept, and the condition says so.
     # Which replica was the first to fail is told by the clocks of nodes.
-    kept: Any = {"loose_paths": frozenset({f"configmaps/*{SUFFIX}*", "*.status.conditions*.message*", "*.status.failures*"})}
+    loosely = frozenset({f"configmaps/*{SUFFIX}*", "*.status.conditions*.message*", "*.status.failures*"})
+    kept: Any = {"loose_paths": loosely}
     again = Exit(10, cue=lambda server, runs: runs.get(first, 0) > 1 and all_run(server))
     logs = {"keepFailedLogs": True}
     yield template.scenario("K-log-of-a-restart", template.job("ExitCode", run=logs), {
@@ -80,6 +81,13 @@ def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
     in_place = {first: [replace(killed, term=143), waits], second: [waits], leader: [waits, replace(done, term=143)]}
     once_more = frozenset({first})
     yield template.scenario("A-in-place", template.job("OnFailure", run=kept), in_place, loose_runs=once_more)
+    yield template.scenario(
+        "K-log-in-place",
+        template.job("OnFailure", run={**kept, **logs}),
+        in_place,
+        loose_runs=once_more,
+        loose_paths=loosely,
+    )
     slowly = {**in_place, second: [Exit(term=143, stop=20)]}
     yield template.scenario("A-in-place-slowly", template.job("ExitCode", run=kept), slowly, loose_runs=once_more)
     # A program that ends with 0 when it is stopped ends its pod.

@@ -1,4 +1,4 @@
-"""The oracle of `keepFailedLogs`: a pod whose failure is on record goes only when its log is in the job's one ConfigMap."""
+"""The oracle of `keepFailedLogs`: a pod whose failure is on record goes or is restarted in place only when its log is kept."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -39,13 +39,14 @@ class KeptLogs:
         self._found[owner["uid"]] = item
 
     def judge(self, at: float, pod: Item, owner: str, job: Obj) -> None:
-        """An operator lets the pod go."""
+        """An operator lets the pod go, or restarts it in place."""
         if not self._judges or not ((job.get("spec") or {}).get("runPolicy") or {}).get("keepFailedLogs"):
             return
         data = self._found[owner].obj.get("data") or {} if owner in self._found else {}
         main = pod.obj["spec"]["containers"][0]["name"]
         statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
-        ends = [(one.get("state") or {}).get("terminated") or {} for one in statuses if one["name"] == main]
+        states = [one.get(state) or {} for one in statuses if one["name"] == main for state in ("state", "lastState")]
+        ends = [state["terminated"] for state in states if "terminated" in state]
         for number, failure in enumerate((job.get("status") or {}).get("failures") or ()):
             code = failure.get("exitCode")
             ours = failure.get("pod") == pod.name and code is not None

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jobcommon.api import labels
 from jobcommon.client.request import STRATEGIC_PATCH, Request, Response
 from jobcommon.testutil.embedded import from_cluster
+from jobcommon.testutil.sim.ends import attempt_of, started_beside
 from jobcommon.testutil.sim.kept_logs import printed
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 from localcluster.apiserver.errors import ApiError
@@ -61,6 +61,8 @@ class _Container:
     starts_at: float | None = None
     ends_at: float | None = None
     ending: Exit = field(default_factory=Exit)
+    attempt: int = 0
+    """The attempt of the job that the present run belongs to: what it was told when it started."""
     waits_for_cue: bool = False
     stopping: bool = False
     killed: bool = False
@@ -98,14 +100,14 @@ class Kubelet:
         self._server = server
         self._access = Access(server, "kubelet")
         self._scenario = scenario
-        self._draw = draw
+        self.draw = draw
         self._workers: dict[str, _Worker] = {}
         self._ordinals: dict[str, list[str]] = {}
         self.start_seconds = scenario.start_seconds
         self.runs: Counter[str] = Counter()
         self._starts: Counter[tuple[str, str, str]] = Counter()
         self.doubled: list[str] = []
-        """Starts of a slot's program while it still ran in another pod (oracle slot-doubled)."""
+        """Starts of a program while that of its slot or of another attempt still ran (oracles slot-doubled, mixed-attempts)."""
 
     def step(self) -> float | None:
         """Do what is due on every node."""
@@ -137,6 +139,11 @@ class Kubelet:
                 del self._workers[uid]
         return min(due, default=None)
 
+    def run_of(self, pod: str) -> int:
+        """Which run of the pod's main container it is that runs now; 0 if none does."""
+        alive = (w.containers[self._main(w.pod)].seen.running for w in self._workers.values() if w.pod.name == pod)
+        return self.runs[pod] if any(alive) else 0
+
     def _work_alone(self, worker: _Worker | None) -> list[float]:
         """What is due next for a pod of a node that is cut off, which may not know the pod at all."""
         if worker is None:
@@ -167,8 +174,8 @@ class Kubelet:
     def _admit(self, item: Item, node: str) -> _Worker:
         spec = item.obj["spec"]
         every = [*(spec.get("initContainers") or ()), *spec["containers"]]
-        skewed = self._draw(f"skewed/{node}", 0.0, 1.0) < 0.5
-        skew = self._draw(f"clock/{node}", -self._scenario.node_skew, self._scenario.node_skew) if skewed else 0.0
+        skewed = self.draw(f"skewed/{node}", 0.0, 1.0) < 0.5
+        skew = self.draw(f"clock/{node}", -self._scenario.node_skew, self._scenario.node_skew) if skewed else 0.0
         worker = self._workers[item.uid] = _Worker(node, item, {one["name"]: _Container(one) for one in every}, skew)
         return worker
 
@@ -196,7 +203,7 @@ class Kubelet:
                 break
         timers = [t for c in worker.containers.values() for t in (c.starts_at, c.ends_at) if t is not None]
         if decision.finish and worker.finish_at is None:
-            worker.finish_at = now + self._draw(f"last-delete/{item.uid}", *self._scenario.last_delete_seconds)
+            worker.finish_at = now + self.draw(f"last-delete/{item.uid}", *self._scenario.last_delete_seconds)
         finishes = decision.finish and worker.finish_at is not None and worker.finish_at <= now
         if decision.finish and not finishes and worker.finish_at is not None:
             timers.append(worker.finish_at)
@@ -252,7 +259,7 @@ class Kubelet:
         """The code with which the container answers SIGTERM."""
         if ending.term is not None:
             return ending.term
-        return ON_SIGTERM[int(self._draw(f"term/{item.uid}/{name}", 0, len(ON_SIGTERM)))]
+        return ON_SIGTERM[int(self.draw(f"term/{item.uid}/{name}", 0, len(ON_SIGTERM)))]
 
     def _act(self, item: Item, worker: _Worker, decision: Decision, now: float) -> bool:
         """Carry out starts and stops; whether anything came of it at once."""
@@ -271,7 +278,7 @@ class Kubelet:
                 continue
             first = container.seen.run is None
             low, high = self.start_seconds if first else (RESTART_SECONDS, RESTART_SECONDS)
-            container.starts_at = now + self._draw(f"start/{item.uid}/{name}", low, high)
+            container.starts_at = now + self.draw(f"start/{item.uid}/{name}", low, high)
             container.seen = replace(container.seen, starting=True, waiting=None, retry_at=None)
             changed = True
         for stop in decision.stop:
@@ -309,18 +316,14 @@ class Kubelet:
         run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}", image=image)
         container.seen = ContainerState(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
-        container.waits_for_cue = container.ending.cue is not None
+        container.attempt, container.waits_for_cue = attempt_of(item), container.ending.cue is not None
         waits = container.ending.after is None or container.waits_for_cue
         container.ends_at = None if waits else at + (container.ending.after or 0.0)
 
     def _judge_start(self, item: Item, owner: str) -> None:
-        """No program of a slot starts while it runs elsewhere, unless the user has said that it may."""
-        if (item.obj["metadata"].get("annotations") or {}).get(labels.SAFE_TO_DELETE) == "true":
-            return
-        for uid, other in self._workers.items():
-            main = other.containers.get(self._main(item))
-            if uid != item.uid and main is not None and main.seen.running and _slot(other.pod) == (owner, item.name):
-                self.doubled.append(f"slot-doubled: pods/{item.name} still runs on {other.node}")
+        mains = ((other, other.containers[self._main(other.pod)]) for uid, other in self._workers.items() if uid != item.uid)
+        running = ((w.pod, main.attempt, w.node) for w, main in mains if main.seen.running and _slot(w.pod)[0] == owner)
+        self.doubled += started_beside(item, running)
 
     @staticmethod
     def _end(container: _Container, at: float, code: int, reason: str, message: str) -> None:
@@ -399,7 +402,7 @@ class Kubelet:
 
     def _address(self, item: Item) -> str:
         known = (item.obj.get("status") or {}).get("podIP")
-        number = int(self._draw(f"address/{item.uid}", 0, 2**16))
+        number = int(self.draw(f"address/{item.uid}", 0, 2**16))
         return str(known) if known else f"10.244.{number >> 8}.{number & 255}"
 
 

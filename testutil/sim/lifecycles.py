@@ -16,12 +16,13 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.attempt_lifecycles import attempt_lifecycles
 from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
-from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, JobTemplate
+from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, MX, TORCH, JobTemplate
 from jobcommon.testutil.sim.kubelet import DOWN
 from jobcommon.testutil.sim.own_lifecycles import own_lifecycles
 from jobcommon.testutil.sim.platform import QUEUE_LABEL
 from jobcommon.testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
 from jobcommon.testutil.sim.scenario import SETTINGS, Exit, Scenario, UserStep
+from jobcommon.testutil.sim.stall_lifecycles import stall_lifecycles
 from jobcommon.testutil.sim.stopped_lifecycles import stopped_lifecycles
 
 Obj = dict[str, Any]
@@ -204,6 +205,8 @@ LIFECYCLES: Mapping[str, Scenario] = {
         *(common_lifecycles(template) for template in JOB_TEMPLATES),
         *map(attempt_lifecycles, JOB_TEMPLATES),
         own_lifecycles(),
+        stall_lifecycles(TORCH),
+        stall_lifecycles(MX),
         *map(lifecycles_of, (JAX, XGBOOST, PADDLE)),
     )
     for scenario in scenarios

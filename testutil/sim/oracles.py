@@ -14,7 +14,7 @@ from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.canonical import without_digest
-from jobcommon.testutil.sim.ends import failed_runs, main_failed, main_runs, phase
+from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_image, main_runs, phase
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kept_logs import KeptLogs
 from jobcommon.testutil.sim.kueue import WORKLOADS, WithinQuota
@@ -199,8 +199,8 @@ class Watchdog:
             return
         peers = (p for p in self._pods.values() if owner_of(p) == owner_of(pod) and p.uid != pod.uid and main_runs(p))
         for peer in peers:
-            if _attempt(peer) != _attempt(pod):
-                self.say(at, "mixed-attempts", f"pods/{pod.name} of {_attempt(pod)} beside {peer.name} of {_attempt(peer)}")
+            if attempt_of(peer) != attempt_of(pod):
+                self.say(at, "mixed-attempts", f"pods/{pod.name} of {attempt_of(pod)} beside {peer.name} of {attempt_of(peer)}")
                 return
 
     def _judge_creation(self, at: float, pod: Item, job: _Job | None) -> None:
@@ -229,7 +229,8 @@ class Watchdog:
                 self.say(at, "stopped-early", f"pods/{pod.name} may end by itself after the success of its job")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
-        if let_go and not (job.forged or job.deleting):
+        reset = not removed and main_image(before) != main_image(pod)
+        if (let_go or reset) and not (job.forged or job.deleting):
             self._logs.judge(at, before, owner_of(before), job.obj)
         evidence = let_go or (deleted and not held)
         if evidence and phase(before) in OVER and not self._on_record(at, before, job):
@@ -243,7 +244,7 @@ class Watchdog:
         kind, index = _slot(pod)
         surplus = any(until >= recently and index >= count for until, count in job.wanted.get(kind, [(at, 0)]))
         held = _suspended(job.obj) or owner_of(pod) in self._quota.stopped
-        stopped = held or job.suspended_at >= recently or _attempt(pod) < (job.status.get("attempt") or 0)
+        stopped = held or job.suspended_at >= recently or attempt_of(pod) < (job.status.get("attempt") or 0)
         return job.deleting or job.forged or surplus or stopped
 
     def _may_end_by_itself(self, at: float, pod: Item, job: _Job) -> bool:
@@ -260,7 +261,7 @@ class Watchdog:
         return at - ended < MAY_END_SECONDS - self._tolerance and ended - at <= MAY_END_SECONDS
 
     def _on_record(self, at: float, pod: Item, job: _Job) -> bool:
-        if job.deleting or job.finished or job.forged or _attempt(pod) < (job.status.get("attempt") or 0):
+        if job.deleting or job.finished or job.forged or attempt_of(pod) < (job.status.get("attempt") or 0):
             return True
         kind, index = _slot(pod)
         if any(until >= at - STALENESS_SECONDS and index >= count for until, count in job.wanted.get(kind, [(at, 0)])):
@@ -301,7 +302,9 @@ def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
     restarts, disruptions = after.get("restarts") or 0, after.get("disruptions") or 0
     end = _ended(after)
     failed = end is not None and end[1].endswith(("Failed", "BackoffLimitExceeded"))
-    if not job.failed_runs and restarts:
+    policy = _run_policy(job.obj)
+    by_deadline = "Restart" in (policy.get("stallAction"), policy.get("pendingDeadlineAction"))
+    if not job.failed_runs and restarts and not by_deadline:
         yield "stopped-on-purpose", f"{restarts} restarts, and no run has failed by itself"
     if not job.failed_runs and not job.disrupted and failed:
         yield "stopped-on-purpose", f"Failed, and no run has failed by itself: {end[2] if end else ''}"
@@ -415,10 +418,6 @@ def owner_of(item: Item) -> str:
     """The UID of the object's controller; "" without one."""
     references = item.obj["metadata"].get("ownerReferences") or ()
     return next((one["uid"] for one in references if one.get("controller")), "")
-
-
-def _attempt(pod: Item) -> int:
-    return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))
 
 
 def _slot(pod: Item) -> tuple[str, int]:

@@ -8,6 +8,7 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from random import Random
@@ -15,11 +16,16 @@ from typing import Any, NoReturn, cast
 
 import structlog
 
+from jobcommon.api.status import TrainerStatus
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Timeouts
-from jobcommon.framework import Framework
+from jobcommon.framework import Framework, ProgressServer
+from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
+from jobcommon.runtime.report_server import ForbiddenError, Target
+from jobcommon.runtime.report_writer import ReportWriter
 from jobcommon.runtime.settings import Settings
+from jobcommon.runtime.term import cancelled
 from jobcommon.testutil.sim.clock import SimClock
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
 from jobcommon.testutil.sim.network import Links, SimTransport
@@ -31,6 +37,17 @@ class Deployment:
 
     frameworks: Sequence[Framework]
     settings: Settings
+
+
+class _Manager(Manager):
+    """Without a server for reports of progress: `reports` gets them."""
+
+    reports: ReportWriter | None = None
+
+    async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
+        self.reports = ReportWriter(self.unfenced, self.env.clock, self.log, self.metrics)
+        stack.push_async_callback(cancelled, asyncio.create_task(self.reports.run(), name="reports"))
+        self.progress_server = ProgressServer(f"https://simulated:{port}", "simulated")
 
 
 class Process:
@@ -50,7 +67,7 @@ class Process:
         self.transport = SimTransport(links, name, timeouts, self.clock.wall)
         self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
-        self.manager: Manager | None = None
+        self.manager: _Manager | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -61,7 +78,7 @@ class Process:
 
     def _start(self) -> None:
         frameworks, settings = self.deployment.frameworks, self.deployment.settings
-        self.manager = Manager(
+        self.manager = _Manager(
             self.transport,
             frameworks,
             settings,
@@ -96,6 +113,17 @@ class Process:
             context = copy_context()
             context.run(PROCESS.set, self.name)
             context.run(self.manager.stop)
+
+    def report(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+        """Take a program's report, when the process is not frozen."""
+        context = copy_context()
+        context.run(PROCESS.set, self.name)
+        self.loop.call_soon(self._report, target, pod, report, context=context)
+
+    def _report(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+        if self.alive and self.manager is not None and self.manager.reports is not None:
+            with suppress(ForbiddenError):
+                self.manager.reports.take(target, pod, report)
 
     def crash(self) -> None:
         """End it here and now."""

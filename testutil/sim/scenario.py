@@ -42,6 +42,21 @@ DONE = (Exit(after=5.0),)
 
 
 @dataclass(frozen=True, slots=True)
+class Training:
+    """The ranks of a job, the leader's first: they make `steps` together and evaluate after every `every`-th.
+
+    An evaluation takes half of `evaluation` seconds or more. In the first run that comes to the step `hangs`, a rank hangs; 0:
+    none does.
+    """
+
+    pods: tuple[str, ...]
+    steps: int = 30
+    every: int = 10
+    evaluation: float = 30.0
+    hangs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class UserStep:
     """One thing that the user (or another controller) does, once: at `at` seconds, or `after` seconds since `when` held.
 
@@ -89,6 +104,8 @@ class Scenario:
     """How many finished pods the pod garbage collector leaves in the cluster; None: all."""
     admits: int = 1
     """How many jobs at a time the queueing controller lets run of those that carry its label."""
+    training: Training | None = None
+    """What the programs of the one job report, if they do (`testutil.sim.training`)."""
     loose_runs: frozenset[str] = frozenset()
     """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them unobserved."""
     fewer_runs: frozenset[str] = frozenset()

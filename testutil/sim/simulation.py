@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from jobcommon.api.status import TrainerStatus
+from jobcommon.runtime.account_tokens import BoundPod
+from jobcommon.runtime.report_server import Target
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import image
@@ -25,6 +28,7 @@ from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.training import Programs
 from jobcommon.testutil.sim.user import User
 from localcluster.apiserver import Env
 from localcluster.apiserver.server import ApiServer
@@ -109,11 +113,16 @@ class Simulation:
         self.network.links = self.links
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults), faults=faults)
+        self.programs: Programs | None = None
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
         self.actors = [_Actor(a) for a in actors(self.server, scenario, Random(f"{seed}/world"))]  # noqa: S311
-        self.links.logs = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet)).log
+        self.kubelet = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet))
+        self.links.logs = self.kubelet.log
+        if scenario.training is not None:
+            self.programs = Programs(self.server, scenario, scenario.training, self.kubelet, self._report, faults)
+            self.actors.append(_Actor(self.programs))
         self.controllers = Controllers(self.server, more=tuple(self.actors))
         self.controllers.wake = self.wake
         self._stepping = False
@@ -138,6 +147,8 @@ class Simulation:
                 if writer != "world":
                     self.run.writes_at_rest += 1
             self.watchdog.see(at, change, writer)
+            if self.programs is not None:
+                self.programs.see(at, change)
             self.noticed(at, change, writer)
 
     def noticed(self, at: float, change: Change, writer: str) -> None:
@@ -173,6 +184,11 @@ class Simulation:
         self.processes.append(process)
         process.start()
         return process
+
+    def _report(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+        """A program reports to any process; without one it will try again."""
+        if self.alive:
+            self.random.choice(self.alive).report(target, pod, report)
 
     @property
     def alive(self) -> list[Process]:
@@ -285,9 +301,9 @@ class Simulation:
         run.steps = self.loop.steps
         run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
-        kubelet = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet))
-        run.violations, run.summary = [*self.watchdog.violations, *kubelet.doubled], self.watchdog.summary
-        run.runs = dict(kubelet.runs)
+        falsely = self.programs.violations if self.programs is not None else ()
+        run.violations, run.summary = [*self.watchdog.violations, *self.kubelet.doubled, *falsely], self.watchdog.summary
+        run.runs = dict(self.kubelet.runs)
         return run
 
 

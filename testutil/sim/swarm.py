@@ -81,11 +81,15 @@ def case_of(seed: int, only: str = "") -> Case:
     """
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
     # Whether a pod can be restarted in place differs with what a fault does to it.
-    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES) and "/A-in-place" not in name and only in name]
+    names = [
+        name
+        for name in LIFECYCLES
+        if name.startswith(_TEMPLATES) and ("-in-place" not in name or "/L" in name) and only in name
+    ]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) and not only else (random.choice(names), seed)
     faults = faults_of(seed, random)
-    if "/A-" in scenario:
+    if any(group in scenario for group in ("/A-", "/S-", "/P-")):
         # How many attempts there are differs with how many pods the others strike.
         faults = tuple(fault for fault in faults if KINDS[fault.kind].neutral)
     return Case(scenario, world, faults)
