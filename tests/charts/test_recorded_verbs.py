@@ -97,17 +97,6 @@ class Life(World):
     def there(self, name: str = "train") -> bool:
         return self.call("GET", self.jobs(name=name)).status == 200
 
-    def play(self, name: str, phase: str, exit_code: int | None = None) -> None:
-        state: Json = {"running": {}} if exit_code is None else {"terminated": {"exitCode": exit_code, "reason": "Error"}}
-        main = self.framework.container or "main"
-        container = {"name": main, "state": state, "ready": exit_code is None, "restartCount": 0, "image": "", "imageID": ""}
-        status = {
-            "phase": phase,
-            "containerStatuses": [container],
-            "conditions": [{"type": "Ready", "status": "True" if exit_code is None else "False"}],
-        }
-        self.ok("PATCH", f"{PODS}/{name}/status", {"status": status}, MERGE_PATCH)
-
     def named(self) -> set[str]:
         return {pod["metadata"]["name"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
 

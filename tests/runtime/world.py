@@ -58,10 +58,13 @@ class World:
         return [event["reason"] for event in self.ok("GET", "/api/v1/namespaces/default/events")["items"]]
 
     def play(self, name: str, phase: str, exit_code: int | None = None) -> None:
-        """The pod gets to `phase`, its container ending with `exit_code`."""
-        state: Json = {"running": {}} if exit_code is None else {"terminated": {"exitCode": exit_code, "reason": "Error"}}
-        container = {"name": "test", "state": state, "ready": exit_code is None, "restartCount": 0, "image": "", "imageID": ""}
-        self.ok("PATCH", f"{PODS}/{name}/status", {"status": {"phase": phase, "containerStatuses": [container]}}, MERGE_PATCH)
+        """The pod gets to `phase`, its first container ending with `exit_code`; without one it is ready."""
+        runs, main = exit_code is None, self.pod(name)["spec"]["containers"][0]["name"]
+        state: Json = {"running": {}} if runs else {"terminated": {"exitCode": exit_code, "reason": "Error"}}
+        container = {"name": main, "state": state, "ready": runs, "restartCount": 0, "image": "", "imageID": ""}
+        conditions = [{"type": "Ready", "status": str(runs)}]
+        status = {"phase": phase, "containerStatuses": [container], "conditions": conditions}
+        self.ok("PATCH", f"{PODS}/{name}/status", {"status": status}, MERGE_PATCH)
 
     def play_all(self, phase: str, exit_code: int | None = None) -> None:
         for pod in self.pods():

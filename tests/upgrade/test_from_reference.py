@@ -42,27 +42,12 @@ class Inherited(World):
                 continue
             self.ok("POST", PODS, self.shape.pod(self.created, kind, index))
             for phase in phases:
-                self.become(name, phase)
+                self.play(name, phase, 0 if phase == "Succeeded" else None)
         self.put_status(status)
 
     def put_status(self, status: Json) -> None:
         current = self.ok("GET", f"{self.jobs}/demo")
         self.ok("PUT", f"{self.jobs}/demo/status", {**current, "status": status})
-
-    def become(self, name: str, phase: str, code: int = 0) -> None:
-        """The kubelet reports a pod's state, its one container under its own name."""
-        pod = self.pod(name)
-        ended = phase in ("Succeeded", "Failed")
-        state: Json = (
-            {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}} if ended else {"running": {}}
-        )
-        container = {
-            "name": pod["spec"]["containers"][0]["name"], "image": "any", "imageID": "", "restartCount": 0,
-            "ready": not ended, "state": state,
-        }  # fmt: skip
-        conditions = [{"type": "Ready", "status": str(not ended)}]
-        body = {"status": {"phase": phase, "containerStatuses": [container], "conditions": conditions}}
-        self.ok("PATCH", f"{PODS}/{name}/status", body, "application/merge-patch+json")
 
     def uids(self) -> dict[str, str]:
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods()}
@@ -101,7 +86,7 @@ async def test_a_running_job_runs_on_and_succeeds(shape: Shape) -> None:
         assert world.current == "Running"
         assert world.status()["startTime"] == start
         for name in world.deciders():
-            world.become(name, "Succeeded")
+            world.play(name, "Succeeded", 0)
         await world.clock.until(lambda: world.current == "Succeeded")
         await world.clock.advance(SETTLED)
         assert world.uids() == before
@@ -117,7 +102,7 @@ async def test_a_job_whose_pods_wait_is_waited_for(shape: Shape) -> None:
         assert world.uids() == before
         assert world.current == "Created"
         for name in before:
-            world.become(name, "Running")
+            world.play(name, "Running")
         await world.clock.until(lambda: world.current == "Running")
 
 
@@ -139,10 +124,10 @@ async def test_a_replica_that_is_being_replaced_is_replaced_and_the_others_stay(
             told = str(replacement["spec"]["containers"][0].get("env"))
             assert f"{shape.pod_name(shape.master, 0)}.default.svc" in told, "the others answer to their Services' names only"
             assert f"{shape.pod_name(shape.master, 0)}.demo.default.svc" not in told
-        world.become(lost, "Running")
+        world.play(lost, "Running")
         await world.clock.until(lambda: world.current == "Running")
         for name in world.deciders():
-            world.become(name, "Succeeded")
+            world.play(name, "Succeeded", 0)
         await world.clock.until(lambda: world.current == "Succeeded")
 
 
@@ -162,7 +147,7 @@ async def test_a_retryable_failure_is_counted_once_and_replaced(shape: Shape) ->
     world = Inherited(shape)
     world.leave("Running", status=shape.status(world.clock.wall(), "Running", "active"))
     failed = shape.pod_name("Worker", 0)
-    world.become(failed, "Failed", 137)
+    world.play(failed, "Failed", 137)
     before = world.uids()
     async with taken_over(world):
         await world.clock.until(lambda: world.uids().get(failed, before[failed]) != before[failed], step=0.5)
