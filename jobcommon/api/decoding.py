@@ -1,4 +1,4 @@
-"""Decoding JSON that may be anything, with one kind of error: what is no UTF-8 or too deep is not JSON either."""
+"""Decoding JSON that may be anything, with one kind of error: text that is not UTF-8, or nested too deep, is not JSON."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -120,7 +120,7 @@ def candidates(name: str) -> tuple[GangScheduler, ...]:
 
 def gang_scheduler(name: str) -> GangScheduler | None:
     """The scheduler meant by a flag's value: one of `KNOWN` in any case, or the schedulerName under which the coscheduling
-    plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for what is no name.
+    plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for an invalid name.
     """
     if name in ("", AUTO):
         return None

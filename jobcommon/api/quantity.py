@@ -8,7 +8,7 @@ digits.
 import re
 from dataclasses import dataclass
 
-#: What to write in the place of what is no quantity.
+#: The advice after text that is not a quantity.
 ADVICE = "write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"
 _NANO = 10**9
 _LIMIT = (2**63 - 1) * _NANO

@@ -49,7 +49,7 @@ def format_indexes(indexes: set[int] | frozenset[int]) -> str | None:
 
 
 def parse_indexes(text: str | None, limit: int) -> frozenset[int]:
-    """The indexes below `limit` that ``0-3,7`` names. Total: what is not a range of that form names nothing."""
+    """The indexes below `limit` that ``0-3,7`` names. Total: parts of another form name nothing."""
     ranges: list[tuple[int, int]] = []
     # There are at most `limit` indexes; a forged status may list more.
     for part in (text or "").split(",", limit)[:limit]:

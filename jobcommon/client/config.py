@@ -224,7 +224,7 @@ def _is_url(server: str) -> bool:
         url = urlsplit(server)
         return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
-        return False  # a port above 65535, an address in brackets that is none
+        return False  # a port above 65535, or brackets without an IPv6 address
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class TransportError(ClientError):
 
 
 class ForeignAnswerError(TransportError):
-    """The response is none that an API server gives: a redirect, or a success without an object.
+    """No API server answers so: a redirect, or a success without an object.
 
     It comes from something in between, such as a proxy or a login page. A write may or may not have been applied.
     """

@@ -139,7 +139,7 @@ def _log_events(result: Result) -> Iterable[Event]:
 
 
 def _done(outcomes: Iterable[ActionResult]) -> _Done:
-    """The names of what was created and deleted, by the action's type and the object's plural, in the order of the plan."""
+    """The names of created and deleted objects, by the action's type and the object's plural, in the order of the plan."""
     done: _Done = defaultdict(list)
     for outcome in outcomes:
         action = outcome.action

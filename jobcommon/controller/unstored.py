@@ -26,7 +26,7 @@ MOST_NAMED = 5
 
 
 class UnstoredError(ClientError):
-    """A status was written, but not all of it was stored. `fields` are the names of what was dropped, with dots."""
+    """A status was written, but not all of it was stored. `fields` are the names of the dropped fields, with dots."""
 
     def __init__(self, fields: frozenset[str]) -> None:
         super().__init__(f"the API server dropped {_in_short(fields)}")

@@ -23,7 +23,7 @@ T = TypeVar("T")
 LOG_SECONDS = 10.0
 """For reading the logs of one plan, all at the same time, and again for each attempt to write them."""
 _WRITES = 2
-# The API server bounds lines and bytes, and cuts off the end of what is too long: then fewer lines are asked for.
+# The API server bounds lines and bytes, and cuts off the end of a longer log: then fewer lines are asked for.
 _TAILS = (1000, 50)
 _MOST_READ = 1 << 20
 
@@ -64,7 +64,7 @@ async def _end_of(transport: Transport, namespace: str, log: KeepLog) -> str:
         body = response.body
         if len(body) < _MOST_READ:
             break
-    # What is no UTF-8 becomes longer.
+    # Bytes that are not UTF-8 become longer.
     text = body[-MAX_LOG_BYTES:].decode(errors="replace").encode()[-MAX_LOG_BYTES:]
     return text.decode(errors="ignore")
 

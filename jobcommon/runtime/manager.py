@@ -123,7 +123,7 @@ class Manager:
 
     @property
     def drivers(self) -> list[Driver]:
-        """The drivers of this term, one for each framework; without the lease there are none."""
+        """The drivers of this term, one for each framework; empty without the lease."""
         return self._term.drivers
 
     @property

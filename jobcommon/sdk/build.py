@@ -30,7 +30,7 @@ def build_job(
     Master is the first, or a number for each replica type. An MPIJob starts a function by ``mpirun``, and runs a command in the
     launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
     and of the pods' spec, as in a manifest. A program that fails by itself fails the job. If one is killed or loses its node,
-    all are started again, unless `run_policy` sets ``restartScope`` to ``Pod``. Raises ValueError for what makes no valid job;
+    all are started again, unless `run_policy` sets ``restartScope`` to ``Pod``. Raises ValueError if that is no valid job;
     the text names the field.
     """
     framework = framework_of(kind)

@@ -32,7 +32,7 @@ class ShownJob(dict[str, Any]):
         return "<br>".join([f"<b>{escape(clean(read.name))}</b>", *(escape(clean(line)) for line in lines if line)])
 
     def _read(self) -> Job | None:
-        """None for what cannot be shown as a job: a representation must not fail."""
+        """None if it cannot be shown as a job: a representation must not fail."""
         try:
             read = read_job(framework_of(self["kind"]), self)
         except Exception:

@@ -160,7 +160,7 @@ async def _sleep(seconds: float) -> None:
 
 
 def _done(work: Awaitable[T]) -> T:
-    """The result of what never suspends, because its transport blocks."""
+    """The result of a coroutine that never suspends, because its transport blocks."""
     try:
         next(work.__await__())
     except StopIteration as ended:
