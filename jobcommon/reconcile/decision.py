@@ -290,7 +290,7 @@ class _Pass(Situation):
         )
 
     def _missing_pods(self) -> list[Action]:
-        if self.gang.waiting or self.queue.lacks:
+        if self.gang.waiting or self.queue.admission.lacks:
             return []
         done = self.accounting.succeeded
         vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]

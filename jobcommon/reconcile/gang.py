@@ -5,7 +5,6 @@ ours that differ are written, and the same job always gets the same PodGroup. A 
 pods of it run that were created without a gang, a PodGroup would wait for members that never come.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +17,13 @@ from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
-from jobcommon.api.template import Positions, mapping_of
+from jobcommon.api.template import mapping_of
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
+from jobcommon.reconcile.gang_needs import Needs
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
-from jobcommon.reconcile.resources import Resources, pod_resources, total
 from jobcommon.reconcile.slots import Slot, Slots
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
@@ -110,6 +109,11 @@ class Gang:
             return wanted
         return min(everything if wanted is None else wanted, len(self.members))
 
+    @cached_property
+    def needs(self) -> Needs:
+        """What its members request."""
+        return Needs(self.job, _policy(self.job), self.members, self.min_member, self.observed.cluster)
+
     # -- native gangs -------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -147,7 +151,7 @@ class Gang:
     def _native_actions(self, api_version: str) -> list[Action]:
         if self.is_replaced:
             return list(native_gang.deletions(api_version, self._objects, "the gang has changed"))
-        priority = _policy(self.job).priority_class or self._priority_class()
+        priority = self.needs.priority_class
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
         creates = native_gang.wanted(self.job, api_version, self.min_member, priority, _required(self.job), metadata)
         return list(native_gang.corrections(api_version, self._objects, self.min_member, creates))
@@ -174,9 +178,9 @@ class Gang:
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {
             "minMember": self.min_member,
-            "minResources": self.min_resources(),
+            "minResources": self.needs.resources,
             "queue": policy.queue or job.annotations.get(names.VOLCANO_QUEUE) or found.get("queue"),
-            "priorityClassName": policy.priority_class or self._priority_class(),
+            "priorityClassName": self.needs.priority_class,
             "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
             # A server that does not know the field drops it; then it must not be written again and again.
             "networkTopology": found.get("networkTopology") if self.found is not None else _network_topology(policy),
@@ -184,43 +188,6 @@ class Gang:
         owned = _OWNED[scheduler.api_version]
         others = {key: value for key, value in found.items() if key not in owned}
         return {**others, **{key: fields[key] for key in owned if fields[key] not in (None, "", {})}}
-
-    def _template_of(self, replica: Replica) -> int:
-        """Which of its type's templates the replica has; 0 is the one without overrides."""
-        templates = self.job.replica_specs[replica.type].templates
-        return sorted({(), *templates.distinct}).index(templates.of(replica.index))
-
-    @cached_property
-    def _yunikorn(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
-        """What all pods have for YuniKorn. Of the members the most important ones are needed."""
-        members: list[annotated_gang.Member] = []
-        for position, replica in enumerate(sorted(self.members, key=lambda r: -self._importance(self._shape(r)))):
-            templates = self.job.replica_specs[replica.type].templates
-            pod = mapping_of(templates.at(templates.of(replica.index)).get("spec"))
-            resources, needed = self._shape(replica).resources, position < self.min_member
-            members.append(annotated_gang.Member(replica.type, self._template_of(replica), resources, pod, needed))
-        return annotated_gang.yunikorn(self.job.uid, _policy(self.job), members)
-
-    def _shape(self, replica: Replica) -> "_Shape":
-        return self._shapes[replica.type][self.job.replica_specs[replica.type].templates.of(replica.index)]
-
-    def _importance(self, shape: "_Shape") -> int:
-        return self._priorities.get(shape.priority_class, 0)
-
-    @cached_property
-    def _priorities(self) -> Mapping[str, int]:
-        classes = (view for (plural, _), view in self.observed.cluster.items() if plural == names.PRIORITY_CLASSES)
-        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
-
-    def min_resources(self) -> dict[str, str]:
-        """The policy's, or what the `min_member` most important pods request; of equal ones the first in order."""
-        given = _policy(self.job).min_resources
-        if given is not None:
-            return {name: str(parse_quantity(amount)) for name, amount in sorted(given.items())}
-        shapes = sorted(map(self._shape, self.members), key=lambda shape: -self._importance(shape))
-        chosen = Counter(shapes[: self.min_member])
-        needs = total({name: amount * count for name, amount in shape.resources.items()} for shape, count in chosen.items())
-        return {name: str(amount) for name, amount in needs.items()}
 
     def mark(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as a member of the gang. A schedulerName in its template is kept."""
@@ -238,8 +205,8 @@ class Gang:
             groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)
             annotations |= {**dict.fromkeys(groups, name), names.VOLCANO_TASK: replica.type.lower()}
         elif self.scheduler == names.YUNIKORN:
-            group, added, known = self._yunikorn
-            own = annotated_gang.group_name(replica.type, self._template_of(replica))
+            group, added, known = self.needs.task_groups
+            own = annotated_gang.group_name(replica.type, self.needs.template_of(replica))
             annotations = {**added, **({names.YUNIKORN_GROUP: own} if own in known else {}), **annotations}
         elif self.scheduler == names.KOORDINATOR:
             annotations |= annotated_gang.koordinator(name, _policy(self.job), self.min_member, len(self.members))
@@ -325,18 +292,6 @@ class Gang:
             metadata["annotations"] = annotations
         return {"apiVersion": scheduler.api_version, "kind": POD_GROUP, "metadata": metadata, "spec": dict(spec)}
 
-    @cached_property
-    def _shapes(self) -> "Mapping[str, Mapping[Positions, _Shape]]":
-        """By type and by what applies of its overrides, what matters of the template."""
-        return {
-            kind: {positions: _shape(spec.templates.at(positions)) for positions in spec.templates.distinct}
-            for kind, spec in self.job.replica_specs.items()
-        }
-
-    def _priority_class(self) -> str:
-        """That of the first template that names one; the reference did so for MPIJob."""
-        return next((s[()].priority_class for s in self._shapes.values() if s[()].priority_class), "")
-
 
 def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
     """Delete the PodGroup of a job without pods, and its Workload: it would reserve resources in its queue."""
@@ -350,18 +305,6 @@ def other_schedulers(job: Job, name: str) -> list[str]:
     templates = [t for spec in job.replica_specs.values() for t in (spec.template, *(o.template for o in spec.overrides))]
     named = {mapping_of(template.get("spec")).get("schedulerName") for template in templates}
     return sorted(str(other) for other in named if other and other != name)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Shape:
-    """What counts of one template. One that is shared by thousands of replicas is counted as itself, not compared."""
-
-    priority_class: str
-    resources: Resources
-
-
-def _shape(template: Mapping[str, Any]) -> _Shape:
-    return _Shape(str(mapping_of(template.get("spec")).get("priorityClassName") or ""), pod_resources(template))
 
 
 def _policy(job: Job) -> SchedulingPolicy:

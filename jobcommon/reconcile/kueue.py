@@ -1,11 +1,11 @@
 """Kueue's Workload of a job that is labelled for a queue, where this operator owns it (``--kueue own``).
 
 While the Workload is not admitted, the job is treated as suspended, though its spec does not say so: `Queue.held` tells why.
-What is admitted goes into the pods, and the Workload is told of the job's state. It keeps its quota until the pods have ended.
+What is admitted goes into the pods (`admission`), and the job's state into the Workload (`workload_status`). It keeps its quota
+until the pods have ended.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -16,20 +16,17 @@ from jobcommon.api.gang import PRIORITY_CLASSES
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, WORKLOADS, Workload
 from jobcommon.api.observed import Observed
-from jobcommon.api.replica import Replica
-from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import begun
+from jobcommon.reconcile.admission import Admission
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.reconcile.plan import Action, Create, Delete, Update
-from jobcommon.reconcile.pod_sets import PodSets, annotations_of, asks_for_topology, topology_of
-from jobcommon.reconcile.slots import recorded_success
+from jobcommon.reconcile.pod_sets import PodSets, annotations_of
+from jobcommon.reconcile.workload_status import workload_status
 
 # What no event of the job tells, such as that a priority class has come into being, is looked for again after so many seconds.
 RECHECK_SECONDS = 30.0
-_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
 
 
 @dataclass(frozen=True)
@@ -73,23 +70,19 @@ class Queue:
         why = self._unadmitted()
         return f"it waits in queue {self.name}: {why}" if why else ""
 
-    @property
-    def lacks(self) -> str:
-        """What is missing to create pods as they are admitted; "" if nothing is."""
-        missing = dict.fromkeys(flavor for one in self._assignments.values() for flavor in _flavors(one))
-        unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.observed.cluster]
-        return (
-            f"ResourceFlavor {unread[0]} is not there, or the operator may not list and watch resourceflavors" if unread else ""
-        )
+    @cached_property
+    def admission(self) -> Admission:
+        """What is admitted of the job."""
+        return Admission(self.job, self.found, self._pod_sets, self.observed.cluster)
 
     def wake_at(self, now: float) -> float | None:
         """When to look again for what no event tells (seconds since the epoch)."""
-        return now + RECHECK_SECONDS if self.lacks or (self.name and self.found is None and self._obstacle) else None
+        return now + RECHECK_SECONDS if self.admission.lacks or (self.name and self.found is None and self._obstacle) else None
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
     def actions(self, now: float, *, active: bool) -> list[Action]:
-        """Create, correct, tell or delete the Workload. `active`: pods of the job may run, so its quota is in use."""
+        """Create, correct or delete the Workload, or write its status. `active`: pods may run, so its quota is in use."""
         found, job = self.found, self.job
         if found is None:
             none = self.prebuilt or self._obstacle or job.run_policy.suspend or job.status.finished or job.errors
@@ -99,7 +92,7 @@ class Queue:
         if found.view.owner is None or found.view.owner.uid != job.uid:
             return [self._take_over(found)] if found.view.owner is None and not job.status.finished else []
         if job.status.finished:
-            return [] if active else self._told(found, now, active=active)
+            return [] if active else self._with_status(found, now, active=active)
         if not self.name:
             return [self._delete(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
@@ -109,37 +102,7 @@ class Queue:
         changed = self._queue_and_priority(found)
         if changed != found.spec:
             return [Update(KUEUE_API, WORKLOADS, found.view.name, {**found.raw, "spec": changed})]
-        return self._told(found, now, active=active)
-
-    def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
-        """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""
-        name = self._pod_sets.name_of(replica)
-        assigned, found = self._assignments.get(name), self.found
-        if assigned is None or found is None:
-            return pod
-        metadata, spec = pod["metadata"], pod["spec"]
-        cluster_queue = str(mapping_of(found.status.get("admission")).get("clusterQueue") or "")
-        queue_labels = {kueue.LOCAL_QUEUE_LABEL: found.spec.get("queueName"), kueue.CLUSTER_QUEUE_LABEL: cluster_queue}
-        added_labels = {kueue.POD_SET_LABEL: name, **{k: v for k, v in queue_labels.items() if v and len(v) <= MAX_LABEL}}
-        offset = self.job.index_offsets.get(replica.type.lower())
-        annotations = {kueue.WORKLOAD_ANNOTATION: found.view.name} | ({kueue.INDEX_OFFSET: str(offset)} if offset else {})
-        selector: dict[str, Any] = {}
-        tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
-        if assigned.get("topologyAssignment"):
-            gates += [] if {"name": kueue.TOPOLOGY_GATE} in gates else [{"name": kueue.TOPOLOGY_GATE}]
-            if not asks_for_topology(annotations_of(pod)):
-                annotations |= topology_of(self.job) or {kueue.UNCONSTRAINED: "true"}
-        for change in (*self._flavor_changes(assigned), *_updates(found, name)):
-            selector |= mapping_of(change.get("nodeSelector"))
-            added_labels |= mapping_of(change.get("labels"))
-            annotations |= mapping_of(change.get("annotations"))
-            tolerations += [one for one in mappings_in(change.get("tolerations")) if one not in tolerations]
-        lists = {"tolerations": tolerations, "schedulingGates": gates}
-        added: dict[str, Any] = {key: value for key, value in lists.items() if value}
-        added |= {"nodeSelector": {**(spec.get("nodeSelector") or {}), **selector}} if selector else {}
-        own_annotations = {**(metadata.get("annotations") or {}), **annotations}
-        marked = {**metadata, "labels": {**added_labels, **metadata["labels"]}, "annotations": own_annotations}
-        return {**pod, "metadata": marked, "spec": {**spec, **added}}
+        return self._with_status(found, now, active=active)
 
     # -- why it waits -------------------------------------------------------------------------------------------------
 
@@ -165,7 +128,7 @@ class Queue:
             return self._too_many or f"the job is not the one for which its Workload {found.view.name} asks"
         if not found.admitted:
             return found.said
-        return "" if begun.is_started(self.job) else self.lacks
+        return "" if begun.is_started(self.job) else self.admission.lacks
 
     @cached_property
     def _obstacle(self) -> str:
@@ -258,100 +221,11 @@ class Queue:
         manifest = {**found.raw, "metadata": {**metadata, "annotations": annotations}, "spec": {**self._spec, **kept}}
         return [Update(KUEUE_API, WORKLOADS, found.view.name, manifest)]
 
+    def _with_status(self, found: Workload, now: float, *, active: bool) -> list[Action]:
+        status = workload_status(self.job, found, self._pod_sets, now, active=active)
+        if status == found.status:
+            return []
+        return [Update(KUEUE_API, WORKLOADS, found.view.name, {**found.raw, "status": status}, "status")]
+
     def _delete(self, found: Workload, why: str) -> Delete:
         return Delete(KUEUE_API, WORKLOADS, found.view.name, found.view.uid, why)
-
-    # -- what the Workload is told ------------------------------------------------------------------------------------
-
-    def _told(self, found: Workload, now: float, *, active: bool) -> list[Action]:
-        """The Workload's status with what Kueue has to know of the job; nothing if it has it already."""
-        status = dict(found.status)
-        conditions = _Conditions(found, now)
-        job, evicted = self.job, found.conditions.get("Evicted", {})
-        if job.status.finished and not found.has("Finished"):
-            failed = job.status.has(ConditionType.FAILED)
-            end = job.status.condition(ConditionType.FAILED if failed else ConditionType.SUCCEEDED)
-            conditions.set("Finished", True, "Failed" if failed else "Succeeded", end.message if end else "")
-        elif found.has("Evicted") and found.has("QuotaReserved"):
-            if active:
-                return []
-            reason, message = str(evicted.get("reason")), str(evicted.get("message"))
-            if found.has("Admitted") and (since := parse_time(found.conditions["Admitted"].get("lastTransitionTime"))):
-                before = status.get("accumulatedPastExecutionTimeSeconds") or 0
-                status["accumulatedPastExecutionTimeSeconds"] = before + max(int(now - since), 0)
-            conditions.set("Requeued", reason in _REQUEUED_AT_ONCE, reason, message)
-            conditions.set("QuotaReserved", False, "PendingEvaluation", message)
-            conditions.set("Admitted", False, "NoReservation", "The workload has no reservation")
-            if found.has("PodsReady"):
-                conditions.set("PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded")
-            status.pop("admission", None)
-        elif found.admitted:
-            self._tell_readiness(found, conditions)
-            status |= self._reclaimable(found)
-        told = {**status, "conditions": conditions.listed}
-        if told == {"conditions": [], **found.status}:
-            return []
-        return [Update(KUEUE_API, WORKLOADS, found.view.name, {**found.raw, "status": told}, "status")]
-
-    def _tell_readiness(self, found: Workload, conditions: "_Conditions") -> None:
-        ready, before = self.job.status.has(ConditionType.RUNNING), found.conditions.get("PodsReady", {})
-        if ready and not found.has("PodsReady"):
-            again = before.get("reason") == "WaitForRecovery"
-            text = "All pods reached readiness and the workload is running"
-            conditions.set("PodsReady", True, "Recovered" if again else "Started", text)
-        elif not ready and found.has("PodsReady"):
-            text = "At least one pod has failed, waiting for recovery"
-            conditions.set("PodsReady", False, "WaitForRecovery", text)
-
-    def _reclaimable(self, found: Workload) -> dict[str, Any]:
-        """How many pods of each podSet have succeeded and are not run again. The numbers only grow."""
-        if self.job.restarts_together:
-            return {}
-        before = {str(one.get("name")): one.get("count") or 0 for one in mappings_in(found.status.get("reclaimablePods"))}
-        counts = dict(before)
-        for kind, indexes in recorded_success(self.job).items():
-            done = Counter(self._pod_sets.name_of(Replica(kind, index)) for index in indexes if index < self.job.count(kind))
-            counts |= {name: max(number, counts.get(name, 0)) for name, number in done.items() if name in self._assignments}
-        return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}
-
-    # -- what is admitted ---------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _assignments(self) -> Mapping[str, Mapping[str, Any]]:
-        return self.found.assignments if self.found is not None and self.found.has("Admitted") else {}
-
-    def _flavor_changes(self, assigned: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        for flavor in _flavors(assigned):
-            if (view := self.observed.cluster.get((kueue.FLAVORS, flavor))) is not None:
-                spec = mapping_of(view.raw.get("spec"))
-                yield {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
-
-
-class _Conditions:
-    """The conditions of a Workload, to be changed."""
-
-    def __init__(self, found: Workload, now: float) -> None:
-        self._found, self._now = dict(found.conditions), format_time(now)
-        self._generation = mapping_of(found.raw.get("metadata")).get("generation") or 0
-
-    def set(self, kind: str, is_true: bool, reason: str, message: str) -> None:
-        """Set one condition. The time of its transition changes with its status alone."""
-        status, old = "True" if is_true else "False", self._found.get(kind, {})
-        since = old.get("lastTransitionTime") if old.get("status") == status else self._now
-        new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
-        self._found[kind] = {**new, "observedGeneration": self._generation}
-
-    @property
-    def listed(self) -> list[Mapping[str, Any]]:
-        """All of them."""
-        return list(self._found.values())
-
-
-def _flavors(assigned: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys(map(str, mapping_of(assigned.get("flavors")).values())))
-
-
-def _updates(found: Workload, name: str) -> Iterator[Mapping[str, Any]]:
-    """What admission checks add to the pods of a podSet."""
-    for check in mappings_in(found.status.get("admissionChecks")):
-        yield from (update for update in mappings_in(check.get("podSetUpdates")) if update.get("name") == name)

@@ -75,7 +75,7 @@ class Situation:
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
-        return self.queue.place(replica, self.gang.mark(replica, pod_manifest(self.framework, self.job, replica)))
+        return self.queue.admission.place(replica, self.gang.mark(replica, pod_manifest(self.framework, self.job, replica)))
 
     def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
