@@ -199,7 +199,7 @@ def pods_to_remember(status: JobStatus, slots: Slots, entries: list[Slot]) -> tu
 
 
 def _stopped(status: JobStatus, slots: Slots, entries: list[Slot], counted: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of `counted` that we have stopped. Of a status without the list, none is known."""
+    """Those of `counted` that we have stopped. A status of an older release has no such list."""
     known = set(status.counted_pods)
     stopped = {*status.stopped_pods, *(slot.pod.uid for slot in slots.surplus if slot.pod.uid not in known)}
     stopped.update(slot.pod.uid for slot in entries if slot.ending.verdict == Verdict.STOPPED)

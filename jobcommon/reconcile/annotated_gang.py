@@ -1,6 +1,6 @@
 """Gangs without a PodGroup: YuniKorn and Koordinator read all they need from the pods.
 
-Each reads it from the first pod that it sees, so all pods of a job that are created at one time say the same.
+Each reads it from the first pod that it sees, so all pods of a job that are created at one time have the same annotations.
 """
 
 import json

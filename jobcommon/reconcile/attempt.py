@@ -19,7 +19,7 @@ from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.plan import Action
 from jobcommon.reconcile.slots import Slot, attempt_of
 
-# Of failures seen together the first of these counts as the cause. Times do not tell: nodes have clocks of their own, and an
+# Of failures seen together the first of these counts as the cause. Times decide nothing: nodes have clocks of their own, and an
 # evicted pod may have no time. A rank whose peer was lost or killed often ends with a permanent exit code.
 _CAUSES = (Verdict.DISRUPTED, Verdict.RETRYABLE, Verdict.PERMANENT)
 

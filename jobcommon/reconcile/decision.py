@@ -83,7 +83,7 @@ class _Pass(Situation):
 
     def decide(self) -> Plan:
         job = self.job
-        if job.errors and not self.was_started:
+        if job.errors and not self.has_begun:
             return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
         refused = next(((name, r.message) for name, r in self.observed.rejections.items() if r.required), None)
         if refused is not None:
@@ -284,7 +284,7 @@ class _Pass(Situation):
             verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in replaced)
             or (
-                (self.was_started or begun.may_have_objects(job, self.observed, self.now))
+                (self.has_begun or begun.may_have_begun(job, self.observed, self.now))
                 and any(isinstance(a, Create) for a in creates)
             ),
         )

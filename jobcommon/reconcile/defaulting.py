@@ -107,7 +107,7 @@ def differs_in_status_alone(before: Mapping[str, Any], raw: Mapping[str, Any]) -
 def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:
     if (found := _read(framework.spec, spec, "spec", errors)) is not None:
         return found
-    # Whatever else is wrong with it, a job that another controller manages is none of our business.
+    # Whatever else is wrong with it, we leave a job alone that another controller manages.
     given = (mapping_of(spec.get("runPolicy")).get("managedBy"), spec.get("managedBy"))
     of_policy, of_spec = (name if isinstance(name, str) else None for name in given)
     return framework.spec.model_construct(run_policy=RunPolicy(managed_by=of_policy), managed_by=of_spec)

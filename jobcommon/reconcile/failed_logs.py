@@ -2,8 +2,8 @@
 
 A log goes with its pod, and with a container that is started anew. The failure is on record before that, and the pod's
 finalizer is there until its log is kept. So no other memory is needed: an operator that dies in between leaves the finalizer,
-and the next one keeps the log again, under the same key. What the platform ended has nothing to tell, and its node may not
-answer; it is left out.
+and the next one keeps the log again, under the same key. A pod that the platform ended is left out: its log has no cause, and
+its node may not answer.
 """
 
 from collections.abc import Iterable, Iterator

@@ -123,7 +123,7 @@ def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
 
 
 def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[str]:
-    """The UIDs of the pods that failed after the success of a job with servers: these were deleted, so that end tells nothing.
+    """The UIDs of the pods that failed after the success of a job with servers: we deleted these, so that end has no meaning.
 
     A pod without our finalizer may have ended before.
     """

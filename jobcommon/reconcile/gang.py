@@ -219,8 +219,8 @@ class Gang:
         }
 
     @property
-    def told(self) -> str:
-        """What the PodGroup waits for, in its scheduler's words; "" if all of its pods have a node or it does not say."""
+    def reported(self) -> str:
+        """What the PodGroup waits for, as its scheduler reports it; "" if all pods have a node or it reports nothing."""
         if self.scheduler is None or self.found is None:
             return ""
         if not self.waiting and all(slot.pod.scheduled for slot in self.slots.wanted.values() if slot.stays):
@@ -232,7 +232,7 @@ class Gang:
 
     @property
     def unserved(self) -> str:
-        """Why the topology of the policy is not applied: the field and its remedy; "" if it is, or if there is none."""
+        """Why the topology of the policy is not applied: the field and its remedy; "" if it is, or without a topology."""
         topology, scheduler = _policy(self.job).topology, self.scheduler
         queued = self.job.options.kueue and self.job.labels.get(kueue.QUEUE_LABEL)
         if topology is None or self.off or queued:
@@ -240,7 +240,8 @@ class Gang:
         field = "spec.runPolicy.schedulingPolicy.topology"
         if scheduler is None or not (scheduler.native or scheduler == names.VOLCANO):
             who = f"the gang scheduler {scheduler.name}" if scheduler else "an operator without a gang scheduler"
-            return f"{field}: {who} knows none; remove it, or run the operator with --gang-scheduler-name kubernetes or volcano"
+            advice = "remove it, or run the operator with --gang-scheduler-name kubernetes or volcano"
+            return f"{field}: {who} does not support it; {advice}"
         if scheduler.native and topology.mode == TopologyMode.PREFERRED:
             return f"{field}.mode: Kubernetes knows Required only, so pods are placed without it"
         name = "schedulingConstraints" if scheduler.native else "networkTopology"
@@ -312,7 +313,7 @@ def _policy(job: Job) -> SchedulingPolicy:
 
 
 def _required(job: Job) -> str:
-    """The key of the node label that all pods of the gang must have in common; "" for none."""
+    """The key of the node label that all pods of the gang must have in common; "" without one."""
     topology = _policy(job).topology
     return topology.key if topology is not None and topology.mode != TopologyMode.PREFERRED else ""
 

@@ -1,6 +1,6 @@
 """Kueue's Workload of a job that is labelled for a queue, where this operator owns it (``--kueue own``).
 
-While the Workload is not admitted, the job is treated as suspended, though its spec does not say so: `Queue.held` tells why.
+While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.held` is the reason.
 What is admitted goes into the pods (`admission`), and the job's state into the Workload (`workload_status`). It keeps its quota
 until the pods have ended.
 """
@@ -25,7 +25,7 @@ from jobcommon.reconcile.plan import Action, Create, Delete, Update
 from jobcommon.reconcile.pod_sets import PodSets, annotations_of
 from jobcommon.reconcile.workload_status import workload_status
 
-# What no event of the job tells, such as that a priority class has come into being, is looked for again after so many seconds.
+# Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
 RECHECK_SECONDS = 30.0
 
 
@@ -76,7 +76,7 @@ class Queue:
         return Admission(self.job, self.found, self._pod_sets, self.observed.cluster)
 
     def wake_at(self, now: float) -> float | None:
-        """When to look again for what no event tells (seconds since the epoch)."""
+        """When to look again for a change that comes without an event (seconds since the epoch)."""
         return now + RECHECK_SECONDS if self.admission.lacks or (self.name and self.found is None and self._obstacle) else None
 
     # -- what is written ----------------------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ class Queue:
         """Create, correct or delete the Workload, or write its status. `active`: pods may run, so its quota is in use."""
         found, job = self.found, self.job
         if found is None:
-            none = self.prebuilt or self._obstacle or job.run_policy.suspend or job.status.finished or job.errors
-            return [] if none or active or not self.name or self.observed.kueue_off else [self._create()]
+            hindered = self.prebuilt or self._obstacle or job.run_policy.suspend or job.status.finished or job.errors
+            return [] if hindered or active or not self.name or self.observed.kueue_off else [self._create()]
         if found.view.deleting:
             return []
         if found.view.owner is None or found.view.owner.uid != job.uid:

@@ -17,13 +17,13 @@ from jobcommon.reconcile.plan import WARNING, Action, Delete, Event
 from jobcommon.reconcile.slots import Slot
 
 CONFIRM_SECONDS = 10.0
-"""How long after the grace period a kubelet that answers has told the end of a pod, at the latest."""
+"""A kubelet that answers reports the end of a pod at most so long after the grace period."""
 MAX_NODES = 10
 AVOIDED_FROM = 2
 _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _EVICTED = "DeletionByTaintManager"
 _CHOSEN_BY_OTHERS = ("Preempting", "Preempted")
-# Ends that say something about the node. A preemption, a drain or a deletion by hand does not.
+# Ends for which the node may be the cause. A preemption, a drain or a deletion by hand does not.
 _BY_THE_NODE = PLATFORM_REASONS.difference(_CHOSEN_BY_OTHERS) | {
     _EVICTED, "DeletionByPodGC", "TerminationByKubelet", "ContainerStatusUnknown", reasons.LOST,
 }  # fmt: skip

@@ -143,7 +143,7 @@ def _counted(template: Mapping[str, Any]) -> bytes:
 
 
 def asks_for_topology(annotations: Mapping[str, Any]) -> bool:
-    """Whether they say which topology is wanted."""
+    """Whether they ask for a topology."""
     return any(key in annotations for key in (*kueue.TOPOLOGY, kueue.UNCONSTRAINED))
 
 

@@ -1,4 +1,4 @@
-"""What the reports of a program say of its progress: when a job is stalled, and when its restarts bring nothing.
+"""Progress, by the reports of the program: when a job is stalled, and when its restarts bring nothing.
 
 The status is the only memory. The writer of a report writes `after_reports` with it, and the decision compares times. A run
 is one life of the program: it begins when the job begins to run, or with a step below the last one. Its deadline holds from the
@@ -52,8 +52,8 @@ def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived
     for step, since in steps:
         changes = {"progress": _after_step(status, step, since), "time_spent": _time_spent(status, step, since)}
         status = status.model_copy(update=changes)
-    told = {"last_report_time": format_time(arrived), "recorded_time": format_time(now)}
-    return status.model_copy(update={"progress": (status.progress or JobProgress()).model_copy(update=told)})
+    times = {"last_report_time": format_time(arrived), "recorded_time": format_time(now)}
+    return status.model_copy(update={"progress": (status.progress or JobProgress()).model_copy(update=times)})
 
 
 def _time_spent(status: JobStatus, step: int, since: float) -> TimeSpent | None:
@@ -188,6 +188,6 @@ def _one_more(found: EarlyFailures | None, run: Terminated | None, times: int, s
     """The early failures after `times` runs that ended as `run` did; None if it was long enough or of unknown length."""
     if run is None or run.started_at is None or run.finished_at is None or run.finished_at - run.started_at >= seconds:
         return None
-    told = f"exit code {run.exit_code}" if run.exit_code is not None else decode(run)
-    before = found.count if found is not None and found.exit == told else 0
-    return EarlyFailures(exit=told, count=before + times)
+    how = f"exit code {run.exit_code}" if run.exit_code is not None else decode(run)
+    before = found.count if found is not None and found.exit == how else 0
+    return EarlyFailures(exit=how, count=before + times)

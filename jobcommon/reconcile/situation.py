@@ -1,4 +1,4 @@
-"""What is known of a job that has not finished, in one pass, and how its status and its events tell it."""
+"""What is known of an unfinished job in one pass, and the status and the events that report it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -69,9 +69,9 @@ class Situation:
         return bool(self.gang.waiting) or self.blocked.start
 
     @property
-    def was_started(self) -> bool:
-        """See `begun.was_started`."""
-        return begun.was_started(self.job, self.slots, grouped=self.gang.found is not None)
+    def has_begun(self) -> bool:
+        """See `begun.has_begun`."""
+        return begun.has_begun(self.job, self.slots, grouped=self.gang.found is not None)
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
@@ -161,7 +161,7 @@ class Situation:
             self.now,
             lambda replica: self.pod(replica)["spec"].get("schedulerName", ""),
             "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
-            self.gang.told,
+            self.gang.reported,
         )
 
     def _whole(self) -> bool:
@@ -177,7 +177,7 @@ class Situation:
             Event(
                 WARNING,
                 reasons.UNKNOWN_POD,
-                f"Pod {slot.pod.name} names this job as its owner but is none of its replicas",
+                f"Pod {slot.pod.name} names this job as its owner but is not one of its replicas",
                 True,
             )
             for slot in self.slots.unowned[:MAX_EVENTS]
@@ -206,8 +206,8 @@ class Situation:
         pods: dict[int | None, list[str]] = {}
         for entry in self.accounting.entries:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
-        events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
+        named = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
+        events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in named.items()]
         return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
     def status(self, *steps: _Step, active: bool = True, ends: bool = False) -> JobStatus:
@@ -217,8 +217,8 @@ class Situation:
         attempt_number = job.attempt if ends else self.accounting.attempt
         conditions = normalized(job.status.conditions)
         for kind, is_true, reason, message in steps:
-            told = with_unkept(message, self.observed.unkept)
-            conditions = set_condition(conditions, kind, is_true, reason, told, self.now)
+            text = with_unkept(message, self.observed.unkept)
+            conditions = set_condition(conditions, kind, is_true, reason, text, self.now)
         status = job.status.model_copy(
             update={
                 "conditions": list(conditions),

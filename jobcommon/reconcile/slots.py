@@ -1,5 +1,6 @@
 """The table of slots: each pod of a job is classified once per pass, from (spec, status, pod).
 
+A slot has what the pod is to the job (its `State`), whether its processes run (its `Life`), and which of its runs have failed.
 Everything else that is decided about pods (accounting, retirement, restarts, clean-up, tallies, gang members, what pods wait
 for) is a fold over this table. Only this module and `ending`, on which it is based, test a pod's phase or deletionTimestamp.
 
@@ -130,10 +131,9 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 class Slots:
     """The pods of a job by slot.
 
-    `wanted` holds the wanted slots that have a pod, `vacant` those that have none; `surplus` pods that are ours but beyond the
-    wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `unknown` pods of which
-    the spec's errors do not tell whether they are surplus; `earlier` pods of an earlier attempt; `unowned` pods that claim the
-    job as owner but fit no slot.
+    `wanted` holds the wanted slots with a pod, `vacant` those without; `surplus` the pods beyond the wanted number (scale-down)
+    or of a type that the job no longer has, which is then spelt as in the label; `unknown` the pods that may be surplus, which
+    errors of the spec hide; `earlier` those of an earlier attempt; `unowned` those that claim the job as owner but fit no slot.
     """
 
     wanted: Mapping[Replica, Slot]

@@ -1,6 +1,6 @@
 """Where the time of a job went: a fold over its statuses. It changes only where a condition does, so it causes no write.
 
-The times are the operator's own: when it saw what had happened, and not when the clock of a node says that it did.
+The times are the operator's own: when it saw what had happened, not those of a node's clock.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def time_spent(job: Job, after: JobStatus, pods: Iterable[Slot], now: float) -> 
 
 
 def _unrecorded(job: Job, now: float) -> TimeSpent:
-    """The record of a job that has none: its present phase, from its last condition or, of a new job, from its creation."""
+    """The record of a job without one: its present phase, from its last condition or, of a new job, from its creation."""
     current = job.status.conditions[-1].last_transition_time if job.status.conditions else None
     began = parse_time(current)
     began = began if began is not None else job.creation_time
@@ -55,7 +55,7 @@ def _unrecorded(job: Job, now: float) -> TimeSpent:
 
 
 def _placed_at(pods: Iterable[Slot], now: float) -> float:
-    """When the last of the pods got its node; `now` if one has none."""
+    """When the last of the pods got its node; `now` if one has no node yet."""
     # Of a time in whole seconds the middle is the best guess.
     times = [slot.pod.scheduled_time for slot in pods]
     return max((time + 0.5 if time is not None else now for time in times), default=now)

@@ -135,18 +135,18 @@ def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
 
 
 def needs(name: str, others: Sequence[str]) -> str:
-    """What is said of a field of `NEEDED` without any of the others."""
+    """The error of a field of `NEEDED` without any of the others."""
     wanted = " or ".join(f"{other}: true" if other == "reportProgress" else other for other in others)
     return f"{name} needs {wanted}"
 
 
 def restarts_all(name: str, value: str, other: str) -> str:
-    """What is said of an entry of `RESTARTING` without the scope that it needs."""
+    """The error of an entry of `RESTARTING` without the scope that it needs."""
     return f"{name} {value} restarts all replicas: set restartScope to Job, or use {other}"
 
 
 def ends_before(name: str) -> str:
-    """What is said of one of the `DEADLINES` that never passes."""
+    """The error of one of the `DEADLINES` that never passes."""
     return f"{name} must be less than activeDeadlineSeconds, which ends the job before"
 
 

@@ -79,7 +79,7 @@ class WaitingReasons:
 def waits(
     slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "", gang: str = ""
 ) -> WaitingReasons:
-    """What the living pods wait for at `now` (seconds since the epoch); causes that `earlier` tells, in its words.
+    """What the living pods wait for at `now` (seconds since the epoch); causes that are in `earlier`, in its words.
 
     `gang`: what they wait for together, which is not repeated for each of them.
     """
@@ -103,7 +103,7 @@ def waits(
             reason, since = found
             unreported.setdefault(reason, []).append((since, replica, pod))
     wakes: list[float] = []
-    for reason, told in _UNREPORTED.items():
+    for reason, template in _UNREPORTED.items():
         if not (group := unreported.get(reason)):
             continue
         since, replica, pod = min(group, key=lambda member: member[0])
@@ -111,7 +111,7 @@ def waits(
             wakes.append(since + REPORT_AFTER)
             continue
         scheduler = scheduler_of(replica) if reason == reasons.NO_SCHEDULER else ""
-        text = told.format(time=format_time(since), pod=pod, scheduler=scheduler)
+        text = template.format(time=format_time(since), pod=pod, scheduler=scheduler)
         causes.setdefault(text, []).extend(member[1] for member in group)
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
     note = _note(causes)
@@ -205,9 +205,9 @@ def _line(text: str) -> str:
 def _note(causes: Mapping[str, list[Replica]]) -> str:
     if not causes:
         return ""
-    told = [f"{_names(replicas)}: {text}" for text, replicas in list(causes.items())[:MAX_CAUSES]]
+    parts = [f"{_names(replicas)}: {text}" for text, replicas in list(causes.items())[:MAX_CAUSES]]
     more = f"; {len(causes) - MAX_CAUSES} more causes" if len(causes) > MAX_CAUSES else ""
-    return f"{NOTE}{'; '.join(told)}{more}"
+    return f"{NOTE}{'; '.join(parts)}{more}"
 
 
 def _names(replicas: list[Replica]) -> str:

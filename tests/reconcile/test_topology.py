@@ -38,10 +38,10 @@ def test_topology_becomes_the_schedulers_own_field(
 @pytest.mark.parametrize(
     ("scheduler", "mode", "why"),
     [
-        (None, {}, ": an operator without a gang scheduler knows none; remove it, or run the operator with"),
-        (COSCHEDULING, {}, ": the gang scheduler scheduler-plugins-scheduler knows none"),
-        (YUNIKORN, {}, ": the gang scheduler yunikorn knows none"),
-        (KOORDINATOR, {}, ": the gang scheduler koord-scheduler knows none"),
+        (None, {}, ": an operator without a gang scheduler does not support it; remove it, or run the operator with"),
+        (COSCHEDULING, {}, ": the gang scheduler scheduler-plugins-scheduler does not support it"),
+        (YUNIKORN, {}, ": the gang scheduler yunikorn does not support it"),
+        (KOORDINATOR, {}, ": the gang scheduler koord-scheduler does not support it"),
         (NATIVE[0], {"mode": "Preferred"}, ".mode: Kubernetes knows Required only"),
     ],
 )
