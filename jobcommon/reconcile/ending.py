@@ -26,6 +26,7 @@ PLATFORM_REASONS = frozenset({
 })  # fmt: skip
 # The kubelet's reason when a pod has exceeded the activeDeadlineSeconds of its own spec.
 _POD_DEADLINE = "DeadlineExceeded"
+_ENDED = ("Succeeded", "Failed")
 _SIDECAR = "Always"
 _NEVER = "Never"
 
@@ -82,11 +83,10 @@ class Life(Enum):
 
 def life_of(pod: PodView) -> Life:
     """What is left of the pod's life."""
-    deleting = pod.deletion_time is not None
-    if is_over(pod):
-        return Life.REMOVED if deleting else Life.OVER
-    if deleting:
-        return Life.LEAVING
+    if pod.deletion_time is not None:
+        return Life.REMOVED if is_over(pod) else Life.LEAVING
+    if pod.phase in _ENDED:
+        return Life.OVER
     return Life.RUNNING if pod.phase == "Running" else Life.PENDING
 
 
@@ -97,7 +97,7 @@ def is_over(pod: PodView) -> bool:
     node, or when its grace period was set to zero: by the kubelet's last DELETE, by the pod garbage collector for a lost
     node, or by a user with --force.
     """
-    if pod.phase in ("Succeeded", "Failed"):
+    if pod.phase in _ENDED:
         return True
     return pod.deletion_time is not None and (not pod.scheduled or pod.deletion_grace_seconds == 0)
 

@@ -58,14 +58,15 @@ def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
 
     Another operator counts replicas as succeeded that still run when it finishes a job.
     """
-    statuses = job.status.replica_statuses
-    known = {kind: status.succeeded or 0 for kind, status in statuses.items()}
+    if not (late := accounting.having(Verdict.SUCCEEDED)):
+        return ()
+    statuses, wanted = job.status.replica_statuses, {kind: job.count(kind) for kind in job.replica_specs}
     more = {
         kind
         for kind, indexes in accounting.succeeded.items()
-        if kind in known and sum(index < job.count(kind) for index in indexes) > known[kind]
+        if kind in statuses and sum(index < wanted[kind] for index in indexes) > (statuses[kind].succeeded or 0)
     }
-    return tuple(slot for slot in accounting.having(Verdict.SUCCEEDED) if slot.replica.type in more)
+    return tuple(slot for slot in late if slot.replica.type in more)
 
 
 def _effective_policy(job: Job) -> CleanPodPolicy:

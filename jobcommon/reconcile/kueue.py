@@ -85,8 +85,10 @@ class Queue:
         """Create, correct or delete the Workload, or write its status. `active`: pods may run, so its quota is in use."""
         found, job = self.found, self.job
         if found is None:
-            hindered = self.prebuilt or self._obstacle or job.run_policy.suspend or job.status.finished or job.errors
-            return [] if hindered or active or not self.name or self.observed.kueue_off else [self._create()]
+            if active or not self.name or self.observed.kueue_off:
+                return []
+            hindered = self.prebuilt or job.run_policy.suspend or job.status.finished or job.errors or self._obstacle
+            return [] if hindered else [self._create()]
         if found.view.deleting:
             return []
         if found.view.owner is None or found.view.owner.uid != job.uid:

@@ -216,11 +216,10 @@ class _Classifier:
     def slot(self, replica: Replica, pod: PodView, state: State) -> Slot:
         """The slot of a pod in that state."""
         job, runs = self._job, NO_FAILED_RUNS
-        match state:
-            case Ended() | Running() | Starting() | Leaving():
-                runs = failed_runs(pod, restart_policy(job, replica), ended=isinstance(state, Ended))
-                # Where all replicas are restarted together, a failed run in a pod that lives is an end, and charged as such.
-                runs = FailedRuns(last=runs.last) if job.restarts_together else runs
+        if (pod.containers or pod.init_containers) and isinstance(state, Ended | Running | Starting | Leaving):
+            runs = failed_runs(pod, restart_policy(job, replica), ended=isinstance(state, Ended))
+            # Where all replicas are restarted together, a failed run in a pod that lives is an end, and charged as such.
+            runs = FailedRuns(last=runs.last) if job.restarts_together else runs
         # The kubelet's last DELETE has no grace period.
         removal_due = pod.deletion_time if pod.scheduled and pod.deletion_grace_seconds != 0 else None
         return Slot(replica, pod, state, life_of(pod), pod.uid in self._counted, removal_due, runs)
