@@ -31,7 +31,7 @@ def test_the_healthy_ones_do_not_notice(trial: Trial) -> None:
     assert trial.surplus_runs == 0
 
 
-def test_nothing_else_is_wrong_either(trial: Trial) -> None:
+def test_there_are_no_faults_and_no_errors_in_the_log(trial: Trial) -> None:
     """Events, and errors in the log: poison is nothing unexpected."""
     assert trial.faults() == []
     assert [line for line in map(json.loads, trial.log.splitlines()) if line["level"] == "error"] == []

@@ -50,7 +50,7 @@ def test_this_project_could_be_released() -> None:
     assert faults(ROOT, snapshot=True) == []
 
 
-def test_nothing_speaks_against_a_project_that_fits(project: Path) -> None:
+def test_a_consistent_project_has_no_faults(project: Path) -> None:
     assert faults(project, snapshot=False) == []
 
 
@@ -75,7 +75,7 @@ def test_the_extra_names_the_version_of_the_embedded_cluster(project: Path) -> N
     assert "does not have jobcommon-localcluster==0.3.0" in fault
 
 
-def test_what_is_not_committed_is_in_a_snapshot_only(project: Path) -> None:
+def test_uncommitted_files_are_accepted_in_a_snapshot_only(project: Path) -> None:
     (project / "new").touch()
     (fault,) = faults(project, snapshot=False)
     assert fault.startswith("new: not committed")

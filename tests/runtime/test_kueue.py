@@ -45,7 +45,7 @@ async def test_a_kind_that_kueue_queues_itself_is_refused_with_the_fix() -> None
     ],
     ids=["external", "default", "unreadable", "none", "forbidden"],
 )
-async def test_what_cannot_be_known_is_no_reason(answer: Response) -> None:
+async def test_an_unreadable_configuration_does_not_stop_the_operator(answer: Response) -> None:
     await asked(answer)
 
 

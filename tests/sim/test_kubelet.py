@@ -197,7 +197,7 @@ def test_a_partitioned_nodes_pod_runs_on_and_tells_of_it_later() -> None:
     assert world.pod()["status"]["phase"] == "Succeeded"
 
 
-def test_pods_of_a_node_lost_for_good_are_deleted_after_the_toleration_and_collected_with_the_node() -> None:
+def test_pods_of_a_lost_node_are_deleted_after_the_toleration() -> None:
     world = rig([Exit()], user=(step("down", user.set_node("p", DOWN), 5), step("gone", user.remove_node("p"), 600)))
     world.create()
     world.run(300)
