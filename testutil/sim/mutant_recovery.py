@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.framework import Job
-from jobcommon.reconcile import attempt, decision, failed_logs, in_place, progress
+from jobcommon.reconcile import attempt, compose, failed_logs, in_place, progress
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.plan import KeepLog, SetImage
 from jobcommon.testutil.sim.faults import Fault
@@ -48,7 +48,7 @@ RECOVERY = (
     Mutant(
         "E21-no-log-in-place",
         "A pod is restarted in place before the log of its failure is kept, which its next end replaces.",
-        ((decision, "logs_to_keep", _unless_in_place),),
+        ((compose, "logs_to_keep", _unless_in_place),),
         where=("*/K-log-in-place",),
     ),
     Mutant(
