@@ -388,11 +388,14 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += _first_failure(found, 0)
+    outside = current.message.partition("; not queued: ")[2].partition("; ")
+    evidence += [f"it runs outside its queue and all quota: {outside[0]}"] if outside[0] else []
     due = deadlines.of_job(job, status.start_time)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
     evidence += [*died_beside(found), *recreated(found)]
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} runs: {count}{quiet}"
+    advice = advice or in_short(outside[2].removesuffix("."))
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
 
 

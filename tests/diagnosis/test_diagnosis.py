@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Found, Reason, diagnose
@@ -66,6 +67,16 @@ def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:
     found = then(both_running(), {"Worker-1": lambda pod: created(pod.running(), START + 60)})
     facts = diagnose(found, NOW).evidence
     assert "the pod of Worker-1 was created 60 s after the start: one before it was deleted, or the job was scaled" in facts
+
+
+def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
+    made = diagnose(both_running(labels={QUEUE_LABEL: "team"}), NOW)
+    told = [fact for fact in made.evidence if fact.startswith("it runs outside its queue and all quota: the label ")]
+    assert (made.reason, len(told)) == ("Running", 1)
+    assert made.advice.startswith(
+        "add kubeflow.org/pytorchjob to integrations.frameworks of Kueue's configuration, or annotate"
+    )
+    assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
 
 
 def test_pods_still_running_after_success_are_named() -> None:
