@@ -208,4 +208,4 @@ image: $(DEV) ## build the operators' image with buildah and run a job with it; 
 	$(BIN)/python -m jobcommon.testutil.release.image $(if $(QUICK),--quick) $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .venv-kopf .venv-suites .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .venv-kopf .venv-suites .jobcommon .localcluster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -156,7 +156,7 @@ async def training_cluster(
     Raises as `localcluster.cluster.local_cluster` does.
     """
     async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity) as local:
-        cluster = TrainingCluster(**vars(local), client=ClusterTransport(local.transport))
+        cluster = TrainingCluster(**vars(local), client=InProcessTransport(local.server, pods=local.pods))
         await install(cluster.client, frameworks)
         if not operators:
             yield cluster

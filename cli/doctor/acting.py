@@ -21,7 +21,7 @@ _WHY = "jobs neither start nor end while no operator acts"
 _MEND = "start the operators, or see their log: kubectl get pods --all-namespaces -l app.kubernetes.io/part-of=jobcommon"
 _RELEASE = "; if they were uninstalled: jobcommon release-finalizers"
 # The embedded cluster's version ends so. Its operators run inside it, with neither a Deployment nor a lease.
-_EMBEDDED = "+jobcommon"
+_EMBEDDED = "+localcluster"
 
 
 @dataclass

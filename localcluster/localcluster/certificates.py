@@ -39,7 +39,7 @@ def self_signed(hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: dateti
     """A fresh certificate for these addresses and names, its own authority, valid for a year from `now` (less an hour)."""
     start = (now or datetime.now(UTC)) - timedelta(hours=1)
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jobcommon embedded API server")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "embedded API server")])
     names = [_general_name(host) for host in hosts]
     builder = (
         x509.CertificateBuilder()

@@ -13,7 +13,7 @@ import yaml
 
 from localcluster.credentials import refuse_of_others
 
-NAME = "jobcommon"
+NAME = "localcluster"
 
 
 class KubeconfigError(Exception):
@@ -21,7 +21,7 @@ class KubeconfigError(Exception):
 
 
 def kubeconfig(url: str, token: str, ca_pem: bytes | None = None, namespace: str = "default") -> str:
-    """The file's text: one cluster, one user, one context, all named ``jobcommon``. It is a secret: write it with mode 0600."""
+    """The file's text: one cluster, one user, one context, all named ``localcluster``. It is a secret, for mode 0600."""
     cluster: dict[str, Any] = {"server": url}
     if ca_pem is not None:
         cluster["certificate-authority-data"] = base64.b64encode(ca_pem).decode()

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_PREFIX = "jobcommon-cluster-"
+_PREFIX = "localcluster-run-"
 #: A directory gets its name when its lock is held: one without a lock yet must not be taken for a dead one.
-_UNFINISHED = "jobcommon-starting-"
+_UNFINISHED = "localcluster-starting-"
 _LOCK = "lock"
 
 

@@ -1,3 +1,3 @@
 """The Kubernetes release that the embedded cluster follows."""
 
-GIT_VERSION = "v1.36.2+jobcommon"
+GIT_VERSION = "v1.36.2+localcluster"

@@ -259,7 +259,7 @@ def _other_operator_rows() -> Iterator[Row]:
 def _acting_rows() -> Iterator[Row]:
     yield Row("no operator was found", {},
         ((W, ("operators of this project were not found", "no Deployment, no lease")),), alone=True)
-    yield Row("the embedded cluster's operators are not seen", {"version": "v1.36.2+jobcommon"}, alone=True)
+    yield Row("the embedded cluster's operators are not seen", {"version": "v1.36.2+localcluster"}, alone=True)
     yield Row("whether there is one cannot be read", {"unread": {"Leases": "no"}}, ((U, ("Leases",)),), alone=True)
     yield Row("the leader died", {"leases": [lease("jobcommon-operator", 1080)]},
         ((E, ("Lease jobcommon-operator in kubeflow", "was renewed 18 min ago", "no leader acts")),), alone=True)

@@ -1,7 +1,7 @@
 """An embedded Kubernetes API server: a development tool and a test double, not a cluster.
 
 `ApiServer` is the core: requests as values in, responses as values out, no I/O. `serve` puts it behind HTTP on the loopback
-interface; `localcluster.apiserver.inprocess.InProcessTransport` behind the Transport of `jobcommon.client`.
+interface; `localcluster.apiserver.inprocess.InProcessTransport` behind the Transport of `localcluster.request`.
 """
 
 from localcluster.apiserver.env import Env

@@ -97,7 +97,7 @@ def compile_expression(
     Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL, STRING or ANY).
     """
     if engine is None:
-        _skip(expression, "cel-expr-python is not installed; pip install 'jobcommon[local]'")
+        _skip(expression, "cel-expr-python is not installed; pip install cel-expr-python")
         return None
     text = expression
     if optional_old:

@@ -22,7 +22,7 @@ class InProcessTransport:
     """
 
     def __init__(
-        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "jobcommon"
+        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "localcluster"
     ) -> None:
         self._server = server
         self._user = user

@@ -40,7 +40,7 @@ class AddressPool:
             return True
         lock = socket.socket(socket.AF_UNIX)
         try:
-            lock.bind(f"\0jobcommon-pod-network-127.{second}")
+            lock.bind(f"\0localcluster-pod-network-127.{second}")
         except OSError:
             lock.close()
             return False

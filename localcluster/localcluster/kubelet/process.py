@@ -184,8 +184,8 @@ async def _works(candidate: Isolation) -> bool:
     devnull = os.open(os.devnull, os.O_RDWR)
     try:
         # A read-only mount below a missing directory needs every right that a pod may need.
-        mounts = ((str(Path(__file__).parent), "/jobcommon-probe/mount", True),)
-        command = ["/bin/sh", "-c", "cd /jobcommon-probe/mount"]
+        mounts = ((str(Path(__file__).parent), "/localcluster-probe/mount", True),)
+        command = ["/bin/sh", "-c", "cd /localcluster-probe/mount"]
         probe = Launch(command, {}, candidate, stdout=devnull, stderr=devnull, hostname="probe", mounts=mounts)
         ShimProcess(probe, messages.append, gone.set).start()
         await asyncio.wait_for(gone.wait(), 20)

@@ -26,7 +26,7 @@ _PLURALS = {
 }
 _RESOLVER_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
 # Where the interpreter's programs are found by a user who may not enter the directory that they are in.
-_PROGRAMS = "/run/jobcommon/bin"
+_PROGRAMS = "/run/localcluster/bin"
 # Where pods have port spaces of their own (shim/ports.py), a listener on a fixed port of all addresses is moved to its pod's
 # address. Open MPI takes the first free one from 1024 on, but tells its peers the machine's addresses: nothing listens there.
 # A port that the kernel chooses (0) stays on all addresses.
@@ -232,7 +232,7 @@ class Sandbox:
         config, state = self._dir / "ssh_config", self._dir / "sshd"
         config.write_text(_SSH_CONFIG)
         state.mkdir(mode=0o755, exist_ok=True)
-        found = [(str(config), str(_SSH_CONFIGS / "jobcommon.conf"), True)] if _SSH_CONFIGS.is_dir() else []
+        found = [(str(config), str(_SSH_CONFIGS / "localcluster.conf"), True)] if _SSH_CONFIGS.is_dir() else []
         return found if _SSHD_STATE.exists() else [*found, (str(state), str(_SSHD_STATE), False)]
 
     def _services(self) -> dict[str, str]:

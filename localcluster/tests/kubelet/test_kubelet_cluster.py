@@ -116,7 +116,7 @@ async def test_a_pod_with_ssh_keys_has_what_images_for_ssh_bring(tmp_path: Path)
     if await detect() != Isolation(namespaces=True) or not Path("/etc/ssh/ssh_config.d").is_dir():  # noqa: ASYNC240
         pytest.skip("needs mount namespaces of root's and ssh: apt install openssh-client")
     volume = {"volumes": [{"name": "keys", "emptyDir": {}}]}
-    script = "test -d /run/sshd && cat /etc/ssh/ssh_config.d/jobcommon.conf"
+    script = "test -d /run/sshd && cat /etc/ssh/ssh_config.d/localcluster.conf"
     async with cluster(tmp_path) as local:
         await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "keys", "mountPath": "/root/.ssh"}]))
         await local.ended("p")

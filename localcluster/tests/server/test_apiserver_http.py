@@ -83,7 +83,7 @@ async def test_health_and_version(http: Http) -> None:
         async with http.session.get(http.url + path) as answer:
             assert (answer.status, await answer.text()) == (200, "ok")
     async with http.session.get(http.url + "/version") as answer:
-        assert (await answer.json())["gitVersion"] == "v1.36.2+jobcommon"
+        assert (await answer.json())["gitVersion"] == "v1.36.2+localcluster"
 
 
 async def test_large_answers_are_compressed(http: Http) -> None:

@@ -126,7 +126,7 @@ async def test_discovery_and_explain(kubectl: Kubectl) -> None:
     assert "ex.com/v1" in (await kubectl.ok("api-versions")).splitlines()
     assert "terminationGracePeriodSeconds" in await kubectl.ok("explain", "pod.spec")
     assert "replicas" in await kubectl.ok("explain", "foo.spec")
-    assert "v1.36.2+jobcommon" in await kubectl.ok("version")
+    assert "v1.36.2+localcluster" in await kubectl.ok("version")
     assert "unknown field" in await kubectl.fails("apply", "-f", "-", stdin=yaml.safe_dump({**MANIFESTS[0], "colour": "red"}))
 
 

@@ -31,7 +31,7 @@ def test_it_goes_with_the_context(tmp_path: Path) -> None:
 
 
 def test_the_dead_are_swept_and_the_living_are_not(tmp_path: Path) -> None:
-    foreign = tmp_path / "jobcommon-cluster-of-another-kind"
+    foreign = tmp_path / "localcluster-run-of-another-kind"
     foreign.mkdir()
     with (
         subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as dead,

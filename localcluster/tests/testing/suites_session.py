@@ -1,4 +1,4 @@
-"""A plugin for the end-to-end tests of client libraries: `jobcommon up` for the session, and commands in place of images."""
+"""A plugin for the end-to-end tests of client libraries: `localcluster serve` for the session, and commands in place of images."""
 
 import base64
 import contextlib
@@ -37,11 +37,11 @@ def _commands(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _cluster(directory: Path) -> KubernetesApi:
     path = directory / "kubeconfig"
-    command = [sys.executable, "-m", "jobcommon.cli", "up", "--no-operators", "--kubeconfig", str(path)]
+    command = [sys.executable, "-m", "localcluster", "serve", "--kubeconfig", str(path)]
     process = _ended.enter_context(subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True))
     _ended.callback(process.terminate)
     assert process.stdout is not None
-    assert process.stdout.readline().startswith("The cluster is up")
+    assert "is up" in process.stdout.readline()
     content = yaml.safe_load(path.read_text())
     cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
     certificate = directory / "ca.crt"
