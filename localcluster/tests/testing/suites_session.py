@@ -1,4 +1,4 @@
-"""A plugin for the end-to-end tests of client libraries: `localcluster serve` for the session, and commands in place of images."""
+"""A plugin for the end-to-end tests of client libraries: `localcluster serve` for a session, commands in place of images."""
 
 import base64
 import contextlib
