@@ -11,6 +11,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, span
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.reason import Reason
+from jobcommon.reconcile.slots import attempt_of
 
 # An operator answers within seconds; clocks differ.
 ANSWER_SECONDS = 15.0
@@ -76,8 +77,10 @@ def _missed(found: Found, now: float) -> Iterator[str]:
     """What pods have shown for longer than `BEHIND_SECONDS` and the counts of the status do not have."""
     if found.status.finished or "pods" in found.unread:
         return
+    # The pods of an earlier attempt are being stopped, and count no more.
+    current = [member for member in found.members if attempt_of(member.pod) >= found.read.attempt]
     for kind in found.framework.replica_types:
-        members = [m for m in found.members if m.pod.labels.get(REPLICA_TYPE) == kind.name.lower()]
+        members = [m for m in current if m.pod.labels.get(REPLICA_TYPE) == kind.name.lower()]
         counts = found.status.replica_statuses.get(kind.name, ReplicaStatus())
         active = counts.active or 0
         running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None]

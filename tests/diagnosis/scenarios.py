@@ -1262,6 +1262,13 @@ SCENARIOS = (
         now=NOW + 600,
     ),
     Scenario(
+        "all restart, and one takes long to stop",
+        "SIGKILL",
+        ("Worker-1",),
+        failed(137, policy="OnFailure", run_policy={"restartScope": "Job"}),
+        now=NOW + 100,
+    ),
+    Scenario(
         "a pod has just ended",
         "Running",
         ("1/2 Running, 1 succeeded",),
