@@ -229,7 +229,7 @@ class _Pass(Situation):
         """The pods that may be deleted: all but those whose end this pass only begins to record, or cannot record."""
         entered = {entry.pod.uid for entry in self.accounting.entries}
         slots = [slot for slot in self.slots.ours if slot.pod.uid not in entered]
-        return [slot for slot in slots if slot.deleting or not slot.over] if self.blocked.unread else slots
+        return [slot for slot in slots if not slot.over] if self.blocked.unread else slots
 
     def _resume(self) -> Plan:
         """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""

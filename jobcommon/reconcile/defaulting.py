@@ -4,7 +4,7 @@ Total: any JSON object gives a Job, never an exception (rule R14). Defaults live
 rewritten.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -32,9 +32,6 @@ _WORDS = {
     "too_short": "must not be empty",
     "too_long": "must not have more than {max_length} entries",
 }
-
-# Of a replica spec: without the rest the number of its pods and their names are unknown.
-_HAVE_DEFAULTS = ("restartPolicy",)
 
 # What the API server keeps for itself with every write.
 _BOOKKEEPING = {"resourceVersion", "managedFields"}
@@ -105,7 +102,7 @@ def differs_in_status_alone(before: Mapping[str, Any], raw: Mapping[str, Any]) -
 
 
 def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:
-    if (found := _read(framework.spec, spec, "spec", errors)) is not None:
+    if (found := _read(framework.spec, spec, "spec", errors, in_part=True)) is not None:
         return found
     # Whatever else is wrong with it, we leave a job alone that another controller manages.
     given = (mapping_of(spec.get("runPolicy")).get("managedBy"), spec.get("managedBy"))
@@ -133,7 +130,7 @@ def _read_replica_specs(
         elif not isinstance(value, Mapping):
             errors.append(FieldError(f"{path}[{key}]", "Required value: a replica spec with a template"))
             unread.add(name)
-        elif (spec := _read(framework.replica_spec, value, f"{path}[{key}]", errors, _HAVE_DEFAULTS)) is not None:
+        elif (spec := _read(framework.replica_spec, value, f"{path}[{key}]", errors)) is not None:
             kind = next(kind for kind in framework.replica_types if kind.name == name)
             replicas = kind.replicas if spec.replicas is None else spec.replicas
             policy = spec.restart_policy or kind.restart_policy
@@ -146,18 +143,16 @@ def _read_replica_specs(
     return {name: found[name] for name in names if name in found}
 
 
-def _read(
-    model: type[M], value: Mapping[str, Any], path: str, errors: list[FieldError], spared: Collection[str] | None = None
-) -> M | None:
-    """The model without the fields that cannot be read, if all of these are in `spared` (None: any), else None.
+def _read(model: type[M], value: Mapping[str, Any], path: str, errors: list[FieldError], *, in_part: bool = False) -> M | None:
+    """The model, or None if it cannot be read. `in_part`: then without the fields that cannot be; a job that has begun goes on.
 
-    A job that has begun goes on without them.
+    What the end of a pod means depends on each field of its replica spec, so those are read whole or not at all.
     """
     try:
         return model.model_validate(dict(value))
     except ValidationError as error:
         errors += _field_errors(error, path)
-        if spared is None or all(detail["loc"][0] in spared for detail in error.errors()):
+        if in_part:
             with suppress(ValidationError, RecursionError):
                 return model.model_validate(_without(value, error))
     except RecursionError:

@@ -15,6 +15,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPED, PodView, Running, Terminated, Waiting
+from jobcommon.api.template import mapping_of
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.node_loss import avoided
@@ -47,7 +48,7 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str]) -> str:
 
 def seconds_to_stop(job: Job, slot: Slot) -> float:
     """How long the pod may take to stop before it is deleted instead."""
-    spec = template_for(job.replica_specs[slot.replica.type], slot.replica.index).get("spec") or {}
+    spec = mapping_of(template_for(job.replica_specs[slot.replica.type], slot.replica.index).get("spec"))
     return float(spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE)) + STOP_SECONDS
 
 

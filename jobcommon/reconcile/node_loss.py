@@ -11,6 +11,7 @@ from typing import Any
 
 from jobcommon.api import labels, reasons
 from jobcommon.api.status import MAX_MESSAGE, NodeFailures
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, Verdict
 from jobcommon.reconcile.plan import WARNING, Action, Delete, Event
@@ -68,7 +69,7 @@ def events(job: Job) -> Iterator[Event]:
 
 
 def _tolerations(template: Mapping[str, Any]) -> Iterable[Any]:
-    return (template.get("spec") or {}).get("tolerations") or ()
+    return mappings_in(mapping_of(template.get("spec")).get("tolerations"))
 
 
 def _tolerated(tolerations: Iterable[Mapping[str, Any]], taint: str) -> bool:

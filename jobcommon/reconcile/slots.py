@@ -274,6 +274,9 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     if policy not in (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE) and framework.retries(job, replica):
         policy = RestartPolicy.ON_FAILURE
     main = framework.main_container(job.replica_specs[replica.type], replica.index)
+    if not main:
+        # The template cannot be read, and so it is unknown whose exit code counts.
+        return None
     ending = ending_of(pod, main, policy)
     if ending is None and job.restarts_together and pod.deletion_time is None and labels.ATTEMPT in pod.annotations:
         return failed_in_place(pod, earlier_runs(pod), policy)

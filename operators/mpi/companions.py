@@ -47,7 +47,10 @@ def _rights(job: Job, pods: Sequence[PodView]) -> list[Companion]:
     A ServiceAccount that the user names is theirs: it gets the rights, but is neither created nor deleted.
     """
     own = own_service_account(job)
-    account = service_account(job, template_for(job.replica_specs[LAUNCHER], 0).get("spec") or {})
+    # The launcher may be what cannot be read of a job that is suspended.
+    template = template_for(job.replica_specs[LAUNCHER], 0) if LAUNCHER in job.replica_specs else {}
+    spec = template.get("spec")
+    account = service_account(job, spec if isinstance(spec, dict) else {})
     there = {pod.name for pod in pods}
     names = [name for worker in workers(job) if (name := job.pod_name(worker)) in there]
     # kubectl opens the stream by a GET since 1.31 (WebSocket), and by a POST before.

@@ -105,9 +105,10 @@ def _shared_config(job: Job) -> str:
 def _tuner_server_key(job: Job, kind: str) -> str:
     """The annotation by which TVM's tuners name their devices; v1beta1 had it as `label` on the replica spec."""
     spec = job.replica_specs[kind]
-    annotations = (spec.template.get("metadata") or {}).get("annotations") or {}
+    metadata = spec.template.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     label = spec.label if isinstance(spec, MXReplicaSpec) else None
-    return str(annotations.get(TUNER_SERVER_KEY) or label or "")
+    return str((annotations.get(TUNER_SERVER_KEY) if isinstance(annotations, dict) else None) or label or "")
 
 
 def _port(job: Job, kind: str) -> int:

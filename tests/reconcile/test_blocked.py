@@ -65,7 +65,7 @@ ERRORS: list[tuple[str, Any, str, list[str]]] = [
     ("spec.runPolicy", [], "spec.runPolicy: must be an object", ["demo-master-0", "demo-worker-2"]),
     ("spec.runPolicy.schedulingPolicy", {"minAvailable": 0}, "must be at least 1", []),
     ("metadata.name", "0demo", "a letter first", ["0demo-master-0", "0demo-worker-0", "0demo-worker-1", "0demo-worker-2"]),
-    (f"spec.{TYPES}.Worker.restartPolicy", "Sometimes", '"Sometimes" is not supported', ["demo-master-0"]),
+    (f"spec.{TYPES}.Worker.restartPolicy", "Sometimes", '"Sometimes" is not supported', []),
     (f"spec.{TYPES}.Worker.template.spec.containers", [], "at least one container", ["demo-master-0"]),
     (f"spec.{TYPES}.Worker.replicas", -1, "must be at least 0", []),
     (f"spec.{TYPES}.Worker.replicas", 10**9, "must be at most 10000", []),
@@ -125,6 +125,27 @@ def test_a_failed_pod_of_what_an_error_concerns_is_counted_and_kept() -> None:
     assert manifest["status"]["restarts"] == 1
     manifest["spec"][TYPES]["Worker"] = replica_spec(TEST_JOB, 2, "ExitCode")
     assert deleted(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)) == ["demo-worker-0"], "mended, it goes on"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("restartPolicy", "Sometimes"), ("replicas", 10**9), ("template", {}), ("template.spec.containers", [])]
+)
+def test_a_failure_for_good_fails_the_job_when_its_replica_spec_can_be_read_again(path: str, value: Any) -> None:
+    """It is not restarted by a default policy, nor taken for a disruption because the template hides the main container."""
+    framework = replace(TEST_JOB, container="")
+    manifest = begun({"Worker": replica_spec(framework, 2, "ExitCode")}, f"spec.{TYPES}.Worker.{path}", value)
+    job = read_job(framework, job_manifest(framework, {"Worker": 2}))
+    ended, running = Pod.of(framework, job, "Worker", 0).failed(3).view, Pod.of(framework, job, "Worker", 1).running().view
+    observed = Observed((ended, running))
+    decided = plan(framework, read_job(framework, manifest), observed, START)
+    assert (created(decided), deleted(decided)) == ([], [])
+    assert decided.status is not None
+    assert (decided.status.finished, len(decided.status.counted_pods)) == (False, 0)
+    manifest["status"] = decided.status.to_json()
+    manifest["spec"][TYPES]["Worker"] = replica_spec(framework, 2, "ExitCode")
+    mended = plan(framework, read_job(framework, manifest), observed, START)
+    assert mended.status is not None
+    assert mended.status.has("Failed")
 
 
 @pytest.mark.parametrize(("path", "value", "says", "_"), ERRORS, ids=[f"{n}-{e[0]}" for n, e in enumerate(ERRORS)])
@@ -270,3 +291,12 @@ def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> Non
     decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), seen, START)
     assert decided.status is not None
     assert decided.status.replica_statuses["Worker"].succeeded_indexes == "0"
+
+
+def test_a_template_without_a_readable_pod_is_no_reason_to_fail_the_plan() -> None:
+    """What a replica tolerates is asked of every template."""
+    manifest = begun({"Worker": 2}, f"spec.{TYPES}.Worker.template.spec", 7)
+    manifest["spec"]["runPolicy"]["nodeLossSeconds"] = 60
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), pods(("Worker", 0, "running")), START)
+    assert decided.status is not None
+    assert "at least one container" in decided.status.conditions[0].message
