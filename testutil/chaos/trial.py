@@ -23,14 +23,10 @@ ORPHAN_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How hard a trial is. `operator_every` and `cluster_every` are the bounds in seconds between two kills; None for none.
-
-    With `replicas` over 1 the operators elect a leader, and the one that leads is killed.
-    """
+    """How hard a trial is. `operator_every` and `cluster_every` are the bounds in seconds between two kills; None for none."""
 
     jobs: int = 50
     seed: int = 1
-    replicas: int = 1
     operator_kills: int = 20
     operator_every: tuple[float, float] = (2.0, 5.0)
     cluster_kills: int = 8
@@ -69,12 +65,10 @@ async def run_trial(plan: Plan, directory: Path, marker: str) -> Result:
     chance = Random(plan.seed)  # noqa: S311  reproducibility is the point
     ledger = directory / "ledger"
     result = Result(plan, make_jobs(plan.jobs, ledger, marker, chance, longest=plan.longest_run))
-    elect = ("--leader-elect",) if plan.replicas > 1 else ()
     began = time.monotonic()
     try:
         await ground.open()
-        for _ in range(plan.replicas):
-            await ground.add_operator(*elect).start()
+        await ground.add_operator().start()
         async with asyncio.timeout(plan.deadline):
             watching = asyncio.create_task(_watch(ground, result))
             try:
@@ -123,24 +117,12 @@ async def _submit(ground: Ground, jobs: Sequence[ChaosJob], every: float) -> Non
 async def _kill_operators(ground: Ground, result: Result, chance: Random) -> None:
     for _ in range(result.plan.operator_kills):
         await asyncio.sleep(chance.uniform(*result.plan.operator_every))
-        victim = await _leader(ground) if len(ground.operators) > 1 else 0
-        operator = ground.operators[victim]
+        (operator,) = ground.operators
         if operator.died:
             result.faults.append(f"{operator.name} died by itself: {operator.log.read_text()[-500:]}")
         await operator.kill()
         result.operator_kills += 1
         await operator.start()
-
-
-async def _leader(ground: Ground) -> int:
-    """The leading replica, by the process id in its log; any replica if none leads."""
-    for number, operator in enumerate(ground.operators):
-        lines = [json.loads(line) for line in operator.log.read_text().splitlines() if line.startswith("{")]
-        said = [line["event"] for line in lines if line["event"] in ("leading", "lost the lease")]
-        starts = sum(line["event"] == "leading" for line in lines)
-        if said and said[-1] == "leading" and starts:
-            return number
-    return 0
 
 
 async def _kill_cluster(ground: Ground, result: Result, chance: Random) -> None:

@@ -7,7 +7,6 @@ counts: the other parts stand for other machines and take no time.
 
 import asyncio
 import itertools
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -103,11 +102,6 @@ class Trial:
     def healthy(self) -> list[Course]:
         """The courses of the jobs with nothing wrong."""
         return [course for course in self.courses.values() if course.poison is None]
-
-    def percentile(self, share: float) -> float:
-        """The time to Running of the healthy jobs, in seconds; infinite if too few of them ran."""
-        times = sorted(math.inf if c.running is None else c.running - c.created for c in self.healthy())
-        return times[max(math.ceil(share * len(times)) - 1, 0)]
 
     def hot_share(self) -> float:
         """Of all syncs, the share of poisoned jobs whose condition had been on record for ten seconds."""
