@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full check bench soak real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -68,12 +68,6 @@ sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swar
 sim-full: $(DEV) ## simulate everything: all sweeps and 10,000 seeds of the swarm (hours)
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim full --workers $(WORKERS)
 
-sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recorded runs say it hurts (up to 30 minutes)
-	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim sieve --minutes 30 --workers $(WORKERS)
-
-acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
-	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
-
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -89,12 +83,6 @@ fuzz: $(DEV) ## over a million inputs to every parser of what a cluster or a use
 
 mutants: $(DEV) ## known defects put back one by one, and which oracle catches each
 	$(BIN)/python -m jobcommon.testutil.sim.mutants --workers $(WORKERS)
-
-poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,800 bad ones (a minute)
-	$(BIN)/python -m jobcommon.testutil.poison
-
-chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader election (six minutes)
-	$(BIN)/python -m jobcommon.testutil.chaos
 
 real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a marked kubeconfig leads to one; ONLY=text for some
 	$(BIN)/python -m jobcommon.testutil.real $(if $(ONLY),--only '$(ONLY)')

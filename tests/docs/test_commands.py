@@ -79,7 +79,7 @@ def in_text(words: list[str]) -> str:
         ("make no-such", "No rule to make target"),
         ("make bench NO=such", "no variable"),
         ("make bench BENCH='--no-such'", "--no-such"),
-        ("python -m jobcommon.testutil.poison --no-such", "--no-such"),
+        ("python -m jobcommon.testutil.real --no-such", "--no-such"),
         ("python -m jobcommon.no_such", "no module"),
         ("pip install 'jobcommon[no]'", "no extra"),
         ("podman build --build-arg NO=such .", "no ARG"),

@@ -90,7 +90,7 @@ SENTENCES = (
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_SECONDS:g} s of a crash and {GRACEFUL_SECONDS:g} s of a graceful"),
     ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
-    ("docs/chaos-and-poison", f"{len(KINDS)} kinds of malformed"),
+    ("docs/reliability", f"{len(KINDS)} kinds of malformed"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
     ("docs/kubectl-train", f"and {sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE))} where"),

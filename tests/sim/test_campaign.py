@@ -25,6 +25,7 @@ SPECIAL = {
     "slow-writes": Fault("slow-writes", at=0.0, seconds=20.0, value="6"),
     "foreign-answer": Fault("foreign-answer", write=5, value="redirect"),
     "rights-revoked": Fault("rights-revoked", at=0.0, seconds=20.0, value="create pods"),
+    "replicas-unreadable": Fault("replicas-unreadable", at=5.0, seconds=20.0),
 }
 #: Whether these meet anything depends on what else happens; the swarm sees to it that they do.
 LUCK = ("coalesced", "old-list", "page-expired", "version-too-large", "gone-storm")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from jobcommon.testutil.sim import acto, election, regressions, sieve, swarm, sweep
+from jobcommon.testutil.sim import election, regressions, swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Tally, conduct, judge, record
 from jobcommon.testutil.sim.faults import from_json, unfired
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
@@ -35,8 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("pairs", pairs, "two crashes in one run"),
         ("swarm", seeds, "random scenarios and faults"),
         ("election", elections, "leader election with two and three replicas"),
-        ("sieve", sieves, "plans from recorded runs: crashes, stale views, unobserved events"),
-        ("acto", actos, "sequences of edits from the CRDs' schemas; --only takes one by its name"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(run=action)
@@ -140,24 +138,6 @@ def seeds(options: argparse.Namespace) -> int:
 def elections(options: argparse.Namespace) -> int:
     """Leader election."""
     return _conclude(options, election.conduct(range(options.first, options.first + options.count), options.workers))
-
-
-def sieves(options: argparse.Namespace) -> int:
-    """Sieve's patterns."""
-    return _conclude(
-        options, sieve.conduct(_names(options), options.seed[0], options.step, options.workers, until=_until(options))
-    )
-
-
-def actos(options: argparse.Namespace) -> int:
-    """Acto's sequences."""
-    if options.only:
-        template, _, number = options.only.partition("/")
-        report = acto.run_sequence((template, int(number)))
-        print(f"{report.name}: {report.steps} states, {report.refused} edits refused", *report.problems, sep="\n")
-        return 1 if report.problems else 0
-    numbers = range(options.first, options.first + options.count)[:: options.step]
-    return 0 if acto.conduct(numbers, options.workers, until=_until(options)) else 1
 
 
 def replay(options: argparse.Namespace) -> int:

@@ -176,7 +176,7 @@ def _updates(
     slow: bool,
     as_if_new: bool,
 ) -> Iterator[str]:
-    """Sieve's update summary: exactly the reference's creates and deletes, but of what a fault takes away, and not many
+    """The summary of updates: exactly the reference's creates and deletes, but of what a fault takes away, and not many
     more updates.
     """
     for key in sorted({*expected, *actual}):

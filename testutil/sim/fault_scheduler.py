@@ -7,8 +7,9 @@ from typing import Any, Protocol
 import msgspec
 
 from jobcommon.testutil.sim import definitions
+from jobcommon.testutil.sim.bad_edits import BadEdit
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.faulty_network import BROKEN, FROZEN, FaultyNetwork
+from jobcommon.testutil.sim.faulty_network import BROKEN, FaultyNetwork
 from jobcommon.testutil.sim.kubelet import node_states
 from jobcommon.testutil.sim.loop import SimLoop
 from jobcommon.testutil.sim.network import Links, SimStream
@@ -94,6 +95,7 @@ class FaultScheduler:
     def __init__(self, sim: Faultable, faults: Sequence[Fault]) -> None:
         self._sim = sim
         self._snapshots: dict[Fault, Snapshot] = {}
+        self._edits: dict[Fault, BadEdit] = {}
         self._open = 0
         self._begin: Mapping[str, Callable[[Fault, Process | None], bool]] = {
             "watch-closed": self._close_watches,
@@ -111,6 +113,8 @@ class FaultScheduler:
             "flood": self._flood,
             "schema-prunes": self._prune,
             "crd-removed": self._remove_definitions,
+            "replicas-unreadable": self._edit,
+            "spec-unreadable": self._edit,
         }
         for fault in faults:
             if fault.at is not None:
@@ -147,7 +151,7 @@ class FaultScheduler:
             sim.network.fresh.add(fault.kind)
             if fault.kind == "slow-writes":
                 self.recovers_by(now + fault.seconds + float(fault.value or 6.0))
-            if fault.kind in ("watch-lag", "coalesced") and not fault.value.startswith(FROZEN):
+            if fault.kind in ("watch-lag", "coalesced"):
                 self.recovers_by(now + fault.seconds + float(fault.value or 10.0))
         elif begin is not None:
             sim.network.fired[fault.kind] += begin(fault, victim)
@@ -195,6 +199,8 @@ class FaultScheduler:
         elif fault.kind in ("schema-prunes", "crd-removed"):
             for framework in sim.scenario.frameworks:
                 definitions.restore(sim.server, framework)
+        elif fault in self._edits:
+            self._edits.pop(fault).undo(sim.server)
         elif fault.kind == "two-operators":
             for process in sim.alive:
                 if process.deployment is not sim.deployment:
@@ -315,6 +321,14 @@ class FaultScheduler:
         for framework in self._sim.scenario.frameworks:
             definitions.downgrade(self._sim.server, framework)
         return True
+
+    def _edit(self, fault: Fault, victim: Process | None) -> bool:
+        del victim
+        of_replicas = fault.kind == "replicas-unreadable"
+        edit = BadEdit(self._sim.server, self._sim.scenario.frameworks, int(fault.value or "0"), of_replicas=of_replicas)
+        if edit.made:
+            self._edits[fault] = edit
+        return edit.made
 
     def _remove_definitions(self, fault: Fault, victim: Process | None) -> bool:
         del fault, victim

@@ -65,7 +65,7 @@ KINDS: Mapping[str, Kind] = {
     "unauthorized": Kind("F8", "401 to everything for `seconds`"),
     "invalid": Kind("F9", "422 from a validator that is new", neutral=False),
     "watch-closed": Kind("F10", "the server ends the open watches"),
-    "watch-lag": Kind("F11", "watches lag by up to `value` seconds each, for `seconds`; frozen: until they are over"),
+    "watch-lag": Kind("F11", "watches lag by up to `value` seconds each, for `seconds`"),
     "duplicate-events": Kind("F12", "watches break and replay old events when they are opened again"),
     "coalesced": Kind("F13", "watches lag, and a deletion and a creation become one update, for `seconds`"),
     "missed-deletes": Kind("F14", "no watch for `seconds`, and then only a list shows what was deleted"),
@@ -113,10 +113,14 @@ KINDS: Mapping[str, Kind] = {
     "schema-prunes": Kind("F43", "an older definition drops status fields for `seconds`, then the present one is back"),
     "crd-removed": Kind("F44", "the definitions are deleted, and with them the jobs; back after `seconds`", neutral=False),
     "rights-revoked": Kind("F45", "403 to a verb on a resource (`value`) for `seconds`"),
+    "replicas-unreadable": Kind("F46", "a definition without rules lets a bad value into a replica's spec, for `seconds`"),
+    "spec-unreadable": Kind(
+        "F46", "a definition without rules lets a bad value into another field, for `seconds`", neutral=False
+    ),
 }
 
 NUMBERS = tuple(sorted({kind.number for kind in KINDS.values()}, key=lambda number: int(number[1:])))
-"""F1 to F45."""
+"""F1 to F46."""
 
 
 def to_json(faults: Sequence[Fault]) -> str:

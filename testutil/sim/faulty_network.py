@@ -15,7 +15,6 @@ from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write
 from localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
 
 #: The value of a lag that delivers nothing until its end: ``frozen``, with a plural or an operator after a colon.
-FROZEN = "frozen"
 BOOKMARK = b'{"type":"BOOKMARK"'
 _END_MARK = b"k8s.io/initial-events-end"
 #: How far back a re-opened watch replays (fault F12).
@@ -239,11 +238,6 @@ class FaultyNetwork:
             delay = max(self.until["partition"] - now, 0.0)
         for kind in ("watch-lag", "coalesced"):
             if (fault := self.active.get(kind)) is not None:
-                if fault.value.startswith(FROZEN):
-                    if _concerns(fault, stream):
-                        self.fired[kind] += not bookmark
-                        delay = max(delay, self.until[kind] - now)
-                    continue
                 if stream.extra < 0:
                     stream.extra = self.links.random.uniform(0.0, float(fault.value or 10.0))
                 if not bookmark and kind == "watch-lag":
@@ -297,12 +291,6 @@ class FaultyNetwork:
             return line
         self.fired["coalesced"] += 1
         return line.replace(b'"ADDED"', b'"MODIFIED"', 1)
-
-
-def _concerns(fault: Fault, stream: SimStream) -> bool:
-    """Whether a frozen view is that of this stream's resource, or of its owner."""
-    whose = fault.value.partition(":")[2]
-    return whose in ("", stream.owner, stream.request.path.rsplit("/", 1)[-1])
 
 
 def _query(request: Request, name: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jobcommon.api.template import mapping_of
 from jobcommon.testutil.sim.faults import Fault
 from localcluster.apiserver.storage import Change, Item
 
@@ -12,6 +13,7 @@ SUFFIX = "-failed-logs"
 _LOSING = frozenset({
     "conflict", "throttled", "forbidden", "unauthorized", "invalid", "partition", "apiserver-restart",
     "foreign-answer", "rights-revoked", "pause", "node-lost", "etcd-restore", "namespace-deleted", "schema-prunes",
+    "spec-unreadable",
 })  # fmt: skip
 
 
@@ -40,7 +42,7 @@ class KeptLogs:
 
     def judge(self, at: float, pod: Item, owner: str, job: Obj) -> None:
         """An operator lets the pod go, or restarts it in place."""
-        if not self._judges or not ((job.get("spec") or {}).get("runPolicy") or {}).get("keepFailedLogs"):
+        if not self._judges or not mapping_of(mapping_of(job.get("spec")).get("runPolicy")).get("keepFailedLogs"):
             return
         data = self._found[owner].obj.get("data") or {} if owner in self._found else {}
         main = pod.obj["spec"]["containers"][0]["name"]

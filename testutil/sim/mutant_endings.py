@@ -37,6 +37,8 @@ from jobcommon.testutil.sim.mutation import Mutant
 _ending_of = ending.ending_of
 _counted_ending = slots.counted_ending
 _decide = decision.plan
+_account = accounting.account_for_pods
+_ending_in_slot = slots.ending_in_slot
 _retire_earlier = attempt.retire_earlier
 _force_deletions = node_loss.force_deletions
 _remembered = accounting.pods_to_remember
@@ -147,6 +149,15 @@ def _logs_of_released_pods(job: Job, actions: Iterable[Action], pods: Iterable[P
     return _logs_to_keep(job, actions, [pod for pod in pods if FINALIZER not in pod.finalizers])
 
 
+def _entered_unread(job: Job, found: Slots) -> Accounting:
+    return _account(replace(job, unread=frozenset()), found)
+
+
+def _ending_without_main(framework: Framework, job: Job, replica: Any, pod: PodView) -> Ending | None:
+    main = framework.main_container(job.replica_specs[replica.type], replica.index)
+    return _ending_in_slot(framework, job, replica, pod) if main else _ending_of(pod, main, slots.restart_policy(job, replica))
+
+
 def _forced_unasked(job: Job, found: Iterable[Slot], now: float) -> tuple[list[Action], list[float]]:
     """Whatever the pods' annotations say."""
     safe = [structs.replace(s, pod=structs.replace(s.pod, annotations={labels.SAFE_TO_DELETE: "true"})) for s in found]
@@ -242,8 +253,8 @@ ENDINGS = (
         "E13-unread-means-unwanted",
         "A type that cannot be read wants no pods, so that after its correction those that run are deleted.",
         ((situation, "arrange", _of_unread_types_too),),
-        where=("*/X-let-in",),
-        faults=(),
+        where=("*/X-runs-on",),
+        faults=("replicas-unreadable",),
     ),
     Mutant(
         "E14-stopped-at-the-success",
@@ -276,5 +287,19 @@ ENDINGS = (
         ((node_loss, "force_deletions", _forced_unasked),),
         where=("*/A-node-cut-off",),
         faults=(),
+    ),
+    Mutant(
+        "E25-entered-unread",
+        "A failure for good is entered while a type cannot be read, and not acted on when it can be.",
+        ((situation, "account_for_pods", _entered_unread),),
+        where=("*/L3-permanent-exit",),
+        faults=("replicas-unreadable",),
+    ),
+    Mutant(
+        "E26-no-main-container",
+        "A template that cannot be read has no main container, so that what failed meanwhile is a disruption.",
+        ((slots, "ending_in_slot", _ending_without_main),),
+        where=("mpi*/L3-permanent-exit",),
+        faults=("replicas-unreadable",),
     ),
 )

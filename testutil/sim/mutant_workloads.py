@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from jobcommon.api import labels
 from jobcommon.framework import FINALIZER
 from jobcommon.testutil.sim import user
-from jobcommon.testutil.sim.acto import base, let_in
 from jobcommon.testutil.sim.job_templates import JOB, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run
-from jobcommon.testutil.sim.spec_edits import Edit
 from localcluster.apiserver.server import ApiServer
 
 _NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
@@ -77,9 +75,6 @@ def _workloads() -> Iterator[Scenario]:
         "replace", user.replace_job(TORCH.framework, TORCH.job()), when=user.phase(TORCH.leader_pod, "Succeeded")
     )
     yield TORCH.scenario("X-recreated-at-its-end", TORCH.job(), keep, user=(replacing,))
-    replicas = (TORCH.framework.replica_specs, TORCH.worker, "replicas")
-    steps = let_in(TORCH, [Edit("", replicas, 30_000), Edit("", (*replicas[:2], "overrides"), "none")])
-    yield TORCH.scenario("X-let-in", {**TORCH.job(), "spec": base(TORCH)}, user=tuple(steps), horizon=300.0)
     late = TORCH.job(run={"activeDeadlineSeconds": 30, "cleanPodPolicy": "All"})
     yield TORCH.scenario("X-nothing-ran", late, objects=quota, horizon=200.0)
     left, is_there = _left_by_an_orphaning_deletion(TORCH), user.running("left-behind")

@@ -166,7 +166,7 @@ class Watchdog:
             return
         for rule, what in _faultless(job, after):
             self.say(at, rule, f"{name}: {what}")
-        fewest = {kind: min(count for _, count in history) for kind, history in job.wanted.items()}
+        fewest = {kind: min((count for _, count in history), default=0) for kind, history in job.wanted.items()}
         for rule, what in _step_faults(job.status, after, fewest):
             self.say(at, rule, f"{name}: {what}")
 
@@ -250,7 +250,7 @@ class Watchdog:
     def _may_end_by_itself(self, at: float, pod: Item, job: _Job) -> bool:
         """Whether the job has just succeeded, its clean-up policy is not set, and the pod has work of its own on a node."""
         end, spec = _ended(job.status), job.obj.get("spec") or {}
-        policy = (spec.get("runPolicy") or {}).get("cleanPodPolicy") or spec.get("cleanPodPolicy")
+        policy = _run_policy(job.obj).get("cleanPodPolicy") or spec.get("cleanPodPolicy")
         serves = any(job.framework.serves(t.name) for t in job.framework.replica_types if t.name.lower() == _slot(pod)[0])
         if end is None or end[0] != "Succeeded" or policy or serves or self._is_unwanted(at, pod, job):
             return False

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcommon.api import gang
+from jobcommon.api.template import mapping_of
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.testutil.sim import native_gangs
 from jobcommon.testutil.sim.fault_injector import FaultInjector
@@ -156,7 +157,7 @@ class Queue:
             for job in self._access.items(f"{framework.plural}.{framework.group}"):
                 if QUEUE_LABEL not in (job.obj["metadata"].get("labels") or {}) or _finished(job):
                     continue
-                policy = (job.obj.get("spec") or {}).get("runPolicy") or {}
+                policy = mapping_of(mapping_of(job.obj.get("spec")).get("runPolicy"))
                 path = f"/apis/{framework.api_version}/namespaces/{job.namespace}/{framework.plural}/{job.name}"
                 if policy.get("suspend"):
                     queued.append((job, path))

@@ -42,6 +42,7 @@ _SECONDS: Mapping[str, tuple[float, float]] = {
     "admission-refused": (1, 60), "pod-gc": (5, 120),
     "node-drained": (5, 60), "node-lost": (5, 120), "events-refused": (1, 60), "slow-start": (600, 600),
     "slow-writes": (5, 60), "schema-prunes": (5, 120), "crd-removed": (1, 60), "rights-revoked": (1, 60),
+    "replicas-unreadable": (1, 60), "spec-unreadable": (1, 60),
 }  # fmt: skip
 _VALUES: Mapping[str, tuple[str, ...]] = {
     "reply-lost": ("", "", "silence"),
@@ -71,6 +72,8 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
 }
 #: Lifecycles of any framework come to one end only while their ended pods are there, which faults of the world may remove.
 _TEMPLATES = tuple(f"{template.name}/" for template in JOB_TEMPLATES)
+_EDITS = ("replicas-unreadable", "spec-unreadable")
+_DRAWN = tuple(kind for kind in KINDS if kind not in _EDITS)
 _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 
 
@@ -92,6 +95,9 @@ def case_of(seed: int, only: str = "") -> Case:
     if any(group in scenario for group in ("/A-", "/S-", "/P-")):
         # How many attempts there are differs with how many pods the others strike.
         faults = tuple(fault for fault in faults if KINDS[fault.kind].neutral)
+    if "/L18-" in scenario:
+        # What is edited of a job that Kueue has admitted is queued anew.
+        faults = tuple(fault for fault in faults if fault.kind not in _EDITS)
     return Case(scenario, world, faults)
 
 
@@ -99,8 +105,11 @@ def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
     """The faults of one seed, drawn from `random`."""
     count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
     # Those that change the end leave little to be compared, so they get a seed of their own now and then.
-    allowed = [kind for kind in KINDS if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]
-    return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
+    allowed = [kind for kind in _DRAWN if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]
+    found = tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
+    # Each fourth has a bad edit besides, drawn apart, so that the others stay the same.
+    apart = Random(f"{seed}/edits")  # noqa: S311 - reproducibility is the point
+    return (*found, draw(apart.choice(_EDITS[: 1 + (seed % 3 == 0)]), apart)) if apart.random() < 0.25 else found
 
 
 def cases(seeds: range, only: str = "") -> Iterator[Case]:
@@ -113,6 +122,8 @@ def draw(kind: str, random: Random) -> Fault:
     value = random.choice(_VALUES.get(kind, ("",)))
     if KINDS[kind].world and not value:
         value = str(random.randrange(20))
+    if kind in _EDITS:
+        value = str(random.randrange(1000))
     low, high = _SECONDS.get(kind, (0.0, 0.0))
     seconds = round(random.uniform(low, high), 1)
     if kind in _AT_ONCE:
