@@ -14,7 +14,8 @@ from jobcommon.testutil.real.cluster import MARKED, embedded_cluster
 from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.real.runner import Outcome, run_row
-from jobcommon.testutil.real.table import Row
+from jobcommon.testutil.real.steps import step
+from jobcommon.testutil.real.table import Expected, Row
 from localcluster.conformance import envtest
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
@@ -36,6 +37,8 @@ def is_thin(row: Row) -> bool:
 
 
 THIN = [row for row in ROWS if is_thin(row)]
+_ASKS = step("asks", lambda row: row.api.call("DELETE", row.path("pods", "gone")))
+REFUSED = Row("a request that is refused", (_ASKS,), Expected(""), operator=None)
 AT_ONCE = 4
 
 
@@ -49,7 +52,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
             async with turns:
                 return await run_row(cluster, row)
 
-        tasks = {row.name: asyncio.create_task(in_turn(row)) for row in THIN}
+        tasks = {row.name: asyncio.create_task(in_turn(row)) for row in (REFUSED, *THIN)}
         yield tasks
         for task in tasks.values():
             task.cancel()
@@ -64,6 +67,14 @@ async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[
     outcome = await outcomes[name]
     assert not outcome.problem, outcome.problem
     assert not outcome.skipped, outcome.skipped
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(600)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_request_that_is_refused_fails_its_row_alone(outcomes: Mapping[str, "asyncio.Task[Outcome]"]) -> None:
+    outcome = await outcomes[REFUSED.name]
+    assert outcome.problem.startswith("RowError: step 1, asks: 404 NotFound")
 
 
 def test_every_row_has_a_name_of_its_own() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
-from jobcommon.client.errors import ClientError
 from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.testutil.real import admission
 from jobcommon.testutil.real.admission import Making, Webhook
@@ -15,6 +14,7 @@ from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import Step, over, step
 from localcluster.certificates import self_signed
 from localcluster.cluster import background
+from localcluster.errors import ClientError
 from localcluster.timestamps import format_time
 
 # -- operators ------------------------------------------------------------------------------------------------------------

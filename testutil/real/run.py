@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from jobcommon.api.status import JobStatus, read_status
-from jobcommon.client.errors import ClientError
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
 from jobcommon.testutil.chaos.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 from localcluster.cluster import background
+from localcluster.errors import ClientError
 from localcluster.kubelet.api import Api
 
 Object = dict[str, Any]

@@ -5,12 +5,15 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
+import localcluster.errors
 from jobcommon.client.errors import ClientError
 from jobcommon.testutil.real.cluster import Cluster
 from jobcommon.testutil.real.run import PATIENCE, RowError, Run
 from jobcommon.testutil.real.steps import Step, gone_namespace
 from jobcommon.testutil.real.table import Row
 
+# What ends a row and not the program.
+_PROBLEMS = (RowError, AssertionError, ClientError, localcluster.errors.ClientError, TimeoutError)
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4
 
@@ -67,7 +70,7 @@ async def run_row(cluster: Cluster, row: Row) -> Outcome:
             await _compare(row, run)
             seen = run.told()
             await _clear(run)
-    except (RowError, AssertionError, ClientError, TimeoutError) as error:
+    except _PROBLEMS as error:
         return Outcome(row, problem=f"{type(error).__name__}: {error}", seconds=time.monotonic() - began)
     return Outcome(row, seconds=time.monotonic() - began, seen=seen)
 
@@ -85,7 +88,7 @@ async def _take(run: Run, steps: Sequence[Step]) -> None:
     for number, step in enumerate(steps, 1):
         try:
             await step.do(run)
-        except (RowError, AssertionError, ClientError, TimeoutError) as error:
+        except _PROBLEMS as error:
             raise RowError(f"step {number}, {step.name}: {error}") from error
 
 
