@@ -11,10 +11,10 @@ import pytest
 
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import find_job
-from jobcommon.cli.jobs.why import why
+from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.client.objects import collection_path, create
 from jobcommon.client.request import APPLY_PATCH, STRATEGIC_PATCH, Request
-from jobcommon.diagnosis import Diagnosis
+from jobcommon.diagnosis import Diagnosis, diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.embedded import SETTINGS, training_cluster
@@ -51,7 +51,8 @@ async def named(api: Api, seeded: Seeded) -> Diagnosis:
     there = Api(api.transport, seeded.name)
     end = time.monotonic() + PATIENCE
     while True:
-        made = await why(there, await find_job(there, "demo"), time.time() + seeded.later)
+        found = await surroundings(there, await find_job(there, "demo"))
+        made = diagnose(found, time.time() + seeded.later)
         if made.reason == seeded.reason or time.monotonic() > end:
             return made
         await asyncio.sleep(0.2)
