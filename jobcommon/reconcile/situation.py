@@ -213,8 +213,9 @@ class Situation:
     def status(self, *steps: _Step, active: bool = True, ends: bool = False) -> JobStatus:
         """The status with this pass's accounting and with `steps` applied to the conditions in order."""
         job = self.job
-        # The failure that ends a job restarts nothing.
+        # What ends in the pass that ends the job restarts nothing. A disruption of an attempt is charged with the next attempt.
         attempt_number = job.attempt if ends else self.accounting.attempt
+        disruptions = job.status.disruptions if ends and job.restarts_together else self.accounting.disruptions
         conditions = normalized(job.status.conditions)
         for kind, is_true, reason, message in steps:
             text = with_unkept(message, self.observed.unkept)
@@ -226,7 +227,7 @@ class Situation:
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
                 "restarts": restarts.count(job, self.accounting, self.slots, ends=ends) or None,
-                "disruptions": self.accounting.disruptions or None,
+                "disruptions": disruptions or None,
                 "early_failures": self.early_failures,
                 "node_failures": self.node_failures,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,

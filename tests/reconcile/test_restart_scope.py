@@ -77,9 +77,12 @@ def test_a_permanent_exit_code_fails_the_job() -> None:
     assert decided.status.attempt == 0
 
 
-def test_a_job_whose_leader_has_succeeded_is_not_restarted() -> None:
-    decided = decide(TEST_JOB, a_job(), {**RUNNING, "Master-0": "succeeded", "Worker-0": "failed 137"})
+@pytest.mark.parametrize("state", ["failed 137", "evicted", "running,deleting,last_delete"])
+def test_a_job_whose_leader_has_succeeded_is_not_restarted(state: str) -> None:
+    decided = decide(TEST_JOB, a_job(), {**RUNNING, "Master-0": "succeeded", "Worker-0": state})
+    assert decided.status is not None
     assert holding(decided)[-1] == "Succeeded"
+    assert (decided.status.attempt, decided.status.restarts, decided.status.disruptions) == (0, None, None)
 
 
 def test_backoff_limit_counts_attempts() -> None:
