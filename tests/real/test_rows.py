@@ -26,7 +26,7 @@ PRODUCTS, POLICY = ("suspension under ", "kubectl delete pod under "), "under Ne
 
 
 def is_thin(row: Row) -> bool:
-    """Whether the row runs with the tests."""
+    """Whether the row runs with the slow tests."""
     if row.needs or row.alone:
         return False
     return (
@@ -61,6 +61,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", [row.name for row in THIN])
@@ -71,6 +72,7 @@ async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_request_that_is_refused_fails_its_row_alone(outcomes: Mapping[str, "asyncio.Task[Outcome]"]) -> None:
