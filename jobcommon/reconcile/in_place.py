@@ -7,7 +7,8 @@ sets the image that ran, by its digest and under a tag of the attempt. With a ne
 delay between attempts is the operator's.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPED, PodView, Running, Terminated, Waiting
-from jobcommon.api.template import mapping_of
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.node_loss import avoided
@@ -48,8 +49,9 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str]) -> str:
 
 def seconds_to_stop(job: Job, slot: Slot) -> float:
     """How long the pod may take to stop before it is deleted instead."""
-    spec = mapping_of(template_for(job.replica_specs[slot.replica.type], slot.replica.index).get("spec"))
-    return float(spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE)) + STOP_SECONDS
+    grace = _pod_spec(job, slot).get("terminationGracePeriodSeconds")
+    # `validation` reports a value of another type; the API server has not admitted a pod with it.
+    return (grace if isinstance(grace, int | float) else _DEFAULT_GRACE) + STOP_SECONDS
 
 
 def is_stopped(pod: PodView) -> bool:
@@ -91,11 +93,17 @@ def put_back(job: Job, slots: Iterable[Slot]) -> list[SetImage]:
         for container in slot.pod.containers[:1]:
             waits = isinstance(container.state, Waiting) and container.state.reason in _PULL_ERRORS
             if waits and f":attempt-{job.attempt}@" in container.image:
-                template = template_for(job.replica_specs[slot.replica.type], slot.replica.index)
-                image = next(c["image"] for c in template["spec"]["containers"] if c["name"] == container.name)
+                # The container may be gone from a template that was edited since, or be unreadable there.
+                ours = (c for c in mappings_in(_pod_spec(job, slot).get("containers")) if c.get("name") == container.name)
                 why = "its digest cannot be pulled"
-                actions.append(SetImage(slot.pod.name, slot.pod.uid, container.name, image, why))
+                images = [c["image"] for c in ours if isinstance(c.get("image"), str)]
+                actions += [SetImage(slot.pod.name, slot.pod.uid, container.name, image, why) for image in images[:1]]
     return actions
+
+
+def _pod_spec(job: Job, slot: Slot) -> Mapping[str, Any]:
+    """The pod spec of the slot's template; empty if it cannot be read."""
+    return mapping_of(template_for(job.replica_specs[slot.replica.type], slot.replica.index).get("spec"))
 
 
 def _wanted(job: Job, slot: Slot) -> bool:

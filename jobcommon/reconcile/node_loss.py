@@ -39,7 +39,7 @@ def prepare(job: Job, spec: dict[str, Any]) -> None:
     """Add the tolerations, and the preference for other nodes, to the spec of a pod that is to be created."""
     seconds = job.run_policy.node_loss_seconds
     if seconds is not None:
-        given = spec.get("tolerations") or []
+        given = list(mappings_in(spec.get("tolerations")))
         added = [
             {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
             for taint in _TAINTS
@@ -49,8 +49,8 @@ def prepare(job: Job, spec: dict[str, Any]) -> None:
     if nodes := [entry.node for entry in avoided(job)]:
         # A name in matchFields is the node's own, and a requirement there has one value.
         fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
-        affinity = spec.get("affinity") or {}
-        to_nodes = affinity.get("nodeAffinity") or {}
+        affinity = mapping_of(spec.get("affinity"))
+        to_nodes = mapping_of(affinity.get("nodeAffinity"))
         term = {"weight": _MAX_WEIGHT, "preference": {"matchFields": fields}}
         to_nodes = {**to_nodes, _PREFERRED: [*(to_nodes.get(_PREFERRED) or []), term]}
         spec["affinity"] = {**affinity, "nodeAffinity": to_nodes}

@@ -16,9 +16,9 @@ FUNCTIONS = (
     "ending_in_slot",
     "counted_ending",
 )
-# Where the lists of recorded pods are read or written as a whole.
 # The phase of a job, not of a pod.
 OF_JOBS = ("time_spent.py",)
+# Where the lists of recorded pods are read or written as a whole.
 WRITING = ("accounting.py", "decision.py", "situation.py", "compose.py")
 
 

@@ -60,6 +60,7 @@ LOGS = MAX_FAILURES + failed_logs.MAX_LAST
 MECHANISMS = (
     f"expire after {_time(expectations.TIMEOUT)}",
     f"relist after {_time(barrier.STALL)}",
+    f"{_time(LOG_SECONDS)} to read those of a plan",
     f"{_time(workqueue.BASE_DELAY)} to {_time(workqueue.MAX_DELAY)}, full jitter",
     f"{_time(refusals.FIRST_RETRY_DELAY)} to {_time(refusals.MAX_RETRY_DELAY)}",
     f"at most {_time(MAX_WAKE)} ahead",

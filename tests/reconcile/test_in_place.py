@@ -1,11 +1,12 @@
 """restartMethod Auto: the pods of a job that is restarted as a whole are kept, and their containers are started again."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.observed import IMAGES
+from jobcommon.api.observed import IMAGES, Observed
 from jobcommon.api.replica import Replica
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
@@ -298,3 +299,37 @@ def test_the_method_is_changed_while_pods_are_stopped() -> None:
     cluster.run()
     cluster.settle()
     assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", 1, 1)
+
+
+# -- templates that a lax definition has let in, after the pods were made ------------------------------------------------------
+
+
+@pytest.mark.parametrize("containers", [[], [{"name": "other", "image": "x"}], "x"], ids=["none", "renamed", "unreadable"])
+def test_an_image_that_the_template_no_longer_names_is_not_put_back(containers: object) -> None:
+    c = world()
+    c.put(c.pods["demo-worker-0"].restarted_after(137))
+    c.settle()
+    hold(c)
+    c.settle()
+    pod = c.pods["demo-worker-1"]
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    c.put(pod._with(status={"containerStatuses": [pod._main(0, waiting)]}))
+    manifest = deepcopy(c.manifest)
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers
+    observed = Observed(tuple(pod.view for pod in c.pods.values()))
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW + 100)
+    assert not [action for action in decided.actions if isinstance(action, SetImage) and action.name == "demo-worker-1"]
+
+
+#: the value in the template, and whether the job's condition names the field
+GRACES = {"null": (None, False), "a text": ("30s", True), "negative": (-1, True)}
+
+
+@pytest.mark.parametrize(("grace", "named"), GRACES.values(), ids=GRACES)
+def test_a_grace_period_that_cannot_be_read_counts_as_the_default(grace: object, named: bool) -> None:
+    first = a_job()
+    recorded = next_pass(first, decide(TEST_JOB, first, {**RUNNING, "Worker-0": "running,restarted_after 137"}))
+    recorded["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["terminationGracePeriodSeconds"] = grace
+    job = read_job(TEST_JOB, recorded)
+    assert plan(TEST_JOB, job, observe(TEST_JOB, first, RUNNING), NOW).reason == "job is active"
+    assert ("terminationGracePeriodSeconds" in "; ".join(map(str, job.errors))) == named

@@ -15,7 +15,7 @@ from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, template
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import conditions, creates, decide, deletes, next_pass
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass
 
 SPEC = {"Master": 1, "Worker": 2}
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
@@ -256,3 +256,14 @@ def test_a_finished_job_with_such_nodes_is_at_rest() -> None:
     assert over["status"]["nodeFailures"]
     status = {**over["status"], "replicaStatuses": {}}
     assert condition_at_rest(msgspec.json.encode({"status": status})) == "Succeeded"
+
+
+@pytest.mark.parametrize(("field", "value"), [("tolerations", ["x"]), ("affinity", "x"), ("affinity", {"nodeAffinity": "x"})])
+def test_a_template_that_a_lax_definition_let_in_names_the_field(field: str, value: object) -> None:
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, run_policy={"nodeLossSeconds": 60})
+    observed = observe(TEST_JOB, manifest, {"Master-0": "running", "Worker-0": "without_finalizer"})
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"][field] = value
+    manifest["status"] = {"nodeFailures": [{"node": "node-1", "count": 2}]}
+    job = read_job(TEST_JOB, manifest)
+    assert field in "; ".join(map(str, job.errors))
+    assert plan(TEST_JOB, job, observed, NOW + 1000).reason
