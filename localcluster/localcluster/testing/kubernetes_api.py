@@ -7,6 +7,7 @@ its clock.
 
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -20,8 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from localcluster.kubelet.service_account import FOREIGN
 from localcluster.testing.webhook_server import Review, configuration, serve
 
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 COMMAND = (sys.executable, "-m", "localcluster.testing.api_process")
 
 
@@ -45,8 +48,8 @@ class KubernetesApi:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of this process with `variables`, for a subprocess."""
-        return {**os.environ, **self.variables}
+        """The environment of this process with `variables`, for a subprocess; without those of a cluster that it runs in."""
+        return {**{name: value for name, value in os.environ.items() if name not in FOREIGN}, **self.variables}
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl prints. Raises KubectlError when it fails, and FileNotFoundError where there is no kubectl."""
@@ -174,7 +177,17 @@ class Faults:
 
         Those count that have one of the `methods` and a path in which the regular expression `path` occurs. With `stored` they
         are carried out all the same, as when a server dies before it answers. `retry_after` is in seconds.
+
+        Raises ValueError for a fault that can never happen: its test would pass without it.
         """
+        if isinstance(methods, str) or not set(methods) <= _METHODS:
+            raise ValueError(f"methods is a list of some of {', '.join(sorted(_METHODS))}, not {methods!r}")
+        if not isinstance(code, int) or not 400 <= code <= 599 or count < 1:
+            raise ValueError(f"code is a number from 400 to 599, not {code!r}, and count at least 1, not {count!r}")
+        try:
+            re.compile(path)
+        except re.error as error:
+            raise ValueError(f"path is a regular expression, and {path!r} is not one: {error}") from None
         asked = {"methods": list(methods), "path": path, "count": count, "stored": stored, "retry_after": retry_after}
         self.servers.ask("fail", self.api.kubeconfig.parent, code=code, **asked)
 

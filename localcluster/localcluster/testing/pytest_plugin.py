@@ -3,6 +3,7 @@
 pytest loads this module in every project where it is installed, so it imports nothing else until a fixture is used.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,9 @@ import pytest
 if TYPE_CHECKING:
     from localcluster.testing.kubernetes_api import ApiServers, Faults, Kubelet, KubernetesApi
 
-_CLIENTS = ("kubernetes.config.kube_config", "kubernetes_asyncio.config.kube_config")
+_CLIENTS = tuple(
+    f"{client}.config{module}" for client in ("kubernetes", "kubernetes_asyncio") for module in ("", ".kube_config")
+)
 
 
 @pytest.fixture(scope="session")
@@ -59,10 +62,13 @@ def kubernetes_faults(kubernetes_api: "KubernetesApi", _api_servers: "ApiServers
 @contextmanager
 def _running(servers: "ApiServers", factory: pytest.TempPathFactory) -> "Iterator[KubernetesApi]":
     with servers.fresh(factory.mktemp("kubernetes-api")) as api, pytest.MonkeyPatch.context() as patch:
+        # Clients prefer the cluster that they run in, as in a CI runner that is a pod, to a kubeconfig.
+        for name in os.environ.keys() - api.env.keys():
+            patch.delenv(name)
         for name, value in api.variables.items():
             patch.setenv(name, value)
         for module in _CLIENTS:
             # These read KUBECONFIG when they are imported, which may have been before; it would be another cluster.
-            if module in sys.modules:
+            if hasattr(sys.modules.get(module), "KUBE_CONFIG_DEFAULT_LOCATION"):
                 patch.setattr(sys.modules[module], "KUBE_CONFIG_DEFAULT_LOCATION", str(api.kubeconfig))
         yield api

@@ -75,6 +75,16 @@ def test_a_request_fails_as_often_as_asked(core: client.CoreV1Api, kubernetes_fa
     core.create_namespaced_config_map("default", {"metadata": {"name": "a"}})
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [{"methods": "POST"}, {"methods": ["post"]}, {"count": 0}, {"path": "("}, {"code": 200}, {"code": "500"}],
+    ids=lambda fault: " ".join(fault),
+)
+def test_a_fault_that_can_never_happen_is_refused(kubernetes_faults: Faults, fault: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(fault))):
+        kubernetes_faults.fail(**{"code": 500, **fault})
+
+
 def test_an_answer_is_lost_and_the_write_is_not(core: client.CoreV1Api, kubernetes_faults: Faults) -> None:
     kubernetes_faults.fail(504, stored=True)
     with pytest.raises(client.ApiException):

@@ -60,6 +60,17 @@ def test_the_environment_leads_to_the_test_s_own_server(
     assert os.environ["KUBECONFIG"] == str(kubernetes_api.kubeconfig)
 
 
+def test_clients_do_not_find_the_cluster_that_the_tests_run_in(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    api: KubernetesApi = request.getfixturevalue("kubernetes_api")
+    assert "KUBERNETES_SERVICE_HOST" not in os.environ.keys() | api.env.keys()
+    config.load_config()
+    assert [item.metadata.name for item in client.CoreV1Api().list_namespaced_service_account("default").items] == ["default"]
+
+
 def test_a_webhook_of_the_test_itself(kubernetes_api: KubernetesApi) -> None:
     def denied(request: dict[str, Any]) -> dict[str, Any] | None:
         bad = request["object"].get("data", {}).get("k") == "bad"
