@@ -246,8 +246,10 @@ def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError
             yield FieldError(f"{path}.{name}", "must be a list of objects with a name")
     if not _are_objects(pod_spec.get("tolerations")):
         yield FieldError(f"{path}.tolerations", "must be a list of objects")
-    for affinity, where in ((pod_spec.get("affinity"), "affinity"), (_node_affinity(pod_spec), "affinity.nodeAffinity")):
-        if not isinstance(affinity, Mapping | None):
+    affinity = pod_spec.get("affinity")
+    to_nodes = mapping_of(affinity).get("nodeAffinity")
+    for value, where in ((affinity, "affinity"), (to_nodes, "affinity.nodeAffinity")):
+        if not isinstance(value, Mapping | None):
             yield FieldError(f"{path}.{where}", "must be an object")
     grace = pod_spec.get("terminationGracePeriodSeconds")
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool) or grace < 0):
@@ -255,11 +257,6 @@ def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError
     dns = pod_spec.get("dnsConfig")
     if dns is not None and not (isinstance(dns, Mapping) and _are_words(dns.get("searches"))):
         yield FieldError(f"{path}.dnsConfig", "must be an object; its searches are a list of domains")
-
-
-def _node_affinity(pod_spec: Mapping[str, Any]) -> object:
-    affinity = pod_spec.get("affinity")
-    return affinity.get("nodeAffinity") if isinstance(affinity, Mapping) else None
 
 
 def _are_objects(value: object) -> bool:
