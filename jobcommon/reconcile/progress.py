@@ -1,6 +1,6 @@
 """Progress, by the reports of the program: when a job is stalled, and when its restarts bring nothing.
 
-The status is the only memory. The writer of a report writes `after_reports` with it, and the decision compares times. A run
+The status is the only memory: `plan_report` records what a program has reported, and the decision compares times. A run
 is one life of the program: it begins when the job begins to run, or with a step below the last one. Its deadline holds from the
 second distinct step, because the first report comes before the first step; heartbeats, which repeat a step, are no progress.
 """
@@ -19,6 +19,7 @@ from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict, decode
+from jobcommon.reconcile.plan import Plan, Urgency
 from jobcommon.reconcile.reporting import reports
 from jobcommon.reconcile.slots import Slots
 
@@ -42,6 +43,25 @@ class Stall:
     at: float
     text: str
     deadline: Deadline | None
+
+
+def plan_report(job: Job, report: TrainerStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> Plan:
+    """The plan that records `report`, which arrived last, at `arrived`, and `steps` (see `after_reports`): a status alone.
+
+    While the last record is too recent, it has no status and wakes when the next one is due. It does nothing for a job that
+    wants no reports, or of which a later one is on record. The last report, 100 %, may come after the job has finished.
+    """
+    known = job.status.progress
+    last = parse_time(known.last_report_time) or 0.0 if known is not None else 0.0
+    recorded = parse_time(known.recorded_time) if known is not None else None
+    if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress or last > arrived:
+        return Plan(reason="the report is not wanted")
+    if recorded is not None and now < (due := recorded + RECORD_SECONDS):
+        return Plan(wake_at=min(due, now + RECORD_SECONDS), reason="a report was recorded just before")
+    # Steps that waited longer than a later report, here or in another replica, would look like another run.
+    status = after_reports(job.status, [(step, since) for step, since in steps if since >= last], arrived, now)
+    status = status.model_copy(update={"trainer_status": report})
+    return Plan(status=status, urgency=Urgency.COUNTS, reason="progress is reported")
 
 
 def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobStatus:

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from jobcommon.api.gang import candidates
@@ -183,8 +184,7 @@ class Manager:
     async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
         """Serve programs that report their progress. Every replica does, whether it leads or not."""
         settings, clock = self.settings, self.env.clock
-        tokens = AccountTokens(self.unfenced, clock, self.log)
-        writer = ReportWriter(self.unfenced, clock, self.log, self.metrics)
+        tokens, writer = AccountTokens(self.unfenced, clock, self.log), self.report_writer()
         for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
         host, directory = settings.metrics_host, Path(settings.progress_tls)
@@ -196,6 +196,12 @@ class Manager:
         url = settings.progress_url or f"https://{where}:{port}"
         self.progress_server = ProgressServer(url, certificate_in(directory))
         self.log.info("taking reports of progress", host=host, port=port, url=url)
+
+    def report_writer(self) -> ReportWriter:
+        """A writer of the reports that reach this replica. It needs no lease."""
+        return ReportWriter(
+            self.unfenced, partial(self._executor, transport=self.unfenced), self.env.clock, self.log, self.metrics
+        )
 
     async def _lead(self) -> None:
         """Lead for one term: from acquiring the lease, if there is one, to losing it or being stopped."""

@@ -1,33 +1,34 @@
-"""Writes what programs have reported into the statuses of their jobs: of each job the latest report, at most every 10 s.
+"""Records what programs have reported in the statuses of their jobs: of each job the latest report, at most every 10 s.
 
-Any replica of the operator does so for the reports that reach it, with the job's own version as a precondition: the decision,
-which the leader alone makes, reads the status. A report counts only if a pod of the job made it: a pod of the same namespace
-can get a token for any job.
+A report becomes a plan, which the executor carries out as all others. Any replica of the operator does so for the reports that
+reach it, also without the lease: the plan depends on the job alone, whose version is the precondition of the write. A report
+counts only if a pod of the job made it: a pod of the same namespace can get a token for any job.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from operator import itemgetter
 from typing import Any
 
-import msgspec
-
+from jobcommon.api.decoding import decoder
 from jobcommon.api.status import TrainerStatus
-from jobcommon.api.timestamp import parse_time
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.objects import object_path
-from jobcommon.client.request import Request, Transport
+from jobcommon.client.request import Transport
 from jobcommon.client.status import response_error
+from jobcommon.controller.result import Work
+from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.progress import RECORD_SECONDS, after_reports, step_of
+from jobcommon.reconcile.progress import RECORD_SECONDS, plan_report, step_of
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import ForbiddenError, Target
-from jobcommon.runtime.writes import status_write
 
 CONCURRENCY = 8
 RETRY_SECONDS = 1.0
@@ -36,6 +37,7 @@ MAX_STEPS = 8
 # The pods whose owner is remembered. Beyond it, it is asked for again.
 MAX_PODS = 20_000
 _Key = tuple[str, str, str]
+_object = decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,16 @@ class _Pending:
 
 
 class ReportWriter:
-    """Takes reports in any thread, and writes them while `run` runs. Only reports of pods of the job are written."""
+    """Takes reports in any thread, and records them while `run` runs. Only reports of pods of the job are recorded.
 
-    def __init__(self, transport: Transport, clock: Clock, log: Log, metrics: Metrics) -> None:
+    `transport` reads jobs and pods; `executor` gives the one of a framework, which writes.
+    """
+
+    def __init__(
+        self, transport: Transport, executor: Callable[[Framework], Executor], clock: Clock, log: Log, metrics: Metrics
+    ) -> None:
         self._transport = transport
+        self._executor = executor
         self._metrics = metrics
         self._clock = clock
         self._log = log
@@ -103,14 +111,16 @@ class ReportWriter:
         try:
             again = await self._record(key, pending)
         except ClientError as error:
-            gone = isinstance(error, StatusError) and error.code == HTTPStatus.NOT_FOUND
-            again = None if gone else RETRY_SECONDS
-            if not gone and not (isinstance(error, StatusError) and error.code == HTTPStatus.CONFLICT):
+            code = error.code if isinstance(error, StatusError) else None
+            if code == HTTPStatus.NOT_FOUND:
+                return
+            again = RETRY_SECONDS
+            if code != HTTPStatus.CONFLICT:
                 self._log.warning("could not record a report of progress", job=f"{key[1]}/{key[2]}", error=str(error))
                 again = RECORD_SECONDS
         except Exception:
             self._log.exception("could not record a report of progress", job=f"{key[1]}/{key[2]}")
-            again = None
+            return
         if again is not None:
             self._not_before[key] = self._clock.monotonic() + again
             newer = self._inbox.get(key, pending)
@@ -120,32 +130,21 @@ class ReportWriter:
             self._arrived.set()
 
     async def _record(self, key: _Key, pending: _Pending) -> float | None:
-        """Write one report. Returns after how many seconds to try again, None if it is written or not wanted."""
+        """Carry out the plan for one report. Returns after how many seconds to try again, None if it is done."""
         target, framework = pending.target, pending.target.framework
         path = object_path(framework.api_version, framework.plural, target.namespace, target.name)
-        raw = await self._json(objects.get(path))
-        job = read_job(framework, raw)
-        # The last report, 100 %, may be written after the job has finished.
-        if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress:
-            return None
+        raw = _object((await objects.sent(self._transport, objects.get(path))).body)
+        job, now = read_job(framework, raw), self._clock.wall()
         if await self._owner_of(pending.pod) != job.uid:
             self._foreign.add((pending.pod.uid, key))
             return None
-        known = job.status.progress
-        told = parse_time(known.last_report_time) or 0.0 if known is not None else 0.0
-        if told > pending.at:
-            # Another replica has recorded a later one.
-            return None
-        now = self._clock.wall()
-        if known is not None and (wait := (parse_time(known.recorded_time) or 0.0) + RECORD_SECONDS - now) > 0:
-            return min(wait, RECORD_SECONDS)
-        # Steps that waited longer than a later report, here or in another replica, would look like another run.
-        steps = [(step, since) for step, since in pending.steps if since >= told]
-        after = after_reports(job.status, steps, pending.at, now)
-        written = {"trainerStatus": pending.report, "progress": after.progress, "timeSpent": after.time_spent}
-        added = {name: model.model_dump(by_alias=True, exclude_none=True) for name, model in written.items() if model}
-        await self._json(status_write(raw, framework.plural, {**(raw.get("status") or {}), **added}))
-        self._metrics.progressed(framework.name, job.status.time_spent, after.time_spent)
+        plan = plan_report(job, pending.report, pending.steps, pending.at, now)
+        if plan.status is None:
+            return plan.wake_at - now if plan.wake_at is not None else None
+        work = Work(target.namespace, target.name, job.uid, plan, job, raw)
+        if (error := (await self._executor(framework).execute(work)).status_error) is not None:
+            raise error
+        self._metrics.progressed(framework.name, job.status.time_spent, plan.status.time_spent)
         return None
 
     async def _owner_of(self, pod: BoundPod) -> str:
@@ -161,7 +160,3 @@ class ReportWriter:
                 self._foreign.clear()
             self._owners[pod.uid] = found.controller_uid if found.uid == pod.uid else ""
         return self._owners[pod.uid]
-
-    async def _json(self, request: Request) -> dict[str, Any]:
-        answer: dict[str, Any] = msgspec.json.decode((await objects.sent(self._transport, request)).body)
-        return answer

@@ -1,4 +1,4 @@
-"""Plans are written by the executor; leases, events, reports of progress and one dry run are the only other writes."""
+"""Plans are written by the executor; leases, events and one dry run are the only other writes."""
 
 import ast
 
@@ -7,7 +7,7 @@ from tests.architecture.source import modules, tree
 FACTORIES = {"create", "replace", "modify", "merge", "merge_by_name", "delete"}
 """The functions of `jobcommon.client.objects` that make the request of a write."""
 OF_A_PLAN = {"request_for", "status_write"}
-"""Those of `jobcommon.runtime.writes`, which make the requests of a plan. A report is a status as well."""
+"""Those of `jobcommon.runtime.writes`, which make the requests of a plan."""
 
 
 def callers(names: set[str], of: str | None) -> dict[str, set[str]]:
@@ -35,4 +35,4 @@ def test_only_these_modules_make_the_request_of_a_write() -> None:
 
 
 def test_the_requests_of_a_plan_are_made_by_the_executor_alone() -> None:
-    assert callers(OF_A_PLAN, None) == {"executor": OF_A_PLAN, "report_writer": {"status_write"}}
+    assert callers(OF_A_PLAN, None) == {"executor": OF_A_PLAN}

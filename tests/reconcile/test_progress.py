@@ -13,7 +13,7 @@ from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.children import pod_manifest
-from jobcommon.reconcile.progress import CONFIRM_SECONDS, after_reports, step_of
+from jobcommon.reconcile.progress import CONFIRM_SECONDS, after_reports, plan_report, step_of
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB as PLAIN
 from jobcommon.testutil.plans import conditions, deletes, holding, next_pass
@@ -71,6 +71,39 @@ def training(manifest: Manifest, *reports: tuple[float, int], percentage: int | 
     for at, step in reports:
         manifest = reported(manifest, at, step, percentage)
     return manifest
+
+
+# -- when a report is recorded -------------------------------------------------------------------------------------------------
+
+#: the seconds from the last record to the report's arrival and to now; what is changed of the job; whether it is recorded, and
+#: when the plan wakes instead (seconds from the last record)
+RECORDED: dict[str, tuple[float, float, Manifest, bool, float | None]] = {
+    "ten seconds later": (10, 10, {}, True, None),
+    "one that has waited": (3, 10, {}, True, None),
+    "too early": (3, 3, {}, False, 10),
+    "by a clock behind the last one": (3, -600, {}, False, -590),
+    "another replica has recorded a later one": (-1, 10, {}, False, None),
+    "without reportProgress": (10, 10, {"reportProgress": False}, False, None),
+    "of a job that others manage": (10, 10, {"managedBy": "kueue.x-k8s.io/multikueue"}, False, None),
+    "of a finished job": (10, 10, {"conditions": [condition("Created"), condition("Succeeded")]}, True, None),
+}
+
+
+@pytest.mark.parametrize(("arrived", "now", "changed", "recorded", "due"), RECORDED.values(), ids=RECORDED)
+def test_a_report_becomes_one_status_write_in_ten_seconds(
+    arrived: float, now: float, changed: Manifest, recorded: bool, due: float | None
+) -> None:
+    manifest = reported(a_job(**WATCHED), 0, 5)
+    manifest["status"].update({name: changed[name] for name in changed.keys() & {"conditions"}})
+    manifest["spec"]["runPolicy"].update({name: changed[name] for name in changed.keys() - {"conditions"}})
+    report = TrainerStatus(progress_percentage=50, last_updated_time=format_time(START))
+    plan = plan_report(job_of(manifest), report, [(6, START + arrived)], START + arrived, START + now)
+    assert (plan.status is not None, plan.wake_at) == (recorded, None if due is None else START + due)
+    assert (plan.actions, plan.events) == ((), ())
+    if plan.status is not None:
+        assert plan.status.trainer_status == report
+        assert plan.status.progress is not None
+        assert plan.status.progress.step == 6
 
 
 # -- what is remembered of the reports -----------------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api.status import JobStatus
+from jobcommon.api.status import JobStatus, TrainerStatus
 from jobcommon.api.structural import model_schema
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.unstored import missing_fields
 from jobcommon.runtime import logging
+from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.manager import Env, Manager
+from jobcommon.runtime.report_server import Target
 from jobcommon.testutil.embedded import InProcessTransport
 from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
 from tests.runtime.world import JOBS, SETTINGS, World
@@ -179,3 +181,20 @@ def without(*path: str) -> dict[str, Any]:
 )
 def test_undeclared_status_fields_are_found(schema: dict[str, Any], fields: set[str]) -> None:
     assert missing_fields(model_schema(JobStatus), schema) == fields
+
+
+async def test_a_report_of_progress_that_was_dropped_does_not_count_as_recorded() -> None:
+    async with Bench(OLD, openapi=True) as world:
+        world.ok("POST", JOBS, a_job(workers=1, reportProgress=True))
+        await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
+        writer = world.manager.report_writer()
+        writing = asyncio.create_task(writer.run())
+        await world.clock.advance(1)
+        pod, job = world.pods()[0]["metadata"], world.job()["metadata"]
+        report = TrainerStatus(progress_percentage=50, last_updated_time="2026-11-24T02:00:00Z")
+        target = Target(TESTJOB, "default", job["name"])
+        writer.take(target, BoundPod("default", pod["name"], pod["uid"]), report)
+        await world.clock.until(lambda: "the API server dropped status.progress, status.trainerStatus" in world.log.getvalue())
+        world.install(model_schema(JobStatus))
+        await world.clock.until(lambda: "trainerStatus" in world.job()["status"], step=1)
+        writing.cancel()

@@ -45,7 +45,7 @@ class _Manager(Manager):
     reports: ReportWriter | None = None
 
     async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
-        self.reports = ReportWriter(self.unfenced, self.env.clock, self.log, self.metrics)
+        self.reports = self.report_writer()
         stack.push_async_callback(cancelled, asyncio.create_task(self.reports.run(), name="reports"))
         self.progress_server = ProgressServer(f"https://simulated:{port}", "simulated")
 
