@@ -6,26 +6,22 @@
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,memory
     python -m benchmarks --only 50x8,small --ablate batching
-    python -m benchmarks --peer 'tf-operator -qps 10000 -threadiness 10' --services pod
     python -m benchmarks --document a.json b.json   # put earlier results into docs/performance.md
 """
 
 import argparse
 import asyncio
-import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
-from benchmarks import ablation, comparison, document, operator_process, record, report, scenarios
-from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
-from benchmarks.peer import Peer
+from benchmarks import ablation, operator_process, record, report, scenarios
+from benchmarks.apiserver import EMBEDDED, REAL, cluster, real_is_given
 from benchmarks.record import Results
-from benchmarks.workloads import ALL, COMPARED, PER_JOB, PER_POD, Workload
+from benchmarks.workloads import ALL, Workload
 
-_COMPARED = ",".join(map(str, COMPARED))
 OTHERS = ("memory", "coldstart", "restart", "inplace", "small")
 
 
@@ -39,24 +35,11 @@ def _arguments() -> argparse.Namespace:
     )
     without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
     parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
-    parser.add_argument(
-        "--peer",
-        type=_peer,
-        metavar="COMMAND",
-        help=f"compare with another operator for TFJobs; without --only: {_COMPARED}",
-    )
-    services = f"with --peer: what it creates a Service for, as its plain client then does (default: {PER_JOB})"
-    parser.add_argument("--services", choices=(PER_JOB, PER_POD), help=services)
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
     )
-    found = parser.parse_args()
-    if found.services and not found.peer:
-        parser.error("--services says what the operator of --peer does; give --peer as well")
-    if found.peer and (other := [name for name in found.only or () if name in OTHERS]):
-        parser.error(f"--peer compares workloads, not {', '.join(other)}; leave that out of --only")
-    return found
+    return parser.parse_args()
 
 
 def _names(text: str) -> list[str]:
@@ -67,14 +50,6 @@ def _names(text: str) -> list[str]:
             what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join(OTHERS)}"
             raise argparse.ArgumentTypeError(what)
     return names
-
-
-def _peer(text: str) -> str:
-    """The command in `--peer`. Raises ArgumentTypeError."""
-    try:
-        return shlex.join([Peer(text).program, *shlex.split(text)[1:]])
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _is_workload(text: str) -> bool:
@@ -95,15 +70,11 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
-    peer = Peer(arguments.peer, arguments.services or PER_JOB) if arguments.peer else None
-    wanted = arguments.only or ([*map(str, COMPARED)] if peer else [*map(str, workloads), *OTHERS])
+    wanted = arguments.only or [*map(str, workloads), *OTHERS]
     found = Results(record.commit(), "", record.machine())
 
     async def workload(text: str) -> None:
         size = Workload.parse(text)
-        if peer is not None:
-            found.peers.append(await comparison.peer_result(kind, size, _rounds(size, arguments), peer))
-            return
         found.workloads.append(await scenarios.workload_result(kind, size, _rounds(size, arguments)))
 
     async def memory() -> None:
@@ -126,7 +97,7 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     others: dict[str, Callable[[], Awaitable[None]]] = {
         "memory": memory, "coldstart": cold_start, "restart": restart, "inplace": in_place, "small": small,
     }  # fmt: skip
-    async with scenarios.cluster(kind) as server:
+    async with cluster(kind) as server:
         found.server = server.name
     for name in wanted:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
@@ -138,7 +109,7 @@ def main() -> None:
     """Measure, print, keep."""
     arguments = _arguments()
     if arguments.document:
-        document.write([record.read(path) for path in arguments.document])
+        report.document(map(record.read, arguments.document))
         return
     operator_process.ABLATED.set(arguments.ablate or "")
     found = asyncio.run(_measure(arguments))

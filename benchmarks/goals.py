@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.lifecycle_timings import LifecycleTimings
-from benchmarks.record import PeerResult, Results, WorkloadResult
+from benchmarks.record import Results, WorkloadResult
 from benchmarks.workloads import Workload
 
 FROM_PODS = 100
 MB = 1e6
-SMALL = 2
 FEW = 1000
 
 
@@ -83,21 +82,6 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.small is not None:
         ratio = p99(results.small.beside) / p99(results.small.alone)
         yield Goal(f"small jobs' p99 beside one of {results.small.replicas:,} replicas, over alone", ratio, 2.0, "×")
-    for peer in results.peers:
-        yield from _beside(peer)
-
-
-def _beside(peer: PeerResult) -> Iterator[Goal]:
-    """Ours and the peer's; of jobs of two pods also what one costs the server."""
-
-    def ratio(name: str) -> float:
-        return middle(peer.operator, name) / middle(peer.peer_operator, name)
-
-    yield Goal(f"{peer.name}: time until created, over the peer's", ratio("created"), 0.67, "×")
-    yield Goal(f"{peer.name}: first POST to last Succeeded, over the peer's", ratio("life"), 0.85, "×")
-    if peer.replicas == SMALL:
-        yield Goal(f"{peer.name}: CPU of the server, a job", middle(peer.operator, "server_cpu") / peer.jobs * 1e3, 34, "ms")
-        yield Goal(f"{peer.name}: requests a job", middle(peer.operator, "requests"), 9)
 
 
 def _memory(results: Results) -> Iterator[Goal]:

@@ -2,98 +2,61 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
-import msgspec
-
-from benchmarks.informer_loop import run_informer
-from jobcommon.cache.informer import Informer
-from jobcommon.cache.store import Batch, Store
+from benchmarks.watching import watching
+from jobcommon.client.list_watch import Query, WatchEvent
 from jobcommon.client.request import Transport
-from jobcommon.operators.tf import TF
 
 WAIT_SECONDS = 900.0
 
 
-class ObservedJob(msgspec.Struct, frozen=True):
-    """A job and the conditions that hold for it."""
-
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-    conditions: tuple[str, ...]
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-
-
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
-
-
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] = []
-
-
-class _Object(msgspec.Struct):
-    metadata: _Metadata
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_decode = msgspec.json.Decoder(_Object).decode
-
-
-def observed(data: bytes) -> ObservedJob:
-    found = _decode(data)
-    meta = found.metadata
-    holding = tuple(c.type for c in found.status.conditions if c.status == "True")
-    return ObservedJob(meta.namespace, meta.name, meta.uid, meta.resource_version, holding)
-
-
-class Jobs:
-    """When each job of a namespace was first seen with each condition."""
+class JobWatch:
+    """By name: the conditions that hold for each job, and when it was first seen with each. A job that is deleted has none."""
 
     def __init__(self) -> None:
+        self._found: dict[str, tuple[str, ...]] = {}
         self._times: dict[str, dict[str, float]] = defaultdict(dict)
         self._changed = asyncio.Event()
 
-    def take(self, batch: Batch[ObservedJob]) -> None:
-        """Handle the changes that a line of the watch brought."""
-        now = monotonic()
-        for change in batch.changes:
-            for condition in change.new.conditions if change.new is not None else ():
-                assert change.new is not None
-                self._times[condition].setdefault(change.new.name, now)
+    def take(self, event: WatchEvent) -> None:
+        """Handle a change."""
+        name = event.body["metadata"]["name"]
+        if event.deleted:
+            self._found.pop(name, None)
+        else:
+            conditions = event.body.get("status", {}).get("conditions", ())
+            self._found[name] = tuple(one["type"] for one in conditions if one["status"] == "True")
+            for condition in self._found[name]:
+                self._times[condition].setdefault(name, monotonic())
         self._changed.set()
+        self._changed = asyncio.Event()
+
+    def conditions(self, name: str) -> tuple[str, ...]:
+        """The conditions that hold for the job."""
+        return self._found.get(name, ())
+
+    async def until(self, name: str, holds: Callable[[tuple[str, ...] | None], bool]) -> float:
+        """When the conditions of the job, or None without the job, first made `holds` true."""
+        while not holds(self._found.get(name)):
+            await self._changed.wait()
+        return monotonic()
 
     async def having(self, condition: str, count: int) -> dict[str, float]:
         """When each job got the condition, once `count` jobs have it. Raises TimeoutError."""
         async with asyncio.timeout(WAIT_SECONDS):
             while len(self._times[condition]) < count:
-                self._changed.clear()
                 await self._changed.wait()
         return dict(self._times[condition])
 
 
 @asynccontextmanager
-async def watched(transport: Transport, namespace: str, group: str = TF.group) -> AsyncIterator[Jobs]:
-    """The jobs of a namespace, for as long as the context lasts."""
-    jobs = Jobs()
-    path = f"/apis/{group}/{TF.storage_version}/namespaces/{namespace}/{TF.plural}"
-    informer = Informer(path, observed, Store[ObservedJob](), lambda: 0.5)
-    task = asyncio.create_task(run_informer(informer, transport, jobs.take))
-    try:
-        while not informer.synced:  # noqa: ASYNC110  once, at the start
-            await asyncio.sleep(0.005)
-        yield jobs
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+async def job_watch(transport: Transport, paths: Sequence[str], query: Query = ()) -> AsyncIterator[JobWatch]:
+    """The jobs in these collections, for as long as the context lasts."""
+    found = JobWatch()
+    async with AsyncExitStack() as stack:
+        for path in paths:
+            await stack.enter_async_context(watching(transport, path, found.take, query))
+        yield found

@@ -9,23 +9,22 @@ import itertools
 import json
 import os
 import sys
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from benchmarks import seeds
-from benchmarks.informer_loop import run_informer
 from benchmarks.processes import child, stop
+from benchmarks.watching import watching
 from benchmarks.workloads import IMAGE
 from jobcommon.api.pod import STOPPED as GATE
-from jobcommon.cache.informer import Informer
-from jobcommon.cache.store import Batch, Store
 from jobcommon.client.config import find_cluster
+from jobcommon.client.list_watch import WatchEvent
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.transport import HttpTransport
@@ -48,60 +47,23 @@ _PATCHES = {phase: msgspec.json.encode({"status": status}) for phase, status in 
 Times = dict[str, float]
 
 
-class Pod(msgspec.Struct, frozen=True):
-    """The part of a pod that the kubelet needs."""
+class Pod(NamedTuple):
+    """The part of a pod that counts here."""
 
     namespace: str
     name: str
     uid: str
-    resource_version: str
     phase: str
     held: bool
     image: str
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-    finalizers: list[str] = []
-    deletion_timestamp: str | None = None
-
-
-class _ContainerStatus(msgspec.Struct, rename={"restarts": "restartCount"}):
-    restarts: int = 0
-
-
-class _Status(msgspec.Struct, rename={"containers": "containerStatuses"}):
-    phase: str = ""
-    containers: list[_ContainerStatus] = []
-
-
-class _Container(msgspec.Struct):
-    image: str
-
-
-class _Spec(msgspec.Struct):
-    containers: list[_Container]
-
-
-class _Object(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_decode = msgspec.json.Decoder(_Object).decode
-
-
-def pod_of(data: bytes) -> Pod:
+def pod_of(body: dict[str, Any]) -> Pod:
     """The part of a pod that counts here."""
-    found = _decode(data)
-    meta = found.metadata
-    again = any(container.restarts == _AGAIN for container in found.status.containers)
-    phase, image = AGAIN if again else found.status.phase, found.spec.containers[0].image
-    return Pod(meta.namespace, meta.name, meta.uid, meta.resource_version, phase, bool(meta.finalizers), image)
+    meta, status = body["metadata"], body.get("status", {})
+    again = any(container["restartCount"] == _AGAIN for container in status.get("containerStatuses", ()))
+    phase, image = AGAIN if again else status.get("phase", ""), body["spec"]["containers"][0]["image"]
+    return Pod(meta["namespace"], meta["name"], meta["uid"], phase, bool(meta.get("finalizers")), image)
 
 
 @dataclass
@@ -110,25 +72,25 @@ class _Space:
 
     seen: Times = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
-    phases: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    phases: Counter[str] = field(default_factory=Counter)
     held: int = 0
     auto: str = ""
 
     def put(self, pod: Pod) -> None:
-        self.drop(pod.uid)
         self.pods[pod.uid] = pod
         self.phases[pod.phase] += 1
         self.held += pod.held
 
-    def drop(self, uid: str) -> None:
+    def drop(self, uid: str) -> Pod | None:
         old = self.pods.pop(uid, None)
         if old is not None:
             self.phases[old.phase] -= 1
             self.held -= old.held
+        return old
 
 
 class Agent:
-    """The kubelet's own process."""
+    """The kubelet's own process. A command is the name of a method, whose first argument is the namespace."""
 
     def __init__(self, transport: HttpTransport) -> None:
         self._transport = transport
@@ -136,45 +98,34 @@ class Agent:
         self._turns = asyncio.Semaphore(CONCURRENCY)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Event]] = []
-        self.writes = 0
 
-    def take(self, batch: Batch[Pod]) -> None:
-        """Handle the changes that a line of the watch brought."""
-        now = monotonic()
-        for change in batch.changes:
-            pod = change.new or change.old
-            assert pod is not None
-            space = self._spaces[pod.namespace]
-            if change.new is None:
-                space.drop(pod.uid)
-                continue
-            if change.old is None:
-                space.seen[f"{pod.name}/{pod.uid}"] = now
+    def take(self, event: WatchEvent) -> None:
+        """Handle a change."""
+        pod = pod_of(event.body)
+        space = self._spaces[pod.namespace]
+        old = space.drop(pod.uid)
+        if not event.deleted:
+            space.put(pod)
+            if old is None:
+                space.seen[f"{pod.name}/{pod.uid}"] = monotonic()
                 if space.auto:
                     self._start(self._mark_one(pod, space.auto, {}))
-            elif change.new.image != change.old.image:
+            elif pod.image != old.image:
                 self._start(self._mark_one(pod, STOPPED if GATE in pod.image else AGAIN, {}))
-            space.put(pod)
-        for holds, event in self._waiting:
+        for holds, changed in self._waiting:
             if holds():
-                event.set()
+                changed.set()
 
     async def run(self) -> None:
         """Serve commands until the standard input ends."""
-        informer = Informer("/api/v1/pods", pod_of, Store[Pod](), lambda: 0.5)
-        following = asyncio.create_task(run_informer(informer, self._transport, self.take))
-        loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        while not informer.synced:  # noqa: ASYNC110  once, at the start
-            await asyncio.sleep(0.01)
-        print(json.dumps({"ready": True}), flush=True)
-        async for line in reader:
-            command = json.loads(line)
-            self._start(self._answer(command))
-        following.cancel()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        async with watching(self._transport, "/api/v1/pods", self.take):
+            print(json.dumps({"ready": True}), flush=True)
+            async for line in reader:
+                self._start(self._answer(*json.loads(line)))
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -185,42 +136,35 @@ class Agent:
             print(f"kubelet: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
 
-    async def _answer(self, command: dict[str, Any]) -> None:
-        space = self._spaces[command["namespace"]]
-        actions: dict[str, Callable[[], Awaitable[Any]]] = {
-            "seen": lambda: self._seen(space, command["count"]),
-            "mark": lambda: self._mark(space, command["phase"]),
-            "kill": lambda: self._mark_one(next(iter(space.pods.values())), KILLED, {}),
-            "auto": lambda: self._auto(space, command["phase"]),
-            "phase": lambda: self._until(lambda: space.phases[command["phase"]] >= command["count"]),
-            "released": lambda: self._until(lambda: not space.held),
-            "known": lambda: self._known(space),
-        }
-        print(json.dumps({"number": command["number"], "answer": await actions[command["do"]]()}), flush=True)
+    async def _answer(self, number: int, command: str, namespace: str, *arguments: Any) -> None:
+        answer = await getattr(self, command)(self._spaces[namespace], *arguments)
+        print(json.dumps({"number": number, "answer": answer}), flush=True)
 
     async def _until(self, holds: Callable[[], bool]) -> float:
-        event = asyncio.Event()
         if not holds():
-            waiting = (holds, event)
+            waiting = (holds, asyncio.Event())
             self._waiting.append(waiting)
-            await event.wait()
+            await waiting[1].wait()
             self._waiting.remove(waiting)
         return monotonic()
 
-    async def _seen(self, space: _Space, count: int) -> Times:
+    async def seen(self, space: _Space, count: int) -> Times:
         await self._until(lambda: len(space.seen) >= count)
         return space.seen
 
-    async def _known(self, space: _Space) -> Times:
-        return space.seen
+    async def in_phase(self, space: _Space, phase: str, count: int) -> float:
+        return await self._until(lambda: space.phases[phase] >= count)
 
-    async def _auto(self, space: _Space, phase: str) -> None:
+    async def released(self, space: _Space) -> float:
+        return await self._until(lambda: not space.held)
+
+    async def auto(self, space: _Space, phase: str) -> None:
         space.auto = phase
-        for pod in list(space.pods.values()):
-            self._start(self._mark_one(pod, phase, {}))
 
-    async def _mark(self, space: _Space, phase: str) -> Times:
-        """Job by job and replica by replica, as the names sort."""
+    async def kill_one(self, space: _Space) -> None:
+        await self._mark_one(next(iter(space.pods.values())), KILLED, {})
+
+    async def mark(self, space: _Space, phase: str) -> Times:
         done: Times = {}
         await asyncio.gather(*(self._mark_one(pod, phase, done) for pod in list(space.pods.values())))
         return done
@@ -229,7 +173,6 @@ class Agent:
         path = object_path("v1", "pods", pod.namespace, pod.name) + "/status"
         async with self._turns:
             answer = await self._transport.send(Request("PATCH", path, body=_PATCHES[phase], content_type=MERGE_PATCH))
-            self.writes += 1
             if answer.status not in (200, 404):
                 raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
             done[pod.name] = monotonic()
@@ -245,37 +188,33 @@ class Kubelet:
 
     async def seen(self, namespace: str, count: int) -> Times:
         """When each pod was first seen, by name and UID, once there are `count` pods."""
-        return dict(await self._ask("seen", namespace, count=count))
-
-    async def known(self, namespace: str) -> Times:
-        """The pods seen so far."""
-        return dict(await self._ask("known", namespace))
+        return dict(await self._ask("seen", namespace, count))
 
     async def mark(self, namespace: str, phase: str) -> Times:
         """Bring all pods of the namespace into that phase; by name, when the server had answered."""
-        return dict(await self._ask("mark", namespace, phase=phase))
+        return dict(await self._ask("mark", namespace, phase))
 
     async def kill_one(self, namespace: str) -> None:
         """The program of one pod of the namespace is killed, and its container starts again in place."""
-        await self._ask("kill", namespace)
+        await self._ask("kill_one", namespace)
 
     async def auto(self, namespace: str, phase: str) -> None:
-        """From now on bring every pod of the namespace into that phase as soon as it appears."""
-        await self._ask("auto", namespace, phase=phase)
+        """From now on bring every new pod of the namespace into that phase as soon as it appears."""
+        await self._ask("auto", namespace, phase)
 
     async def in_phase(self, namespace: str, phase: str, count: int) -> float:
         """When `count` pods were in that phase."""
-        return float(await self._ask("phase", namespace, phase=phase, count=count))
+        return float(await self._ask("in_phase", namespace, phase, count))
 
     async def released(self, namespace: str) -> float:
         """When no pod had a finalizer any more."""
         return float(await self._ask("released", namespace))
 
-    async def _ask(self, do: str, namespace: str, **more: Any) -> Any:
+    async def _ask(self, *command: Any) -> Any:
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"number": number, "do": do, "namespace": namespace, **more}).encode() + b"\n")
+        self._process.stdin.write(json.dumps((number, *command)).encode() + b"\n")
         return await answer
 
     async def listen(self) -> None:
@@ -283,8 +222,7 @@ class Kubelet:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             told = json.loads(line)
-            if "number" in told:
-                self._answers.pop(told["number"]).set_result(told["answer"])
+            self._answers.pop(told["number"]).set_result(told["answer"])
         for answer in self._answers.values():
             answer.set_exception(RuntimeError("the kubelet's process has ended; its error is above"))
 

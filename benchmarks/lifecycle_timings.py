@@ -12,10 +12,11 @@ from time import monotonic
 
 from benchmarks import baseline_client
 from benchmarks.apiserver import Server, prepare
-from benchmarks.jobs import Jobs, watched
+from benchmarks.jobs import JobWatch, job_watch
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet
-from benchmarks.operator_process import Measured
-from benchmarks.workloads import BASELINE_GROUP, PER_JOB, Workload, baseline_writes, submissions
+from benchmarks.operator_process import Operator
+from benchmarks.workloads import BASELINE_GROUP, Workload, baseline_writes, submissions
+from jobcommon.client.objects import collection_path
 from jobcommon.operators.tf import TF
 
 
@@ -37,8 +38,7 @@ class Spread:
 class LifecycleTimings:
     """Seconds until the last job reached a phase, and per job. `settle` counts from the end of a job's last pod.
 
-    `calls` are the requests of a job by verb, as the operator counts them, `requests` as the server does, where they do.
-    `life` is the time from the first job's POST to the last one's final status; `server_cpu` counts until the operator is idle.
+    `calls` are the requests of a job by verb, as the operator counts them.
     """
 
     created: float
@@ -49,12 +49,13 @@ class LifecycleTimings:
     succeeded_each: Spread
     settle: Spread
     cpu: float = 0.0
-    created_cpu: float = 0.0
     calls: Mapping[str, float] = field(default_factory=dict)
     resident: int = 0
-    life: float = 0.0
-    server_cpu: float = 0.0
-    requests: float = 0.0
+
+
+def collection(namespace: str, group: str = TF.group) -> str:
+    """The path of the jobs in a namespace."""
+    return collection_path(f"{group}/{TF.storage_version}", TF.plural, namespace)
 
 
 def by_job(times: Mapping[str, float]) -> dict[str, float]:
@@ -66,15 +67,13 @@ def by_job(times: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-async def baseline_lifecycle(
-    server: Server, kubelet: Kubelet, workload: Workload, namespace: str, services: str = PER_JOB
-) -> LifecycleTimings:
-    """The lifecycle of `workload` by the plain client, with one Service per job or per pod."""
+async def baseline_lifecycle(server: Server, kubelet: Kubelet, workload: Workload, namespace: str) -> LifecycleTimings:
+    """The lifecycle of `workload` by the plain client."""
     async with server.connected() as user, server.connected() as client:
         await prepare(user, namespace)
         jobs_of_user = submissions(workload, namespace, f"{BASELINE_GROUP}/{TF.storage_version}")
-        writes = baseline_writes(workload, namespace, services)
-        async with watched(user, namespace, BASELINE_GROUP) as jobs:
+        writes = baseline_writes(workload, namespace)
+        async with job_watch(user, [collection(namespace, BASELINE_GROUP)]) as jobs:
             start = monotonic()
             bodies, _ = await asyncio.gather(
                 baseline_client.send_all(user, jobs_of_user, 16), baseline_client.send_all(client, writes)
@@ -82,40 +81,33 @@ async def baseline_lifecycle(
             created = await kubelet.seen(namespace, workload.pods)
             running = monotonic()
             marked = await kubelet.mark(namespace, RUNNING)
-            async with baseline_client.finishing(client, namespace, bodies, workload.replicas, held=services == PER_JOB):
+            async with baseline_client.finishing(client, namespace, bodies, workload.replicas):
                 return await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, by_job(marked)))
 
 
 async def operator_lifecycle(
-    server: Server, kubelet: Kubelet, operator: Measured, workload: Workload, namespace: str
+    server: Server, kubelet: Kubelet, operator: Operator, workload: Workload, namespace: str
 ) -> LifecycleTimings:
     """The lifecycle of `workload` by the operator, which is idle before and afterwards."""
     async with server.connected() as user:
         await prepare(user, namespace)
         jobs_of_user = submissions(workload, namespace)
-        async with watched(user, namespace) as jobs:
+        async with job_watch(user, [collection(namespace)]) as jobs:
             await operator.idle()
             await operator.mark()
-            server_before, requests_before = server.cpu, await server.operators_requests()
             start = monotonic()
             await baseline_client.send_all(user, jobs_of_user, 16)
             created = await kubelet.seen(namespace, workload.pods)
             await jobs.having("Created", workload.jobs)
-            created_cpu = operator.cpu
             running = monotonic()
             marked = await kubelet.mark(namespace, RUNNING)
             ran = await jobs.having("Running", workload.jobs)
             timings = await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, ran))
             await operator.idle()
-            server_cpu = server.cpu - server_before
-            requests = await server.operators_requests() - requests_before
             calls = await operator.calls()
             return replace(
                 timings,
                 cpu=operator.cpu,
-                server_cpu=server_cpu,
-                requests=requests / workload.jobs,
-                created_cpu=created_cpu,
                 resident=operator.resident,
                 calls={verb: count / workload.jobs for verb, count in sorted(calls.items())},
             )
@@ -123,7 +115,7 @@ async def operator_lifecycle(
 
 async def _end(
     kubelet: Kubelet,
-    jobs: Jobs,
+    jobs: JobWatch,
     workload: Workload,
     namespace: str,
     creation: tuple[float, Mapping[str, float]],
@@ -144,5 +136,4 @@ async def _end(
         succeeded=max(succeeded.values()) - ending,
         succeeded_each=Spread.of([at - ending for at in succeeded.values()]),
         settle=Spread.of([at - last_exit[job] for job, at in succeeded.items()]),
-        life=max(succeeded.values()) - start,
     )

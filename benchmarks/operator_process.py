@@ -5,36 +5,38 @@ import os
 import re
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
 
 import aiohttp
 
 from benchmarks.in_pod import mount_account
 from benchmarks.processes import child, cpu_seconds, resident_bytes, stop
 
-T = TypeVar("T")
-
 START_SECONDS = 120.0
+RECONCILE_SECONDS = 300.0
 IDLE_SECONDS = 0.4
 _CALL = re.compile(rb'^rest_client_requests_total\{code="([^"]*)",verb="([^"]*)"\} (\S+)', re.MULTILINE)
 _RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\{[^}]*\} (\S+)", re.MULTILINE)
 _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
-class Measured:
-    """A process that reconciles jobs, with its descendants."""
+class Operator:
+    """An operator's process, with its descendants. Its start does not count in `cpu`."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
         self.pid = pid
         self._before = 0.0
+        self._url = url
+        self._session = session
+        self._calls_before: Counter[str] = Counter()
 
     async def mark(self) -> None:
         """Start counting `cpu` and `calls`."""
+        self._calls_before = await self._all_calls()
         self._before = cpu_seconds(self.pid)
 
     @property
@@ -47,14 +49,6 @@ class Measured:
         """Resident memory in bytes."""
         return resident_bytes(self.pid)
 
-    async def calls(self) -> Counter[str]:
-        """Requests by verb since `mark`, if it counts them."""
-        return Counter()
-
-    async def during(self, work: Awaitable[T]) -> T:
-        """The result of `work`. Raises RuntimeError if the process ends before, where that is watched."""
-        return await work
-
     async def idle(self) -> None:
         """Return once the process has used next to no CPU for `IDLE_SECONDS`."""
         async with asyncio.timeout(START_SECONDS):
@@ -64,24 +58,18 @@ class Measured:
                 if cpu_seconds(self.pid) - before <= 0.02:
                     return
 
-
-class Operator(Measured):
-    """An operator that is ready. Its start does not count in `cpu`."""
-
-    def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
-        super().__init__(pid)
-        self._url = url
-        self._session = session
-        self._calls_before: Counter[str] = Counter()
-
-    async def mark(self) -> None:
-        """Start counting `cpu` and `calls`."""
-        self._calls_before = await self._all_calls()
-        await super().mark()
-
     async def calls(self) -> Counter[str]:
         """Requests by verb since `mark`."""
         return Counter({verb: count for verb, count in ((await self._all_calls()) - self._calls_before).items() if count})
+
+    async def reconciled(self, jobs: int) -> None:
+        """Return once `jobs` jobs have been reconciled and no key is queued. Raises TimeoutError."""
+        async with asyncio.timeout(RECONCILE_SECONDS):
+            while True:
+                done, queued = await self.reconciles()
+                if done >= jobs and not queued:
+                    return
+                await asyncio.sleep(0.02)
 
     async def reconciles(self) -> tuple[int, int]:
         """The number of reconciles so far, and of keys queued."""

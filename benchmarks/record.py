@@ -28,25 +28,6 @@ class WorkloadResult(msgspec.Struct):
         return self.jobs * self.replicas
 
 
-class PeerResult(msgspec.Struct):
-    """The timings of one workload by four: a plain client and the operator, a plain client and the peer, in turn."""
-
-    name: str
-    jobs: int
-    replicas: int
-    peer: str
-    services: str
-    baseline: list[LifecycleTimings] = []
-    operator: list[LifecycleTimings] = []
-    peer_baseline: list[LifecycleTimings] = []
-    peer_operator: list[LifecycleTimings] = []
-
-    @property
-    def pods(self) -> int:
-        """The number of its pods."""
-        return self.jobs * self.replicas
-
-
 class Memory(msgspec.Struct):
     """Resident memory, in bytes, of an operator with `pods` pods in its caches."""
 
@@ -55,21 +36,24 @@ class Memory(msgspec.Struct):
 
 
 class ColdStart(msgspec.Struct):
-    """A start beside finished jobs: seconds until the caches were complete, then until all jobs were reconciled; writes."""
+    """A start beside finished jobs: seconds until the caches were complete, then until all jobs were reconciled.
+
+    Writes, CPU seconds and resident bytes count until the operator is idle.
+    """
 
     jobs: int
     ready: float
     after_lists: float
     writes: int
     cpu: float
+    resident: int = 0
 
 
 class Restart(msgspec.Struct):
-    """From the first failed pod until all replicas ran again, in seconds."""
+    """From the first failed pod until all replicas ran again, in new pods, in seconds."""
 
     replicas: int
-    baseline: float
-    operator: float
+    seconds: float
 
 
 class InPlace(msgspec.Struct):
@@ -97,7 +81,6 @@ class Results(msgspec.Struct):
     server: str
     machine: str
     workloads: list[WorkloadResult] = []
-    peers: list[PeerResult] = []
     memory: list[Memory] = []
     cold_start: ColdStart | None = None
     restart: Restart | None = None
@@ -107,7 +90,7 @@ class Results(msgspec.Struct):
     @property
     def file_name(self) -> str:
         """The name of the file that keeps it."""
-        return f"{self.commit}-{self.server.split()[0]}{'-peer' if self.peers else ''}.json"
+        return f"{self.commit}-{self.server.split()[0]}.json"
 
 
 def commit() -> str:

@@ -1,13 +1,14 @@
 """The tables of a run, in Markdown, as printed and as in the documentation."""
 
+import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from statistics import median
 
 from benchmarks.goals import Goal, cpu_per_thousand, created_ratio, goals, middle, p99, settle_ratio
 from benchmarks.lifecycle_timings import LifecycleTimings
-from benchmarks.record import PeerResult, Results, WorkloadResult
-from benchmarks.workloads import PER_JOB, WHOLE
+from benchmarks.processes import ROOT
+from benchmarks.record import Results, WorkloadResult
+from benchmarks.workloads import WHOLE
 
 
 def tables(results: Results) -> str:
@@ -18,12 +19,6 @@ def tables(results: Results) -> str:
             table(_WORKLOAD_HEAD, map(_workload, results.workloads)),
             table(_JOB_HEAD, map(_per_job, results.workloads)),
         ]
-    for (peer, services), found in groupby(results.peers, lambda result: (result.peer, result.services)):
-        head = ("work", f"plain client, Service/{PER_JOB}", "ours", f"plain client, Service/{services}", "peer", *_PEER_HEAD)
-        compared = list(found)
-        parts.append(f"Peer: {peer}, one Service per {services}.")
-        parts.append(table(head, (line for result in compared for line in _compared(result))))
-        parts.append(table(_COST_HEAD, map(_costs, compared)))
     others = list(_others(results))
     if others:
         parts.append(table(("what", "measured"), others))
@@ -36,12 +31,12 @@ def goal_table(results: Results) -> str:
     return "" if not found else table(GOAL_HEAD, map(goal_line, found))
 
 
+DOCUMENT = ROOT / "docs" / "performance.md"
+_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 GOAL_HEAD = ("goal", "at most", "measured", "")
 _WORKLOAD_HEAD = ("jobs × replicas", "baseline", "created", "running", "succeeded", "settle", "CPU per 1,000 pods", "memory")
 _JOB_HEAD = ("jobs × replicas", "created p50 / p99", "running p50 / p99", "succeeded p50 / p99", "settle p50 / p99",
              "baseline's settle p50 / p99", "API calls per job")  # fmt: skip
-_PEER_HEAD = ("pods/s ours : peer", "CPU-s ours : peer", "memory ours : peer")
-_COST_HEAD = ("work", "API server, CPU ms a job, ours : peer", "requests a job, ours : peer")
 
 
 def _workload(workload: WorkloadResult) -> tuple[str, ...]:
@@ -68,34 +63,6 @@ def _per_job(workload: WorkloadResult) -> tuple[str, ...]:
     )
 
 
-def _compared(result: PeerResult) -> Iterator[tuple[str, ...]]:
-    """Until all pods are created, and the whole life."""
-    ours, theirs = result.operator, result.peer_operator
-    for what, seconds, cpu in (("created", "created", "created_cpu"), ("first POST to last Succeeded", "life", "cpu")):
-        four = (result.baseline, ours, result.peer_baseline, theirs)
-        rates = [result.pods / middle(rounds, seconds) for rounds in four]
-        yield (
-            f"{result.jobs:,} × {result.replicas:,}, {what}",
-            *(f"{rate:,.0f} pods/s" for rate in rates),
-            _ratio(rates[1] / rates[3]),
-            _pair(middle(ours, cpu), middle(theirs, cpu), "{:.2f}"),
-            _pair(middle(ours, "resident") / 1e6, middle(theirs, "resident") / 1e6, "{:.0f}"),
-        )
-
-
-def _costs(result: PeerResult) -> tuple[str, ...]:
-    """What a job costs the server over its whole life, the writes of user and kubelet included, and the operator's requests."""
-    ours, theirs = result.operator, result.peer_operator
-    milliseconds = [middle(rounds, "server_cpu") / result.jobs * 1e3 for rounds in (ours, theirs)]
-    requests = [middle(rounds, "requests") for rounds in (ours, theirs)]
-    return _name(result), _pair(milliseconds[0], milliseconds[1], "{:.1f}"), _pair(requests[0], requests[1], "{:.1f}")
-
-
-def _pair(ours: float, theirs: float, form: str) -> str:
-    ratio = f" = {_ratio(ours / theirs)}" if theirs else ""
-    return f"{form.format(ours)} : {form.format(theirs)}{ratio}"
-
-
 def _others(results: Results) -> Iterator[tuple[str, str]]:
     for memory in results.memory:
         yield f"memory with {memory.pods:,} cached pods", f"{memory.resident / 1e6:.0f} MB"
@@ -106,8 +73,7 @@ def _others(results: Results) -> Iterator[tuple[str, str]]:
         )
         yield f"cold start beside {start.jobs:,} finished jobs", text
     if (restart := results.restart) is not None:
-        text = f"{restart.operator:.1f} s, {restart.operator / restart.baseline:.2f} × baseline"
-        yield f"{restart.replicas:,} replicas killed and running again", text
+        yield f"{restart.replicas:,} replicas killed and running again", f"{restart.seconds:.1f} s"
     for place in results.in_place:
         text = f"{place.seconds:.1f} s, of which the operator computed {place.cpu:.1f} s, {place.patches:,} PATCHes"
         yield f"{place.replicas:,} replicas restarted in place", text
@@ -124,7 +90,7 @@ def goal_line(goal: Goal) -> tuple[str, ...]:
     return goal.text, f"{goal.limit:g} {goal.unit}".strip(), measured, "met" if goal.met else "**not met**"
 
 
-def _name(workload: WorkloadResult | PeerResult) -> str:
+def _name(workload: WorkloadResult) -> str:
     whole = ", each told of all" if workload.name.endswith(WHOLE) else ""
     return f"{workload.jobs:,} × {workload.replicas:,}{whole}"
 
@@ -147,3 +113,13 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def document(runs: Iterable[Results]) -> None:
+    """Put the runs' tables between the marks of the documentation. Raises ValueError without the marks."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    if _BEGIN not in text or _END not in text:
+        raise ValueError(f"{DOCUMENT} has no lines {_BEGIN} and {_END}")
+    parts = (part for run in runs for part in (f"### {run.server}", tables(run), goal_table(run)))
+    body = "\n\n".join((_BEGIN, *filter(None, parts), _END))
+    DOCUMENT.write_text(re.sub(f"{_BEGIN}.*{_END}", lambda _: body, text, flags=re.DOTALL), encoding="utf-8")

@@ -1,55 +1,27 @@
-"""What is measured beside the lifecycles: memory, a cold start, a mass restart, and small jobs beside a big one."""
+"""What is measured beside the lifecycles: memory, a cold start, restarts, and small jobs beside a big one."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
-from benchmarks import baseline_client, seeds
-from benchmarks.apiserver import EMBEDDED, Server, api_server, prepare
-from benchmarks.jobs import watched
+from benchmarks import seeds
+from benchmarks.apiserver import EMBEDDED, Server, cluster, prepare
+from benchmarks.baseline_client import send_all
+from benchmarks.jobs import job_watch
 from benchmarks.kubelet import AGAIN, FAILED, RUNNING, Kubelet, kubelet
-from benchmarks.lifecycle_timings import baseline_lifecycle, operator_lifecycle
-from benchmarks.operator_process import operator
+from benchmarks.lifecycle_timings import baseline_lifecycle, collection, operator_lifecycle
+from benchmarks.operator_process import Operator, operator
 from benchmarks.record import ColdStart, InPlace, Memory, Restart, Small, WorkloadResult
-from benchmarks.workloads import Workload, baseline_definition, baseline_writes, job_manifest, post, submissions
-from jobcommon.cli.frameworks import installed
+from benchmarks.workloads import BASELINE_GROUP, Manifest, Workload, baseline_writes, job_manifest, post, submissions
 from jobcommon.client.request import Request
-from jobcommon.client.transport import HttpTransport
 from jobcommon.operators.tf import TF
-from jobcommon.testutil.embedded import DEFINITIONS, install
 
 SMALL = Workload(1, 2)
 #: Small jobs submitted per second.
 SMALL_RATE = 8.0
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-# Until the definitions are served everywhere, a real server answers 429 to lists of them.
-ESTABLISH_SECONDS = 30.0
-
-
-@asynccontextmanager
-async def cluster(kind: str, seed: str = "") -> AsyncIterator[Server]:
-    """A server with the kinds installed. What was created on a lasting one is deleted afterwards."""
-    async with api_server(kind) if kind != EMBEDDED else api_server(kind, seed) as server, server.connected() as transport:
-        await install(transport, list(installed().values()))
-        body = json.dumps(baseline_definition()).encode()
-        await transport.send(Request("POST", DEFINITIONS, body=body))
-        await served(transport)
-        if kind != EMBEDDED and seed:
-            await prepare(transport, seeds.NAMESPACE)
-            await seeds.write(transport, seed)
-        yield server
-
-
-async def served(transport: HttpTransport) -> None:
-    """Return once all kinds are served. Raises TimeoutError."""
-    paths = [f"/apis/{f.api_version}/{f.plural}" for f in installed().values()]
-    async with asyncio.timeout(ESTABLISH_SECONDS):
-        for path in paths:
-            while (await transport.send(Request("GET", path))).status != 200:  # noqa: ASYNC110
-                await asyncio.sleep(0.2)
 
 
 async def workload_result(kind: str, workload: Workload, rounds: int) -> WorkloadResult:
@@ -68,91 +40,79 @@ async def memory(pods: int) -> Memory:
 
     The result does not depend on the server that served the lists. With a kubeconfig, the library that reads it adds 37 MB.
     """
-    seed = f"running:{pods}" if pods else ""
-    async with cluster(EMBEDDED, seed) as server, operator(str(server.kubeconfig), in_pod=True) as running:
-        await running.idle()
-        return Memory(pods, running.resident)
+    async with cluster(EMBEDDED) as server:
+        await _filled(server, seeds.running(pods))
+        async with operator(str(server.kubeconfig), in_pod=True) as running:
+            await running.idle()
+            return Memory(pods, running.resident)
 
 
 async def cold_start(kind: str, jobs: int) -> ColdStart:
     """A start beside `jobs` finished jobs."""
-    async with cluster(kind, f"finished:{jobs}") as server:
+    async with cluster(kind) as server:
+        await _filled(server, seeds.finished(jobs))
         start = monotonic()
         async with operator(str(server.kubeconfig)) as running:
-            ready = monotonic()
-            while True:
-                done, queued = await running.reconciles()
-                if done >= jobs and not queued:
-                    break
-                if monotonic() - ready > ESTABLISH_SECONDS * 4:
-                    raise RuntimeError(f"{done} of {jobs} jobs reconciled, {queued} queued")
-                await asyncio.sleep(0.02)
-            over = monotonic()
-            await running.idle()
-            calls = await running.calls()
-            return ColdStart(jobs, ready - start, over - ready, sum(calls[verb] for verb in WRITES), running.cpu)
+            return await started_beside(running, jobs, monotonic() - start)
+
+
+async def started_beside(running: Operator, jobs: int, ready: float) -> ColdStart:
+    """What the start cost of an operator whose caches were complete after `ready` seconds. Raises TimeoutError."""
+    start = monotonic()
+    await running.reconciled(jobs)
+    over = monotonic()
+    await running.idle()
+    calls = await running.calls()
+    return ColdStart(jobs, ready, over - start, sum(calls[verb] for verb in WRITES), running.cpu, running.resident)
+
+
+async def _filled(server: Server, objects: Iterable[tuple[str, Manifest]]) -> None:
+    async with server.connected() as user:
+        await prepare(user, seeds.NAMESPACE)
+        await seeds.write(user, objects)
 
 
 async def restart(kind: str, replicas: int) -> Restart:
-    """All replicas of a job are killed and come back."""
-    workload = Workload(1, replicas)
-    async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent, server.connected() as user:
-        plain = await _baseline_restart(server, agent, workload, user)
-        async with operator(str(server.kubeconfig)) as running:
-            namespace = "operator"
-            await prepare(user, namespace)
-            await running.idle()
-            await agent.auto(namespace, RUNNING)
-            async with watched(user, namespace) as jobs:
-                await baseline_client.send_all(user, submissions(workload, namespace, policy="ExitCode"))
-                await agent.in_phase(namespace, RUNNING, replicas)
-                await jobs.having("Running", 1)
-                await running.idle()
-                start = monotonic()
-                await agent.mark(namespace, FAILED)
-                await agent.seen(namespace, 2 * replicas)
-                return Restart(replicas, plain, await agent.in_phase(namespace, RUNNING, replicas) - start)
+    """All replicas of a job are killed and come back, in new pods."""
+    job = job_manifest("restart", "job", replicas, "ExitCode")
+    async with _running_job(kind, job) as (agent, _):
+        start = monotonic()
+        await agent.mark("restart", FAILED)
+        await agent.seen("restart", 2 * replicas)
+        return Restart(replicas, await agent.in_phase("restart", RUNNING, replicas) - start)
 
 
 async def in_place(kind: str, replicas: int) -> InPlace:
     """One replica of a job is killed, and all are stopped and started again in their pods."""
-    namespace = "in-place"
-    job = job_manifest(namespace, "job", replicas, "OnFailure")
+    job = job_manifest("restart", "job", replicas, "OnFailure")
     job["spec"]["runPolicy"] |= {"restartScope": "Job", "restartMethod": "Auto", "keepFailedLogs": False}
+    async with _running_job(kind, job) as (agent, running):
+        await running.mark()
+        start = monotonic()
+        await agent.kill_one("restart")
+        over = await agent.in_phase("restart", AGAIN, replicas)
+        await running.idle()
+        return InPlace(replicas, over - start, running.cpu, (await running.calls())["PATCH"])
+
+
+@asynccontextmanager
+async def _running_job(kind: str, job: Manifest) -> AsyncIterator[tuple[Kubelet, Operator]]:
+    """A job whose replicas all run, and an operator that is idle."""
+    namespace, replicas = job["metadata"]["namespace"], job["spec"][TF.replica_specs]["Worker"]["replicas"]
     async with (
         cluster(kind) as server,
         kubelet(str(server.kubeconfig)) as agent,
         server.connected() as user,
         operator(str(server.kubeconfig)) as running,
-        watched(user, namespace) as jobs,
+        job_watch(user, [collection(namespace)]) as jobs,
     ):
         await prepare(user, namespace)
         await agent.auto(namespace, RUNNING)
-        await baseline_client.send_all(user, [post(job, TF.plural)])
+        await send_all(user, [post(job, TF.plural)])
         await agent.in_phase(namespace, RUNNING, replicas)
-        await jobs.having("Running", 1)
+        await jobs.having(RUNNING, 1)
         await running.idle()
-        await running.mark()
-        start = monotonic()
-        await agent.kill_one(namespace)
-        over = await agent.in_phase(namespace, AGAIN, replicas)
-        await running.idle()
-        return InPlace(replicas, over - start, running.cpu, (await running.calls())["PATCH"])
-
-
-async def _baseline_restart(server: Server, agent: Kubelet, workload: Workload, user: HttpTransport) -> float:
-    namespace = "baseline"
-    await prepare(user, namespace)
-    await agent.auto(namespace, RUNNING)
-    writes = baseline_writes(workload, namespace)
-    async with server.connected() as client:
-        await baseline_client.send_all(client, writes)
-        await agent.in_phase(namespace, RUNNING, workload.replicas)
-        start = monotonic()
-        async with baseline_client.replacing(client, namespace, writes):
-            await agent.mark(namespace, FAILED)
-            await agent.seen(namespace, 2 * workload.replicas)
-            return await agent.in_phase(namespace, RUNNING, workload.replicas) - start
+        yield agent, running
 
 
 async def small(kind: str, replicas: int, count: int) -> Small:
@@ -165,8 +125,8 @@ async def small(kind: str, replicas: int, count: int) -> Small:
         async with server.connected() as other, server.connected() as client:
             for namespace in ("baseline", "baseline-big"):
                 await prepare(user, namespace)
-            creating = asyncio.create_task(baseline_client.send_all(client, baseline_writes(big, "baseline-big")))
-            sent = await _one_by_one(count, lambda number: baseline_client.send_all(other, _small_baseline(number)), creating)
+            creating = asyncio.create_task(send_all(client, baseline_writes(big, "baseline-big")))
+            sent = await _one_by_one(count, lambda number: send_all(other, _small_baseline(number)), creating)
             await creating
             baseline_beside = await _latencies(agent, "baseline", sent)
         async with operator(str(server.kubeconfig)) as running:
@@ -175,14 +135,12 @@ async def small(kind: str, replicas: int, count: int) -> Small:
             await running.idle()
 
             async def submit(namespace: str, number: int) -> None:
-                await baseline_client.send_all(
-                    user, [post(job_manifest(namespace, f"job-{number}", SMALL.replicas), TF.plural)]
-                )
+                await send_all(user, [post(job_manifest(namespace, f"job-{number}", SMALL.replicas), TF.plural)])
 
             sent = await _one_by_one(count, lambda number: submit("alone", number), None)
             alone = await _latencies(agent, "alone", sent)
             await running.idle()
-            await baseline_client.send_all(user, submissions(big, "big"))
+            await send_all(user, submissions(big, "big"))
             whole = asyncio.create_task(agent.seen("big", replicas))
             sent = await _one_by_one(count, lambda number: submit("beside", number), whole)
             await whole
@@ -220,4 +178,4 @@ async def _latencies(agent: Kubelet, namespace: str, sent: dict[str, float]) -> 
     return [at - sent[job] for job, at in last.items()]
 
 
-_BASELINE_API = f"{baseline_definition()['spec']['group']}/{TF.storage_version}"
+_BASELINE_API = f"{BASELINE_GROUP}/{TF.storage_version}"

@@ -1,12 +1,11 @@
 """Objects to fill a server with beforehand: jobs that run, or that have finished.
 
-A seed is ``running:PODS``, jobs of a hundred replicas that all run, or ``finished:JOBS``, jobs of one replica that have
-succeeded and keep its pod. Their states are what the library itself decides, so an operator finds nothing to do.
+Their states are what the library itself decides, so an operator finds nothing to do.
 """
 
 import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -17,10 +16,10 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import object_view
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
+from jobcommon.framework import Framework
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
-from localcluster.apiserver import ApiServer
 
 NAMESPACE = "default"
 REPLICAS = 100
@@ -80,34 +79,31 @@ def _container(state: Manifest, *, ready: bool) -> Manifest:
     return {"name": TF.container, "ready": ready, "state": state, **image}
 
 
-def objects(seed: str) -> Iterator[tuple[str, Manifest]]:
-    """Plural and object, each complete with status, in an order in which owners come first. Raises ValueError."""
-    kind, _, count = seed.partition(":")
-    if kind == "running":
-        for number in range(int(count) // REPLICAS):
-            yield from life(f"job-{number}", REPLICAS, running_status(), keeps_service=True)
-    elif kind == "finished":
-        for number in range(int(count)):
-            yield from life(f"job-{number}", 1, ended_status(0), keeps_service=False)
-    else:
-        raise ValueError(f"no such seed: {seed}; use running:PODS or finished:JOBS")
+def running(pods: int) -> Iterator[tuple[str, Manifest]]:
+    """Plural and object: jobs of a hundred replicas that all run, each complete with status, owners first."""
+    for number in range(pods // REPLICAS):
+        yield from life(f"job-{number}", REPLICAS, running_status(), keeps_service=True)
+
+
+def finished(jobs: int) -> Iterator[tuple[str, Manifest]]:
+    """The same for jobs of one replica that have succeeded and keep its pod."""
+    for number in range(jobs):
+        yield from life(f"job-{number}", 1, ended_status(0), keeps_service=False)
 
 
 def life(name: str, replicas: int, status: Manifest, *, keeps_service: bool) -> Iterator[tuple[str, Manifest]]:
     """A job with its Service and pods, all in that state, and with the status that follows from it."""
-    raw = job_manifest(NAMESPACE, name, replicas)
-    raw["metadata"] |= {"uid": _uid(name), "resourceVersion": "1", "generation": 1, "creationTimestamp": STARTED}
+    raw = stored(job_manifest(NAMESPACE, name, replicas))
     job = read_job(TF, raw)
-    pods = [pod_manifest(TF, job, replica) for replica in job.replicas]
-    for pod in pods:
-        pod["metadata"] |= {"uid": _uid(pod["metadata"]["name"]), "creationTimestamp": STARTED, "resourceVersion": "1"}
-        pod["status"] = status
-        if not keeps_service:
-            del pod["metadata"]["finalizers"]
-    services = service_manifests(TF, job) if keeps_service else []
-    for service in services:
-        service["metadata"] |= {"uid": _uid(f"{name}-service"), "creationTimestamp": STARTED, "resourceVersion": "1"}
-    raw["status"] = _settled(raw, pods, services)
+    pods = [{**stored(pod_manifest(TF, job, replica)), "status": status} for replica in job.replicas]
+    for pod in () if keeps_service else pods:
+        del pod["metadata"]["finalizers"]
+    services = [stored(service) for service in service_manifests(TF, job)] if keeps_service else []
+    observed = Observed(
+        pods=tuple(pod_view(msgspec.json.encode(pod)) for pod in pods),
+        services=tuple(object_view(msgspec.json.encode(service)) for service in services),
+    )
+    raw["status"] = settled(TF, raw, observed)
     yield TF.plural, raw
     for service in services:
         yield "services", service
@@ -115,57 +111,56 @@ def life(name: str, replicas: int, status: Manifest, *, keeps_service: bool) -> 
         yield "pods", pod
 
 
-def _uid(name: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+def stored(manifest: Manifest) -> Manifest:
+    """The object as a server has it."""
+    uid = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{manifest['kind']}-{manifest['metadata']['name']}"))
+    known = {"uid": uid, "resourceVersion": "1", "generation": 1, "creationTimestamp": STARTED}
+    return {**manifest, "metadata": {**manifest["metadata"], **known}}
 
 
-def _settled(raw: Manifest, pods: list[Manifest], services: list[Manifest]) -> Manifest:
-    """The status after which the operator has nothing more to do."""
-    observed = Observed(
-        pods=tuple(pod_view(msgspec.json.encode(pod)) for pod in pods),
-        services=tuple(object_view(msgspec.json.encode(service)) for service in services),
-    )
-    for _ in range(3):
-        decided = plan(TF, read_job(TF, raw), observed, NOW)
-        if decided.status is None:
-            if decided.actions:
-                raise AssertionError(f"the seed is not at rest: {decided.describe()}")
-            status: Manifest = raw["status"]
-            return status
-        raw = {**raw, "status": decided.status.to_json()}
-    raise AssertionError("the seed's status does not settle")
+def settled(framework: Framework, raw: Manifest, *observed: Observed) -> Manifest:
+    """The status after which the operator has nothing more to do, when it has seen these states of pods and Services."""
+    for state in (*observed, observed[-1]):
+        for _ in range(3):
+            decided = plan(framework, read_job(framework, raw), state, NOW)
+            if decided.status is not None:
+                raw = {**raw, "status": decided.status.to_json()}
+    if decided.status is not None or decided.actions:
+        raise AssertionError(f"a {framework.kind} is not at rest: {decided.describe()}")
+    status: Manifest = raw["status"]
+    return status
 
 
-def put(server: ApiServer, seed: str) -> None:
-    """Put the objects straight into an embedded server's store."""
-    for plural, obj in objects(seed):
-        table = f"{plural}.{TF.group}" if plural == TF.plural else plural
-        bare = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
-        server.storage.put(table, NAMESPACE, obj["metadata"]["name"], bare)
-
-
-async def write(transport: Transport, seed: str) -> None:
-    """Write the objects to any server, owners first, each with its status; the UIDs are those that the server gives."""
-    found = list(objects(seed))
+async def write(transport: Transport, found: Iterable[tuple[str, Manifest]]) -> None:
+    """Write the objects, owners first, each with its status; the UIDs are those that the server gives. Raises RuntimeError."""
     uids: dict[str, str] = {}
-    turns = asyncio.Semaphore(_CONCURRENCY)
+    owners: list[tuple[str, Manifest]] = []
+    owned: list[tuple[str, Manifest]] = []
+    for plural, obj in found:
+        (owned if "ownerReferences" in obj["metadata"] else owners).append((plural, obj))
 
-    async def one(plural: str, obj: Manifest) -> None:
-        metadata = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
-        for owner in metadata.get("ownerReferences", ()):
-            owner["uid"] = uids[owner["uid"]]
-        path = collection_path(obj["apiVersion"], plural, NAMESPACE)
-        body = {**obj, "metadata": metadata}
-        async with turns:
-            answer = await transport.send(Request("POST", path, body=msgspec.json.encode(body)))
-            if answer.status != 201:
-                raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
-            if plural == TF.plural:
-                uids[obj["metadata"]["uid"]] = msgspec.json.decode(answer.body)["metadata"]["uid"]
+    async def work(queue: Iterator[tuple[str, Manifest]]) -> None:
+        for plural, obj in queue:
+            metadata = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
+            for owner in metadata.get("ownerReferences", ()):
+                owner["uid"] = uids[owner["uid"]]
+            path = collection_path(obj["apiVersion"], plural, NAMESPACE)
+            body = await send(transport, Request("POST", path, body=msgspec.json.encode({**obj, "metadata": metadata})))
+            if obj["metadata"].get("uid"):
+                uids[obj["metadata"]["uid"]] = msgspec.json.decode(body)["metadata"]["uid"]
             if "status" in obj:
-                status = object_path(obj["apiVersion"], plural, NAMESPACE, obj["metadata"]["name"]) + "/status"
+                path = object_path(obj["apiVersion"], plural, NAMESPACE, metadata["name"]) + "/status"
                 patch = msgspec.json.encode({"status": obj["status"]})
-                await transport.send(Request("PATCH", status, body=patch, content_type=MERGE_PATCH))
+                await send(transport, Request("PATCH", path, body=patch, content_type=MERGE_PATCH))
 
-    await asyncio.gather(*(one(plural, obj) for plural, obj in found if plural == TF.plural))
-    await asyncio.gather(*(one(plural, obj) for plural, obj in found if plural != TF.plural))
+    for part in (owners, owned):
+        queue = iter(part)
+        await asyncio.gather(*(work(queue) for _ in range(_CONCURRENCY)))
+
+
+async def send(transport: Transport, request: Request) -> bytes:
+    """The body of the response. Raises RuntimeError for an error."""
+    answer = await transport.send(request)
+    if answer.status >= 300:
+        raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
+    return answer.body

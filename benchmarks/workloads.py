@@ -2,14 +2,14 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api import labels
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
-from jobcommon.framework import SERVICE_PER_REPLICA, Job
+from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
@@ -22,8 +22,6 @@ IMAGE = "registry.example.com/train:1"
 BASELINE_GROUP = "benchmark.example.com"
 #: As long as the operator's own name, and not selected by it.
 BASELINE_CONTROLLER = "plain-controller"
-#: What the plain client creates a Service for: a job, as the operator does, or each pod, as the reference does.
-PER_JOB, PER_POD = "job", "pod"
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,6 @@ class Workload:
 SINGLE = tuple(Workload(1, replicas) for replicas in (1, 10, 100, 1000, 5000))
 MANY = (Workload(50, 8), Workload(500, 2), Workload(1000, 10))
 ALL = (*SINGLE, *MANY)
-#: What operators are compared by.
-COMPARED = (Workload(1, 400), Workload(50, 8), Workload(500, 2))
 
 
 def job_manifest(
@@ -108,32 +104,21 @@ def submissions(workload: Workload, namespace: str, api_version: str = TF.api_ve
     ]
 
 
-def children(job: Job, services: str = PER_JOB) -> tuple[list[Manifest], list[Manifest]]:
-    """The Services and the pods of a job, as the operator would create them, but labelled with another controller's name.
-
-    With a Service per pod they are the reference's: no Service for the job, and no finalizers.
-    """
-    first = 0
-    if services == PER_POD:
-        first = 1
-        annotations = {**job.annotations, SERVICE_PER_REPLICA: "true"}
-        job = replace(job, annotations=annotations, options=replace(job.options, tracking_finalizer=False))
-    found = service_manifests(TF, job)[first:]
-    pods = [pod_manifest(TF, job, replica) for replica in job.replicas]
-    for manifest in (*found, *pods):
+def children(job: Job) -> list[Manifest]:
+    """The Service and the pods of a job, as the operator would create them, but labelled with another controller's name."""
+    found = [*service_manifests(TF, job), *(pod_manifest(TF, job, replica) for replica in job.replicas)]
+    for manifest in found:
         manifest["metadata"]["labels"] = {**manifest["metadata"]["labels"], labels.OPERATOR_NAME: BASELINE_CONTROLLER}
-    return found, pods
+    return found
 
 
-def baseline_writes(workload: Workload, namespace: str, services: str = PER_JOB) -> list[Request]:
-    """The writes that create all pods: the Services and the pods, job by job."""
+def baseline_writes(workload: Workload, namespace: str) -> list[Request]:
+    """The writes that create all pods: the Service and the pods, job by job."""
     found = []
     for number in range(workload.jobs):
         raw = job_manifest(namespace, f"job-{number}", workload.replicas, whole=workload.whole)
         raw["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "generation": 1}
-        of_job, pods = children(read_job(TF, raw), services)
-        found += [post(service, "services") for service in of_job]
-        found += [post(pod, "pods") for pod in pods]
+        found += [post(child, f"{child['kind'].lower()}s") for child in children(read_job(TF, raw))]
     return found
 
 

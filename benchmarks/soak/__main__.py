@@ -4,7 +4,7 @@
 
     python -m benchmarks.soak                                   # an hour, on a real API server if one is given
     python -m benchmarks.soak --minutes 10 --kept 10000
-    python -m benchmarks.soak --server embedded --minutes 1 --rate 5 --kept 200 --warming 5
+    python -m benchmarks.soak --server embedded --minutes 1 --rate 5 --kept 200
 """
 
 import argparse
@@ -24,10 +24,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long jobs are submitted (default: %(default)g)")
     parser.add_argument("--rate", type=float, default=20.0, help="jobs submitted a second (default: %(default)g)")
     parser.add_argument("--kept", type=int, default=50_000, help="finished jobs that are there (default: %(default)d)")
-    text = "seconds for which the server refuses lists and watches (default: %(default)g)"
-    parser.add_argument("--warming", type=float, default=60.0, help=text)
     found = parser.parse_args()
-    for name in ("minutes", "rate", "kept", "warming"):
+    for name in ("minutes", "rate", "kept"):
         if getattr(found, name) <= 0:
             parser.error(f"--{name} must be more than 0")
     return found
@@ -38,7 +36,7 @@ def main() -> int:
     given = _arguments()
     try:
         kind = given.server or (REAL if envtest.assets() else EMBEDDED)
-        found = asyncio.run(run(kind, Plan(given.minutes, given.rate, given.kept, given.warming), _say))
+        found = asyncio.run(run(kind, Plan(given.minutes, given.rate, given.kept), _say))
     except envtest.StartError as error:
         print(error, file=sys.stderr)
         return 2

@@ -2,21 +2,16 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
 
 import msgspec
 
-from benchmarks.informer_loop import run_informer
-from benchmarks.jobs import ObservedJob, observed
+from benchmarks.jobs import JobWatch
 from benchmarks.soak.insistent import insist
-from benchmarks.soak.jobs import CHURN, FRAMEWORKS, LABEL, NAMESPACE, Fate, SoakJob
+from benchmarks.soak.jobs import NAMESPACE, Fate, SoakJob
 from benchmarks.soak.node import Node
-from jobcommon.cache.informer import Informer
-from jobcommon.cache.store import Batch, Store
-from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
 from jobcommon.framework import Framework
 
@@ -37,54 +32,6 @@ class Life:
     settle: float
 
 
-class JobWatch:
-    """What the jobs' conditions are, by name; a job that is deleted has none."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[str, ...]] = {}
-        self._changed = asyncio.Event()
-
-    def take(self, batch: Batch[ObservedJob]) -> None:
-        """Handle the changes that a line of the watch brought."""
-        for change in batch.changes:
-            if change.new is not None:
-                self._found[change.new.name] = change.new.conditions
-            elif change.old is not None:
-                self._found.pop(change.old.name, None)
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    def conditions(self, name: str) -> tuple[str, ...]:
-        """The conditions that hold for the job."""
-        return self._found.get(name, ())
-
-    async def until(self, name: str, holds: Callable[[tuple[str, ...] | None], bool]) -> float:
-        """When the conditions of the job, or None without the job, first made `holds` true."""
-        while not holds(self._found.get(name)):
-            await self._changed.wait()
-        return monotonic()
-
-
-@asynccontextmanager
-async def job_watch(transport: Transport) -> AsyncIterator[JobWatch]:
-    """The jobs that come and go, of all kinds, for as long as the context lasts."""
-    found = JobWatch()
-    query = (("labelSelector", f"{LABEL}={CHURN}"),)
-    informers = [
-        Informer(collection_path(f.api_version, f.plural, NAMESPACE), observed, Store[ObservedJob](), lambda: 0.5, query=query)
-        for f in FRAMEWORKS
-    ]
-    tasks = [asyncio.create_task(run_informer(informer, transport, found.take)) for informer in informers]
-    try:
-        while not all(informer.synced for informer in informers):  # noqa: ASYNC110  once, at the start
-            await asyncio.sleep(0.005)
-        yield found
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 class Churn:
     """Submits jobs; `kept` are finished ones, of which the oldest is deleted for each that ends."""
 
@@ -98,11 +45,6 @@ class Churn:
         self.lives: list[Life] = []
         self.ends: Counter[Fate] = Counter()
         self.faults: list[str] = []
-
-    @property
-    def under_way(self) -> int:
-        """The number of jobs that have been submitted and are not over."""
-        return len(self._tasks)
 
     async def run(self, rate: float, seconds: float) -> None:
         """Submit `rate` jobs a second for `seconds`."""

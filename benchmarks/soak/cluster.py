@@ -5,12 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benchmarks.apiserver import EMBEDDED, EmbeddedServer, Server, prepare, written
-from benchmarks.processes import stop
-from benchmarks.scenarios import served
+from benchmarks.apiserver import EMBEDDED, EmbeddedServer, Server, prepare, real_server, serve_kinds
 from benchmarks.soak.jobs import NAMESPACE
-from jobcommon.cli.frameworks import installed
-from jobcommon.testutil.embedded import endpoint, install
 from localcluster.conformance import envtest
 
 Kill = Callable[[], Awaitable[None]]
@@ -22,9 +18,8 @@ async def soak_cluster(kind: str) -> AsyncIterator[tuple[Server, Mapping[str, Ki
     """A server with our kinds, and by name what can be killed; each is back on return. Raises envtest.StartError."""
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as work:
         async with _embedded(Path(work)) if kind == EMBEDDED else _real(Path(work)) as (server, kills):
+            await serve_kinds(server)
             async with server.connected() as transport:
-                await install(transport, list(installed().values()))
-                await served(transport)
                 await prepare(transport, NAMESPACE)
             yield server, kills
 
@@ -35,8 +30,7 @@ async def _embedded(work: Path) -> AsyncIterator[tuple[Server, Mapping[str, Kill
     try:
         yield await embedded.start(), {"API server": embedded.restart}
     finally:
-        if embedded.process is not None:
-            await stop(embedded.process)
+        await embedded.stop()
 
 
 @asynccontextmanager
@@ -46,12 +40,11 @@ async def _real(work: Path) -> AsyncIterator[tuple[Server, Mapping[str, Kill]]]:
         text = f"set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)} and {_CONTROLLERS}"
         raise envtest.StartError(f"no control plane that may be killed: {text}")
     async with envtest.servers(assets) as servers:
-        path = written(work, servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate.decode())
+        server = real_server(servers, work)
         options = [
-            f"--kubeconfig={path}", f"--bind-address={envtest.LOOPBACK}", f"--secure-port={envtest.free_port()}",
+            f"--kubeconfig={server.kubeconfig}", f"--bind-address={envtest.LOOPBACK}", f"--secure-port={envtest.free_port()}",
             "--leader-elect=false", f"--cert-dir={work}", "--controllers=garbage-collector-controller",
             "--kube-api-qps=1000", "--kube-api-burst=1000",
         ]  # fmt: skip
         async with envtest.Program(assets / _CONTROLLERS, servers.work, options):
-            server = Server(f"kube-apiserver {servers.version}", endpoint(servers.endpoint), path)
             yield server, {"API server": servers.restart, "etcd": servers.restart_store}

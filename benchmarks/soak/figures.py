@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from benchmarks.goals import MB, Goal, p99
+from benchmarks.record import ColdStart
 from benchmarks.soak.churn import Life
-from benchmarks.soak.warming import Warming
 
 
 @dataclass(frozen=True)
@@ -15,18 +15,6 @@ class Sample:
 
     at: float
     over: int
-    resident: int
-    cpu: float
-
-
-@dataclass(frozen=True)
-class ColdStart:
-    """A start beside finished jobs: seconds to complete caches and until all jobs were reconciled, writes, memory, CPU."""
-
-    jobs: int
-    ready: float
-    reconciled: float
-    writes: int
     resident: int
     cpu: float
 
@@ -48,7 +36,6 @@ class Run:
     ends: dict[str, int] = field(default_factory=dict)
     faults: Sequence[str] = ()
     samples: list[Sample] = field(default_factory=list)
-    warming: Sequence[Warming] = ()
 
     @property
     def first(self) -> list[Life]:
@@ -95,17 +82,14 @@ def goals(run: Run) -> Iterator[Goal]:
         first, last = (median(getattr(life, name) for life in lives) for lives in (run.first, run.last))
         yield Goal(f"latency {what}, last window over first: median", last / first, 1.1, "×")
     start = run.cold_start
-    yield Goal(f"cold start beside {start.jobs:,} finished jobs", start.ready + start.reconciled, 15.0, "s")
+    yield Goal(f"cold start beside {start.jobs:,} finished jobs", start.ready + start.after_lists, 15.0, "s")
     yield Goal("cold start: writes", start.writes, 0)
-    for warming in run.warming:
-        yield Goal(f"429 with Retry-After, {warming.what}: back after the last one", warming.back, 5.0, "s")
-        yield Goal(f"429 with Retry-After, {warming.what}: requests a second and watch", warming.rate, 1.0)
 
 
 def lines(run: Run) -> Iterator[tuple[str, str]]:
     """What was measured, and the figure."""
     start = run.cold_start
-    text = f"caches complete after {start.ready:.1f} s, all jobs reconciled {start.reconciled:.1f} s later"
+    text = f"caches complete after {start.ready:.1f} s, all jobs reconciled {start.after_lists:.1f} s later"
     text += f", {start.writes} writes, {start.resident / MB:.0f} MB, {start.cpu:.1f} CPU-s"
     yield f"cold start beside {start.jobs:,} finished jobs", text
     total = sum(run.ends.values())
@@ -128,7 +112,3 @@ def lines(run: Run) -> Iterator[tuple[str, str]]:
     yield f"resident memory over the last {quiet[-1].at - quiet[0].at:.0f} s, {jobs:,} jobs", text
     first, last = run.cpu(run.start, run.start + run.window), run.cpu(run.end - run.window, run.end)
     yield f"CPU for 1,000 jobs, first {run.window:.0f} s → last {run.window:.0f} s", f"{first:.1f} → {last:.1f} s"
-    for warming in run.warming:
-        text = f"{warming.watches} watches, {warming.refused} requests refused, at most {warming.rate:.2f} a second and watch"
-        text += f", back {warming.back:.2f} s after the last one"
-        yield f"429 with Retry-After: 1, {warming.what}", text

@@ -1,4 +1,4 @@
-"""One long run: fill, cold start, jobs that come and go, restarts of everything meanwhile, a server that warms its caches."""
+"""One long run: fill, cold start, jobs that come and go, restarts of everything meanwhile."""
 
 import asyncio
 from collections import deque
@@ -6,38 +6,37 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from time import monotonic
-from unittest.mock import patch
 
 import aiohttp
 
+from benchmarks.jobs import job_watch
 from benchmarks.operator_process import Operator, started, until_ready
 from benchmarks.processes import cpu_seconds, stop
-from benchmarks.scenarios import WRITES
-from benchmarks.soak import warming
-from benchmarks.soak.churn import Churn, job_watch
+from benchmarks.scenarios import started_beside
+from benchmarks.soak.churn import Churn
 from benchmarks.soak.cluster import Kill, soak_cluster
-from benchmarks.soak.figures import ColdStart, Run, Sample
+from benchmarks.soak.figures import Run, Sample
+from benchmarks.soak.jobs import CHURN, FRAMEWORKS, LABEL, NAMESPACE
 from benchmarks.soak.kept import fill, names
 from benchmarks.soak.node import node
-from jobcommon.cache import backoff
+from jobcommon.client.objects import collection_path
 
-RECONCILE_SECONDS = 300.0
 #: The first window, the restarts, and four more windows.
 WINDOWS = 6
 #: The operator is killed before the server and after it.
 OPERATOR = "operator"
 SAMPLES = 240
-USERS_BACKOFF = 1.6
+PATHS = [collection_path(f.api_version, f.plural, NAMESPACE) for f in FRAMEWORKS]
+QUERY = (("labelSelector", f"{LABEL}={CHURN}"),)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long jobs are submitted and how many a second, beside how many finished ones; the seconds of warming."""
+    """How long jobs are submitted and how many a second, beside how many finished ones."""
 
     minutes: float = 60.0
     rate: float = 20.0
     kept: int = 50_000
-    warming: float = 60.0
 
     @property
     def window(self) -> float:
@@ -81,8 +80,6 @@ class SoakOperator:
 async def run(kind: str, plan: Plan, say: Callable[[str], None]) -> Run:
     """The whole run. Raises envtest.StartError, and RuntimeError if the operator does not start or ends by itself."""
     async with AsyncExitStack() as stack:
-        # The users' own watches come back soon after a restart: it is the operator that is measured.
-        stack.enter_context(patch.object(backoff, "CAP", USERS_BACKOFF))
         server, kills = await stack.enter_async_context(soak_cluster(kind))
         users = await stack.enter_async_context(server.connected())
         kubelet = await stack.enter_async_context(server.connected())
@@ -94,15 +91,15 @@ async def run(kind: str, plan: Plan, say: Callable[[str], None]) -> Run:
         start = monotonic()
         await operator.start()
         stack.push_async_callback(_ended, operator)
-        found = Run(server.name, plan.minutes, plan.rate, await _cold_start(operator.measured, plan.kept, monotonic() - start))
+        found = Run(
+            server.name, plan.minutes, plan.rate, await started_beside(operator.measured, plan.kept, monotonic() - start)
+        )
         pods = await stack.enter_async_context(node(kubelet))
-        watch = await stack.enter_async_context(job_watch(users))
+        watch = await stack.enter_async_context(job_watch(users, PATHS, QUERY))
         churn = Churn(users, pods, watch, deque(names(plan.kept)))
         say(f"{plan.rate:g} jobs a second for {plan.minutes:g} minutes …")
         await _churn(plan, found, churn, operator, kills, say)
         await operator.stop()
-        say(f"a server that warms its caches for {plan.warming:g} s, twice …")
-        found.warming = await warming.measure(server, churn, watch, plan.warming)
         found.lives, found.faults = churn.lives, churn.faults
         found.ends = {str(fate): count for fate, count in churn.ends.items()}
         return found
@@ -110,21 +107,6 @@ async def run(kind: str, plan: Plan, say: Callable[[str], None]) -> Run:
 
 async def _ended(operator: SoakOperator) -> None:
     await stop(operator.process)
-
-
-async def _cold_start(operator: Operator, jobs: int, ready: float) -> ColdStart:
-    """From a moment at which the caches were complete after `ready` seconds."""
-    start = monotonic()
-    async with asyncio.timeout(RECONCILE_SECONDS):
-        while True:
-            done, queued = await operator.reconciles()
-            if done >= jobs and not queued:
-                break
-            await asyncio.sleep(0.02)
-    over = monotonic()
-    await operator.idle()
-    calls = await operator.calls()
-    return ColdStart(jobs, ready, over - start, sum(calls[verb] for verb in WRITES), operator.resident, operator.cpu)
 
 
 async def _churn(

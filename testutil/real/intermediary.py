@@ -1,15 +1,11 @@
 """What stands between an operator and the API server, and answers in the API server's place: a proxy, a portal."""
 
-import asyncio
 import json
-import re
-import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -23,12 +19,6 @@ from localcluster.kubeconfig import kubeconfig
 
 _OF_ONE_CONNECTION = ("host", "connection", "transfer-encoding", "content-length")
 _HTML = "<html><body>Please sign in.</body></html>"
-# A list or a watch of all objects of a kind, or of those in a namespace.
-_COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)(/namespaces/[^/]+)?/[^/]+")
-_WARMING = {
-    "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 429, "reason": "TooManyRequests",
-    "message": "storage is (re)initializing", "details": {"retryAfterSeconds": 1},
-}  # fmt: skip
 _FOREVER = aiohttp.ClientTimeout(total=None)
 
 
@@ -73,39 +63,6 @@ class Intermediary:
                     await response.write(chunk)
                 await response.write_eof()
             return response
-
-
-@dataclass
-class WarmingServer(Intermediary):
-    """An API server that warms its caches while `warming`: it refuses lists and watches with 429 and Retry-After.
-
-    `refused`: when it did, by path and selector.
-    """
-
-    warming: bool = False
-    refused: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    watched: dict[str, asyncio.Task[Any] | None] = field(default_factory=dict)
-
-    def restart(self) -> None:
-        """End all watches, as a restart does, and warm the caches."""
-        self.warming = True
-        for task in self.watched.values():
-            if task is not None:
-                task.cancel()
-        self.watched.clear()
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Refuse it or pass it on."""
-        body = await request.read()
-        if request.method != "GET" or not _COLLECTION.fullmatch(request.path):
-            return await self.pass_on(request, body)
-        what = f"{request.path}?{request.query.get('labelSelector', '')}"
-        if self.warming:
-            self.refused[what].append(time.monotonic())
-            return web.json_response(_WARMING, status=429, headers={"Retry-After": "1"})
-        if "watch" in request.query:
-            self.watched[what] = asyncio.current_task()
-        return await self.pass_on(request, body)
 
 
 @asynccontextmanager
