@@ -27,7 +27,6 @@ from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.health import STALLED_AFTER
 from jobcommon.runtime.recheck import RECHECK_SECONDS
 from jobcommon.sdk.async_client import RETRY_SECONDS
-from jobcommon.testutil.poison.kinds import KINDS
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
 from jobcommon.testutil.sim.election import CRASH_SECONDS, GRACEFUL_SECONDS
 from jobcommon.testutil.sim.faults import NUMBERS
@@ -91,7 +90,6 @@ SENTENCES = (
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_SECONDS:g} s of a crash and {GRACEFUL_SECONDS:g} s of a graceful"),
     ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
-    ("docs/reliability", f"{len(KINDS)} kinds of malformed"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
     ("docs/kubectl-train", f"and {sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE))} where"),

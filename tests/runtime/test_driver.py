@@ -18,7 +18,6 @@ from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.job_state import COUNTS_DELAY
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
-from jobcommon.framework import EnvVar
 from jobcommon.runtime import logging
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
@@ -141,24 +140,37 @@ async def test_a_plan_that_raises_costs_its_own_key_a_back_off(world: World, mon
         await bench.clock.until(bench.has("bad"), step=1)
 
 
-def raises(*_: object) -> list[EnvVar]:
-    raise KeyError("Wroker")
+async def logged(world: World, env: Callable[..., object], *words: str) -> list[Mapping[str, object]]:
+    """The log of an operator whose framework has this function, once it has a line with one of the words."""
+    out = StringIO()
+    runtime, stop = Env(world.clock, Random(3).random, "host_1"), asyncio.Event()
+    framework, log = replace(TESTJOB, env=env), logging.setup("json", "info", out)
+    operator = asyncio.create_task(run_operators(world.transport, [framework], SETTINGS, stop=stop, env=runtime, log=log))
+    world.ok("POST", JOBS, a_job())
+    await world.clock.until(lambda: any(word in out.getvalue() for word in words), step=0.1)
+    stop.set()
+    await world.clock.until(operator.done)
+    return list(map(json.loads, out.getvalue().splitlines()))
 
 
 async def test_a_frameworks_exception_is_logged_with_its_traceback(world: World) -> None:
-    out = StringIO()
-    framework = replace(TESTJOB, env=raises)
-    env = Env(world.clock, Random(3).random, "host_1")
-    log = logging.setup("json", "info", out)
-    stop = asyncio.Event()
-    operator = asyncio.create_task(run_operators(world.transport, [framework], SETTINGS, stop=stop, env=env, log=log))
-    world.ok("POST", JOBS, a_job())
-    await world.clock.until(lambda: "no manifest" in out.getvalue() or "planning failed" in out.getvalue(), step=0.1)
-    stop.set()
-    await world.clock.until(operator.done)
-    (line, *_) = [line for line in map(json.loads, out.getvalue().splitlines()) if "Wroker" in line.get("exception", "")]
-    assert "raise KeyError(" in line["exception"]
+    def raises(*_: object) -> object:
+        raise KeyError("Wroker")
+
+    log = await logged(world, raises, "no manifest", "planning failed")
+    (line, *_) = [line for line in log if "Wroker" in str(line.get("exception"))]
+    assert "raise KeyError(" in str(line["exception"])
     assert line["job"] == "default/train"
+
+
+async def test_a_framework_that_takes_long_is_logged_with_the_time(world: World) -> None:
+    def slow(*_: object) -> tuple[()]:
+        world.clock.now += 0.3
+        return ()
+
+    told = "slow plan blocked the event loop"
+    (line, *_) = [line for line in await logged(world, slow, told) if line["event"] == told]
+    assert line["seconds"] in (0.3, 0.6)
 
 
 async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) -> None:

@@ -60,6 +60,16 @@ def loosen(server: ApiServer, framework: Framework) -> None:
     _replace(server, framework, definition)
 
 
+def take_anything(server: ApiServer, framework: Framework) -> None:
+    """Put a definition in the place of the present one that takes anything for a job's spec and status."""
+    definition = deepcopy(user.definition_of(framework))
+    anything = {"x-kubernetes-preserve-unknown-fields": True}
+    for version in definition["spec"]["versions"]:
+        version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}
+        version["subresources"] = {"status": {}}
+    _replace(server, framework, definition)
+
+
 def restore(server: ApiServer, framework: Framework) -> None:
     """Put the present definition back, whether it was replaced or deleted."""
     user.install(server, framework)

@@ -105,7 +105,7 @@ PROGRAMMES: Mapping[str, Callable[[], Programme]] = {
     "golden plans": lambda: _pytest(GOLDEN),
     "unit tests": lambda: _pytest("-m", "not slow", *UNITS, "--ignore", GOLDEN),
     "properties": lambda: _pytest(*PROPERTIES),
-    "poison": lambda: _pytest("tests/poison/test_kinds.py"),
+    "bad jobs": lambda: _pytest("tests/sim/test_bad_jobs.py"),
     "search": lambda: lambda name: bool(name) and hunt(KNOWN[name], SEARCHED) is not None,
     "elections": _elected,
     "lifecycles": lambda: _simulated(Case(name, 0) for name in NAMES),

@@ -10,7 +10,7 @@ from typing import Any
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.testutil.builders import Manifest, replica_spec
-from jobcommon.testutil.poison.kinds import HEALTHY, healthy
+from tests.sim.bad_jobs import HEALTHY, healthy
 
 Json = dict[str, Any]
 ENTRY, VALUE = "[]", "*"
@@ -104,7 +104,7 @@ def _worker(framework: Framework) -> str:
 
 
 def _job(framework: Framework, replicas: int) -> Manifest:
-    manifest = healthy(framework, "attack", "default", HEALTHY[framework.kind])
+    manifest = healthy(framework, "attack")
     manifest["spec"][framework.replica_specs][_worker(framework)] = replica_spec(framework, replicas)
     return manifest
 

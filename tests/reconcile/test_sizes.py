@@ -17,7 +17,7 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import START, Manifest
-from jobcommon.testutil.poison.sizes import Attack, attacks
+from tests.reconcile.attacks import Attack, attacks
 
 #: The dearest, a map of quantities, is at 26; what is quadratic is at many hundreds.
 ALLOWED = 80

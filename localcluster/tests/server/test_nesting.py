@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from jobcommon.client.request import MERGE_PATCH, Request
 from localcluster.apiserver import ADMIN, ApiServer, Env
+from localcluster.request import MERGE_PATCH, Request
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
