@@ -24,7 +24,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.found import Member
-from jobcommon.diagnosis.reading import read_kept_logs
+from jobcommon.diagnosis.reading import read_kept
 from jobcommon.reconcile import read_job
 
 COLOURS = (
@@ -153,7 +153,8 @@ async def _print_kept(api: Api, job: FoundJob, wanted: Callable[[str], bool], pr
     async def send(requests: Sequence[Request]) -> Sequence[Response]:
         return await together(*map(api.transport.send, requests))
 
-    kept = {pod: text for pod, text in (await read_kept_logs(send, job.body)).items() if wanted(pod)}
+    logs, _ = await read_kept(send, job.body)
+    kept = {pod: text for pod, text in logs.items() if wanted(pod)}
     for pod, text in kept.items():
         for line in text.splitlines():
             printer.replica_line(replica_of(job, pod), line)

@@ -226,8 +226,9 @@ class RunPolicy(ApiModel):
     )
     keep_failed_logs: bool | None = Field(
         None,
-        description="Whether the last 64 KiB that a failed replica printed are kept in a ConfigMap of the job before its pod "
-        "goes: of the first 10 failures, and of 4 more replicas at the end of the job. Unset: with restartMethod Auto.",
+        description="Whether the last 64 KiB that a failed replica printed, and its events, are kept in a ConfigMap of the job "
+        "before its pod goes: of the first 10 failures, and of 4 more replicas at the end of the job. Unset: with "
+        "restartMethod Auto.",
     )
     scheduling_policy: SchedulingPolicy | None = Field(None, description="Gang scheduling.")
     suspend: bool | None = Field(

@@ -133,9 +133,8 @@ def _status_events(result: Result) -> Iterable[Event]:
 
 def _log_events(result: Result) -> Iterable[Event]:
     if isinstance(result.log_error, StatusError | TransportError):
-        yield Event(
-            WARNING, reasons.FAILED_KEEP_LOGS, f"A failed replica's log is not kept: {result.log_error}"[:1024], lasting=True
-        )
+        text = f"A failed replica's log or events are not kept: {result.log_error}"
+        yield Event(WARNING, reasons.FAILED_KEEP_LOGS, text[:1024], lasting=True)
 
 
 def _done(outcomes: Iterable[ActionResult]) -> _Done:

@@ -42,8 +42,8 @@ SHARED = (
     # The patch takes our finalizer off.
     Rule("", "pods", (*_CACHED, "create", "delete", "patch")),
     Rule("", "services", (*_CACHED, "create", "delete")),
-    Rule("", "events", ("create", "patch")),
-    # keepFailedLogs: the ends of logs, in a ConfigMap of the job.
+    # keepFailedLogs: events that tell why a replica failed, and the ends of logs, in a ConfigMap of the job.
+    Rule("", "events", ("create", "list", "patch")),
     Rule("", "pods/log", ("get",)),
     Rule("", "configmaps", ("create", "patch")),
 )

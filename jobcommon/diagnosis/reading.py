@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from jobcommon.api import labels, workload
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.status import read_status
@@ -71,13 +73,13 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     found = await _read(send, wanted, unread)
     last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase))
     logs, gone = await _logs(send, namespace, pods, failed)
-    kept = await read_kept_logs(send, job) if gone else {}
+    kept, told = await read_kept(send, job) if gone else ({}, [])
     logs |= {pod: kept[pod].splitlines() for pod in gone & kept.keys()}
     made = Found(
         framework=framework,
         job=job,
         pods=pods,
-        events=[event for events in found["events"] for event in events],
+        events=[*(event for events in found["events"] for event in events), *told],
         logs=logs,
         gone=gone - kept.keys(),
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
@@ -146,18 +148,28 @@ async def _logs(
     return logs, frozenset(gone | {name for name in failed if name not in runs})
 
 
-async def read_kept_logs(send: Send, job: Mapping[str, Any]) -> dict[str, str]:
-    """By pod, the log of its latest failure that the operator has kept (`keepFailedLogs`); none if it may not be read."""
+async def read_kept(send: Send, job: Mapping[str, Any]) -> tuple[dict[str, str], list[Object]]:
+    """What the operator has kept (`keepFailedLogs`), nothing if it may not be read: by pod, the log of its latest failure; and
+    the events on failed pods and the job.
+    """
     namespace, name, uid = (str(job["metadata"].get(field) or "") for field in ("namespace", "name", "uid"))
     (answer,) = await send([Request("GET", object_path("v1", "configmaps", namespace, config_map_name(name)))])
     try:
         data = next((found.get("data") or {} for found in _of(uid, [answered(answer)])), {})
     except StatusError:
-        return {}
+        return {}, []
     parts = ((key.partition("."), str(text)) for key, text in data.items())
     # Failures on record have a number, the oldest first; the others came later.
     ordered = sorted(parts, key=lambda part: int(number) if (number := part[0][0]).isdecimal() else len(data))
-    return {pod.removesuffix(".log"): text for (_, _, pod), text in ordered}
+    logs = {about.removesuffix(".log"): text for (_, _, about), text in ordered if about.endswith(".log")}
+    return logs, [event for (_, _, about), text in ordered if about.endswith("events") for event in _lines_of_json(text)]
+
+
+def _lines_of_json(text: str) -> list[Object]:
+    try:
+        return [line for line in msgspec.json.Decoder().decode_lines(text) if isinstance(line, dict)]
+    except msgspec.DecodeError:
+        return []
 
 
 async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Keeping the logs of failed replicas (`keepFailedLogs`): which are read before a plan ends their pods.
 
-A log goes with its pod, and with a container that is started anew. The failure is on record before that, and the pod's
-finalizer is there until its log is kept. So no other memory is needed: an operator that dies in between leaves the finalizer,
-and the next one keeps the log again, under the same key. A pod that the platform ended is left out: its log has no cause, and
-its node may not answer.
+A log goes with its pod, and with a container that is started anew. Events go after an hour, and some causes are told in events
+alone. The failure is on record before that, and the pod's finalizer is there until its log is kept. So no other memory is
+needed: an operator that dies in between leaves the finalizer, and the next one keeps the log again, under the same key. A pod
+that the platform ended is left out: its log has no cause, and its node may not answer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,12 +17,16 @@ from jobcommon.reconcile.plan import Action, KeepLog
 
 MAX_LOG_BYTES = 64 * 1024
 """Of each log as many bytes are kept, from its end."""
+MAX_EVENT_BYTES = 8 * 1024
+"""Of the events on a pod, and on the job, as many bytes are kept, the latest first."""
 MAX_LAST = 4
 """A job with more failures than its status has room for keeps as many more logs when it fails. A ConfigMap holds 1 MiB, and
-(10 + 4) * 64 KiB are less."""
+(10 + 4) * (64 + 8) KiB and 8 KiB are less."""
 
 #: How the reason begins.
-UNKEPT = "logs of failed replicas are not kept"
+UNKEPT = "not all logs and events of failed replicas are kept"
+#: The key of the events on the job.
+JOB_EVENTS = "job.events"
 
 
 def config_map_name(job: str) -> str:
@@ -33,6 +37,11 @@ def config_map_name(job: str) -> str:
 def key_of_failure(number: int, pod: str) -> str:
     """The key of the log of the failure at that place in `status.failures`."""
     return f"{number}.{pod[:240]}.log"
+
+
+def key_of_events(log: str) -> str:
+    """The key of the events on the pod whose log has this key."""
+    return f"{log.removesuffix('.log')}.events"
 
 
 def with_unkept(message: str, unkept: str) -> str:
@@ -60,13 +69,13 @@ def _log_on_record(job: Job, pod: PodView) -> KeepLog | None:
     for number, failure in reversed([*enumerate(job.status.failures)][:MAX_FAILURES]):
         for container, run, previous in _failed_runs(pod):
             if failure.pod == pod.name and _is_of(failure, run):
-                return KeepLog(pod.name, container.name, previous, key_of_failure(number, pod.name))
+                return KeepLog(pod.name, container.name, previous, key_of_failure(number, pod.name), pod.uid)
     return None
 
 
 def _last_log(pod: PodView) -> KeepLog | None:
     container, _, previous = next(_failed_runs(pod))
-    return KeepLog(pod.name, container.name, previous, f"last.{pod.name[:240]}.log")
+    return KeepLog(pod.name, container.name, previous, f"last.{pod.name[:240]}.log", pod.uid)
 
 
 def _last_to_fail(job: Job, pods: Iterable[PodView]) -> list[PodView]:

@@ -138,7 +138,8 @@ Action = Create | Update | Delete | RemoveFinalizer | SetImage | Get
 
 @dataclass(frozen=True, slots=True)
 class KeepLog:
-    """Copy the end of a failed run's log into the job's ConfigMap, as `key`, because an action of the plan ends its pod.
+    """Copy the end of a failed run's log into the job's ConfigMap, as `key`, because an action of the plan ends its pod; and
+    the events on that pod.
 
     `previous`: the container has been started again since.
     """
@@ -147,6 +148,7 @@ class KeepLog:
     container: str
     previous: bool
     key: str
+    uid: str
 
     def __str__(self) -> str:
         return f"keep log of pods/{self.pod} as {self.key}"

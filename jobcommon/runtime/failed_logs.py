@@ -1,4 +1,4 @@
-"""Keeping the logs of failed replicas: reads the ends of their logs and writes them into the job's ConfigMap.
+"""Keeping the logs of failed replicas: reads the ends of their logs, and events, and writes them into the job's ConfigMap.
 
 Each attempt has `LOG_SECONDS`: a node that does not answer holds up a restart or a clean-up no longer than that.
 The rights to create and patch ConfigMaps are enough: a JSON patch with a test changes only one that is the job's.
@@ -6,34 +6,43 @@ The rights to create and patch ConfigMaps are enough: a JSON patch with a test c
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from itertools import accumulate
 from typing import Any, TypeVar
 
+import msgspec
+
+from jobcommon.api.template import mappings_in
 from jobcommon.client.errors import ClientError, TransportError
-from jobcommon.client.objects import metadata_only, object_path, sent
+from jobcommon.client.objects import collection_path, metadata_only, object_path, sent
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.status import answered, response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.children import CORE
-from jobcommon.reconcile.failed_logs import MAX_LOG_BYTES, config_map_name
+from jobcommon.reconcile.failed_logs import JOB_EVENTS, MAX_EVENT_BYTES, MAX_LOG_BYTES, config_map_name, key_of_events
 from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.writes import addition_of_logs, creation_with_logs
 
 T = TypeVar("T")
 LOG_SECONDS = 10.0
-"""For reading the logs of one plan, all at the same time, and again for each attempt to write them."""
+"""For reading the logs and events of one plan, all at the same time, and again for each attempt to write them."""
 _WRITES = 2
 # The API server bounds lines and bytes, and cuts off the end of a longer log: then fewer lines are asked for.
 _TAILS = (1000, 50)
 _MOST_READ = 1 << 20
+# What a diagnosis reads of an event.
+_TOLD = ("involvedObject", "type", "reason", "message", "series", "lastTimestamp", "eventTime", "firstTimestamp")
 
 
 async def keep_logs(framework: Framework, transport: Transport, work: Work) -> ClientError | None:
     """Keep the logs of `work.plan`. Returns the first error; the other logs are kept all the same."""
     if work.job is None:
         return None
-    ends = await asyncio.gather(*(_attempted(str(log), _end_of(transport, work.namespace, log)) for log in work.plan.logs))
-    kept = {log.key: end for log, end in zip(work.plan.logs, ends, strict=True) if isinstance(end, str)}
+    about = {JOB_EVENTS: work.uid, **{key_of_events(log.key): log.uid for log in work.plan.logs}}
+    steps = [(log.key, _attempted(str(log), _end_of(transport, work.namespace, log))) for log in work.plan.logs]
+    steps += [(key, _attempted(key, _events(transport, work.namespace, uid))) for key, uid in about.items()]
+    ends = await asyncio.gather(*(step for _, step in steps))
+    kept = {key: end for (key, _), end in zip(steps, ends, strict=True) if isinstance(end, str)}
     written = None
     for _ in range(_WRITES if kept else 0):
         written = await _attempted(config_map_name(work.name), _write(framework, transport, work.job, kept))
@@ -67,6 +76,17 @@ async def _end_of(transport: Transport, namespace: str, log: KeepLog) -> str:
     # Bytes that are not UTF-8 become longer.
     text = body[-MAX_LOG_BYTES:].decode(errors="replace").encode()[-MAX_LOG_BYTES:]
     return text.decode(errors="ignore")
+
+
+async def _events(transport: Transport, namespace: str, uid: str) -> str:
+    """The events on an object, each a line of JSON, the latest first."""
+    query = ("fieldSelector", f"involvedObject.uid={uid}"), ("limit", "500")
+    body = answered(await transport.send(Request("GET", collection_path(CORE, "events", namespace), query)))
+    told = [{name: event[name] for name in _TOLD if event.get(name)} for event in mappings_in(body.get("items"))]
+    told.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")), reverse=True)
+    lines = [f"{msgspec.json.encode(event).decode()}\n" for event in told]
+    sizes = accumulate(len(line.encode()) for line in lines)
+    return "".join(line for line, size in zip(lines, sizes, strict=True) if size <= MAX_EVENT_BYTES)
 
 
 async def _write(framework: Framework, transport: Transport, job: Job, kept: Mapping[str, str]) -> None:

@@ -127,7 +127,10 @@ SENTENCES = (
     ("docs/when-training-fails", f"At most {node_loss.MAX_NODES} nodes are kept"),
     ("docs/when-training-fails", f"the last {KIB} KiB that a failed replica printed"),
     ("docs/when-training-fails", f"the first {MAX_FAILURES}, and up to {failed_logs.MAX_LAST} more"),
-    ("docs/when-training-fails", f"at most {LOGS} times {KIB} KiB"),
+    (
+        "docs/when-training-fails",
+        f"at most {LOGS} times {KIB} KiB of logs and {LOGS + 1} times {failed_logs.MAX_EVENT_BYTES // 1024} KiB",
+    ),
     ("docs/when-training-fails", f"its node has {LOG_SECONDS:g} s to answer"),
     ("docs/when-training-fails", f"the status has the report within {progress.RECORD_SECONDS:g} s"),
     ("docs/when-training-fails", f"the longest step plus {progress.CONFIRM_SECONDS:g} s"),

@@ -8,7 +8,7 @@ import pytest
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE
 from jobcommon.framework import Options
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.failed_logs import MAX_LAST, MAX_LOG_BYTES, UNKEPT, with_unkept
+from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LAST, MAX_LOG_BYTES, UNKEPT, with_unkept
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, decide, deletes, next_pass
@@ -95,7 +95,7 @@ def test_the_logs_of_a_job_fit_into_a_config_map() -> None:
     logs = decide(TEST_JOB, recorded, pods).logs
     assert [log.key for log in logs[:2]] == ["0.demo-worker-0.log", "1.demo-worker-1.log"]
     assert {log.pod for log in logs} == {f"demo-worker-{index}" for index in range(MAX_FAILURES + MAX_LAST)}
-    assert sum(MAX_LOG_BYTES + len(log.key) for log in logs) < 1024 * 1024
+    assert sum(MAX_LOG_BYTES + MAX_EVENT_BYTES for _ in logs) + MAX_EVENT_BYTES < 1024 * 1024
 
 
 WHY = f"{UNKEPT}: 403 Forbidden"

@@ -11,7 +11,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import telemetry
 from jobcommon.reconcile import Delete, Plan, read_job
-from jobcommon.reconcile.failed_logs import MAX_LOG_BYTES
+from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LOG_BYTES
 from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
@@ -25,8 +25,9 @@ from tests.runtime.world import JOBS, PODS, World, operating, world_with_testjob
 
 POD = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+EVENTS = "/api/v1/namespaces/default/events"
 NAME = "train-failed-logs"
-LOGS = (KeepLog("p", "test", False, "0.p.log"), KeepLog("q", "test", True, "1.q.log"))
+LOGS = (KeepLog("p", "test", False, "0.p.log", "uid-p"), KeepLog("q", "test", True, "1.q.log", "uid-q"))
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
 NOT_FOUND = refusal(404, "NotFound")
 
@@ -37,9 +38,16 @@ def work(*logs: KeepLog) -> Work:
     return Work("default", "train", "job-uid", Plan((DELETE,), logs=logs), read_job(TESTJOB, raw), raw)
 
 
+def events(request: Request) -> Response:
+    """On each object one."""
+    uid = dict(request.query)["fieldSelector"].removeprefix("involvedObject.uid=")
+    return Response(200, msgspec.json.encode({"items": [{"metadata": {}, "message": f"of {uid}"}]}))
+
+
 def server() -> ScriptedTransport:
-    """Has logs, and a ConfigMap of the job."""
+    """Has logs, events, and a ConfigMap of the job."""
     transport = ScriptedTransport().on("GET", POD, lambda request: Response(200, f"{request.path[-5]} fails\n".encode()))
+    transport.on("GET", EVENTS, events)
     return transport.on("DELETE", POD, reply()).on("PATCH", CONFIG_MAPS, reply())
 
 
@@ -57,14 +65,18 @@ async def test_logs_are_added_to_the_config_map_before_the_pod_is_deleted() -> N
     assert [(one.method, one.path) for one in transport.sent] == [
         ("GET", f"{POD}/p/log"),
         ("GET", f"{POD}/q/log"),
+        *[("GET", EVENTS)] * 3,
         ("PATCH", f"{CONFIG_MAPS}/{NAME}"),
         ("DELETE", f"{POD}/p"),
     ]
     assert [dict(one.query)["previous"] for one in transport.sent[:2]] == ["false", "true"]
-    assert added(transport.sent[2]) == {
+    assert added(transport.sent[-2]) == {
         "/metadata/ownerReferences/0/uid": "job-uid",
         "/data/0.p.log": "p fails\n",
         "/data/1.q.log": "q fails\n",
+        "/data/job.events": '{"message":"of job-uid"}\n',
+        "/data/0.p.events": '{"message":"of uid-p"}\n',
+        "/data/1.q.events": '{"message":"of uid-q"}\n',
     }
     assert result.log_error is None
 
@@ -74,7 +86,7 @@ async def test_the_first_log_creates_the_config_map_of_the_job() -> None:
     await executed(transport, *LOGS)
     (create,) = transport.made("POST")
     made = msgspec.json.decode(create.body or b"")
-    assert made["data"] == {"0.p.log": "p fails\n", "1.q.log": "q fails\n"}
+    assert [*made["data"]] == ["0.p.log", "1.q.log", "job.events", "0.p.events", "1.q.events"]
     assert [owner["uid"] for owner in made["metadata"]["ownerReferences"]] == ["job-uid"]
     assert made["metadata"]["name"] == NAME
 
@@ -86,6 +98,8 @@ REFUSALS: dict[str, tuple[str, str, Any, list[str]]] = {
     "the log is gone": ("GET", f"{POD}/p", NOT_FOUND, ["1.q.log"]),
     "no connection": ("GET", f"{POD}/p", TransportError("reset"), ["1.q.log"]),
     "another's ConfigMap": ("PATCH", CONFIG_MAPS, refusal(422, "Invalid"), ["0.p.log", "1.q.log"]),
+    "may not list events": ("GET", EVENTS, refusal(403, "Forbidden"), ["0.p.log", "1.q.log"]),
+    "another's answer": ("GET", EVENTS, Response(200, b"<html>"), ["0.p.log", "1.q.log"]),
     "may not write": ("PATCH", CONFIG_MAPS, refusal(403, "Forbidden"), ["0.p.log", "1.q.log"]),
 }
 
@@ -96,7 +110,7 @@ async def test_a_log_that_cannot_be_kept_holds_nothing_up(method: str, path: str
     result = await executed(transport, *LOGS)
     assert transport.sent[-1].method == "DELETE"
     assert result.log_error is not None
-    written = [key.removeprefix("/data/") for one in transport.made("PATCH") for key in added(one) if key.startswith("/data/")]
+    written = [key.removeprefix("/data/") for one in transport.made("PATCH") for key in added(one) if key.endswith(".log")]
     assert written == tried
     (event,) = telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events[-1:]
     assert event.reason == "FailedKeepLogs"
@@ -157,6 +171,16 @@ async def test_the_end_of_a_log_is_kept(printed: bytes, kept: str) -> None:
     assert text == kept
 
 
+async def test_the_latest_events_are_kept_for_which_there_is_room() -> None:
+    items = [{"lastTimestamp": f"2026-01-01T00:00:{n:02}Z", "message": "€" * 300} for n in range(20)]
+    answer = Response(200, msgspec.json.encode({"items": items}))
+    transport = server().on("GET", EVENTS, lambda _: answer)
+    await executed(transport, LOGS[0])
+    text = added(transport.made("PATCH")[0])["/data/0.p.events"]
+    assert len(text.encode()) <= MAX_EVENT_BYTES
+    assert msgspec.json.Decoder().decode_lines(text) == items[:-9:-1]
+
+
 class Logs:
     """The kubelet's part: each pod printed its name."""
 
@@ -174,7 +198,8 @@ async def test_the_whole_operator_keeps_the_log_and_the_job_owns_it() -> None:
         world.play("train-worker-1", "Failed", 3)
         await world.clock.until(lambda: not world.pods(), step=0.5)
     kept = world.ok("GET", f"{CONFIG_MAPS}/{NAME}")
-    assert kept["data"] == {"0.train-worker-1.log": "train-worker-1 failed\n"}
+    assert kept["data"]["0.train-worker-1.log"] == "train-worker-1 failed\n"
+    assert "SuccessfulCreatePod" in kept["data"]["job.events"]
     assert kept["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
 
 

@@ -1,4 +1,4 @@
-"""The oracle of `keepFailedLogs`: a pod whose failure is on record goes or is restarted in place only when its log is kept."""
+"""The oracle of `keepFailedLogs`: a pod whose failure is on record goes, or is restarted in place, only when all is kept."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -54,5 +54,5 @@ class KeptLogs:
             ours = failure.get("pod") == pod.name and code is not None
             if ours and any(end.get("finishedAt") == failure.get("time") for end in ends):
                 kept = data.get(f"{number}.{pod.name}.log", "nothing")
-                if kept != printed(pod.name, code):
+                if kept != printed(pod.name, code) or f"{number}.{pod.name}.events" not in data:
                     self._say(at, "log-lost", f"pods/{pod.name} goes, and of its failure {number} is kept: {kept.strip()}")

@@ -8,7 +8,7 @@
   verbs: [get, list, watch, create, delete]
 - apiGroups: ['']
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create, list, patch]
 - apiGroups: ['']
   resources: [pods/log]
   verbs: [get]
