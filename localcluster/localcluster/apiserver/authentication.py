@@ -10,7 +10,7 @@ from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import bad_request, unauthorized
 from localcluster.apiserver.rbac import Attributes
 from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.users import ISSUER, User, public_key, service_account, sign, verify
+from localcluster.apiserver.users import ANONYMOUS, ISSUER, User, public_key, service_account, sign, verify
 from localcluster.timestamps import parse_time
 
 DEFAULT_AUDIENCES = (ISSUER,)
@@ -30,9 +30,11 @@ class Authenticator:
         self._tokens = tokens
 
     def identify(self, headers: Mapping[str, str]) -> User:
-        """The user of a request. Raises a 401 ApiError without a valid bearer token."""
+        """The user of a request, `ANONYMOUS` without a bearer token. Raises a 401 ApiError for one that is not valid."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        user = self.user_of(token.strip()) if scheme.lower() == "bearer" else None
+        if scheme.lower() != "bearer" or not token.strip():
+            return ANONYMOUS
+        user = self.user_of(token.strip())
         if user is None:
             raise unauthorized()
         return user

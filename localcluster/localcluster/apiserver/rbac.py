@@ -11,13 +11,11 @@ from localcluster.apiserver.users import User
 Obj = Mapping[str, Any]
 
 _SUFFIX = ".rbac.authorization.k8s.io"
-#: What every authenticated user may do, as the real server's bootstrap roles system:discovery and system:basic-user grant.
-_EVERYBODY: tuple[Obj, ...] = (
-    {
-        "verbs": ["get"],
-        "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz",
-                            "/version", "/version/"],
-    },
+#: What anybody may do, as the real server's bootstrap role system:public-info-viewer grants.
+_PUBLIC: Obj = {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"]}
+#: What every authenticated user may do besides, as the roles system:discovery and system:basic-user grant.
+_AUTHENTICATED: tuple[Obj, ...] = (
+    {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]},
     {
         "verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
         "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
@@ -66,7 +64,9 @@ class Authorizer:
 
     def rules(self, user: User, namespace: str) -> Iterator[Obj]:
         """Every rule that applies to the user in a namespace (cluster-wide ones included)."""
-        yield from _EVERYBODY
+        yield _PUBLIC
+        if not user.is_anonymous:
+            yield from _AUTHENTICATED
         for binding in self._storage.table("clusterrolebindings" + _SUFFIX).items():
             if _binds(binding, user, ""):
                 yield from self._role_rules(binding, "")

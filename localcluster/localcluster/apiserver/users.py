@@ -17,7 +17,7 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated user; every user is also in ``system:authenticated``."""
+    """Who a request comes from; everybody but `ANONYMOUS` is also in ``system:authenticated``."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -27,7 +27,12 @@ class User:
     @property
     def all_groups(self) -> tuple[str, ...]:
         """The groups including the implied one."""
-        return (*self.groups, "system:authenticated")
+        return self.groups if self.is_anonymous else (*self.groups, "system:authenticated")
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the request had no credentials."""
+        return self.name == ANONYMOUS.name
 
     @property
     def is_master(self) -> bool:
@@ -35,6 +40,7 @@ class User:
         return MASTERS in self.groups
 
 
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 ADMIN = User("kubernetes-admin", (MASTERS,))
 
 

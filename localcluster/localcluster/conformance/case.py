@@ -91,8 +91,8 @@ class Expect:
 class Step:
     """One request. `method` is an HTTP method or ``WATCH``, which reads every event up to now.
 
-    `space` is a namespace of the case, empty for all of them. `stranger` sends it with an unknown token, `user` as a
-    user without rights but those of every user.
+    `space` is a namespace of the case, empty for all of them. `credentials` are an Authorization header in
+    place of the administrator's, `user` is a user without rights but those of every user.
     `settle` repeats it until it is answered as expected, for what a server does asynchronously (at most 10 s).
     `brief` asks to be answered with metadata only. `accept` is another form to answer in. `pause`
     are seconds that pass before it.
@@ -107,7 +107,7 @@ class Step:
     query: Mapping[str, Any] = field(default_factory=dict)
     subresource: str = ""
     space: str = "a"
-    stranger: bool = False
+    credentials: str | None = None
     user: str = ""
     settle: bool = False
     brief: bool = False

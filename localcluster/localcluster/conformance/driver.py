@@ -119,8 +119,8 @@ class Driver:
             return await self._watch(step, memory)
         query = _query(step, memory)
         answer = await self._send(
-            step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, stranger=step.stranger,
-            user=step.user, brief=step.brief, accept=step.accept,
+            step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, user=step.user,
+            brief=step.brief, accept=step.accept, credentials=step.credentials,
         )  # fmt: skip
         if step.kind.namespaced and not step.space and at(answer.body, "items"):
             # A list of the whole cluster holds what other cases and the server itself have made.
@@ -195,15 +195,15 @@ class Driver:
 
     async def _send(
         self, method: str, path: str, body: Any = None, *, query: tuple[tuple[str, str], ...] = (),
-        media: str = "application/json", stranger: bool = False, user: str = "", brief: bool = False,
-        accept: str = "",
+        media: str = "application/json", user: str = "", brief: bool = False, accept: str = "",
+        credentials: str | None = None,
     ) -> Answer:  # fmt: skip
         encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
-        transport = self.target.stranger if stranger else self.target.transport
         accept = _METADATA_ONLY if brief else accept
         headers = {name: value for name, value in (("impersonate-user", user), ("accept", accept)) if value}
-        request = Request(method, path, query, encoded, media, headers)
-        response = await transport.send(request)
+        if credentials is not None:
+            headers["authorization"] = credentials
+        response = await self.target.transport.send(Request(method, path, query, encoded, media, headers))
         try:
             decoded = msgspec.json.decode(response.body)
         except msgspec.DecodeError:

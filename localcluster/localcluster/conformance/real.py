@@ -55,7 +55,7 @@ async def real() -> AsyncIterator[Target | None]:
     async with connected(str(path), "", await _endpoint(path), lasting=True) as target:
         found = await target.transport.send(Request("GET", "/version"))
         version = str(msgspec.json.decode(found.body).get("gitVersion", "unknown"))
-        yield Target(target.name, version, target.transport, target.stranger, lasting=True)
+        yield Target(target.name, version, target.transport, lasting=True)
 
 
 async def _endpoint(path: Path) -> Endpoint:

@@ -15,7 +15,7 @@ ADMINISTRATORS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server: `name` and `version` for reports, `transport` as an administrator, `stranger` with an unknown token.
+    """A server: `name` and `version` for reports, `transport` as an administrator.
 
     `lasting` servers outlive the run: what it created is deleted. `wait` lets time pass on the server.
     """
@@ -23,7 +23,6 @@ class Target:
     name: str
     version: str
     transport: Transport
-    stranger: Transport
     lasting: bool = False
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -32,13 +31,10 @@ class Target:
 async def connected(name: str, version: str, endpoint: Endpoint, *, lasting: bool = False) -> AsyncIterator[Target]:
     """A target at an endpoint; its connections end with the context."""
     transport = HttpTransport(endpoint, user_agent="conformance")
-    unknown = replace(endpoint, token=secrets.token_hex(8))
-    stranger = HttpTransport(unknown, user_agent="conformance")
     try:
-        yield Target(name, version, transport, stranger, lasting)
+        yield Target(name, version, transport, lasting)
     finally:
         await transport.close()
-        await stranger.close()
 
 
 @asynccontextmanager

@@ -33,6 +33,11 @@ from localcluster.conformance.steps import (
 
 _MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
 
+_PUBLIC = tuple(Kind(path, "", "", namespaced=False) for path in ("/readyz", "/livez", "/healthz", "/version"))
+_PRIVATE = tuple(Kind(path, "", "", namespaced=False) for path in ("/api", "/apis", "/openapi/v2", "/metrics", "/readyz/ping"))
+_SELF_REVIEWS = Kind("/apis/authentication.k8s.io/v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
+_ANONYMOUS = 'User "system:anonymous" '
+
 
 def _stale(kind: Kind) -> tuple[Step, ...]:
     return (
@@ -161,9 +166,21 @@ CASES = (
         Step("POST", SECRETS, body=obj(SECRETS, "n"), settle=True, expect=Expect(403, "Forbidden", message="exceeded quota")),
     ), comparable=False),
     Case("an unknown token", (
-        Step("GET", PODS, stranger=True, expect=Expect(401, "Unauthorized")),
-        Step("POST", PODS, body=pod("n"), stranger=True, expect=Expect(401, "Unauthorized")),
+        Step("GET", PODS, credentials="Bearer unknown", expect=Expect(401, "Unauthorized")),
+        Step("POST", PODS, body=pod("n"), credentials="Bearer unknown", expect=Expect(401, "Unauthorized")),
+        *(Step("GET", path, credentials="Bearer unknown", expect=Expect(401)) for path in _PUBLIC),
     )),
+    *(
+        Case(f"without credentials: {how or 'none'}", (
+            *(Step("GET", path, credentials=how, expect=Expect(200)) for path in _PUBLIC),
+            *(Step("GET", path, credentials=how, expect=Expect(403, "Forbidden", f"{_ANONYMOUS}cannot get path"))
+              for path in _PRIVATE),
+            Step("GET", PODS, credentials=how, expect=Expect(403, "Forbidden", _ANONYMOUS + 'cannot list resource "pods"')),
+            Step("POST", PODS, body=pod("n"), credentials=how, expect=Expect(403, "Forbidden", _ANONYMOUS)),
+            Step("POST", _SELF_REVIEWS, body={}, credentials=how, expect=Expect(403, "Forbidden", _ANONYMOUS)),
+        ), comparable=False)
+        for how in ("", "Basic YTpi")
+    ),
     Case("dry run", (
         listed(CONFIG_MAPS),
         create(CONFIG_MAPS, config_map("n"), query={"dryRun": "All"}),
