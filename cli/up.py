@@ -12,9 +12,9 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.framework import Framework
 from jobcommon.testutil.embedded import training_cluster
+from localcluster import quantity
 from localcluster.apiserver import JournalError
 from localcluster.kubeconfig import KubeconfigError, check_free, written
-from localcluster.quantity import parse_quantity
 
 
 async def up(
@@ -72,17 +72,10 @@ def _concerns(data_dir: Path, path: Path) -> bool:
 
 def amounts(given: Sequence[str]) -> dict[str, str] | None:
     """The capacity that ``--capacity cpu=4,nvidia.com/gpu=2`` stands for; None without one. Raises UserError."""
-    found: dict[str, str] = {}
-    for pair in (pair for text in given for pair in text.split(",")):
-        name, _, amount = pair.strip().partition("=")
-        try:
-            enough = name and parse_quantity(amount) >= 0
-        except ValueError:
-            enough = False
-        if not enough:
-            raise UserError(f"--capacity {pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=2")
-        found[name] = amount
-    return found or None
+    try:
+        return quantity.amounts(given) or None
+    except ValueError as error:
+        raise UserError(f"--capacity {error}") from None
 
 
 #: For a first try, in a checkout of the project.

@@ -14,6 +14,7 @@ import yaml
 from localcluster.credentials import refuse_of_others
 
 NAME = "localcluster"
+_IGNORE, _EVERYTHING = ".gitignore", "# Made by localcluster.\n*\n"
 
 
 class KubeconfigError(Exception):
@@ -40,11 +41,14 @@ def kubeconfig(url: str, token: str, ca_pem: bytes | None = None, namespace: str
 def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
     """The kubeconfig in its place, readable by this user only.
 
-    It is taken away at the end, unless `keep` says that the cluster comes back, or the file has been changed. Raises
+    It is taken away at the end, unless `keep` says that the cluster comes back, or the file has been changed. A directory
+    that is made for it is ignored by git, as it holds a secret, and goes with it unless there is something else in it. Raises
     KubeconfigError when it cannot be written, and when the cluster that wrote the one there still runs.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True)
+            (path.parent / _IGNORE).write_text(_EVERYTHING)
         refuse_of_others(path.parent)
         file = _claim(path, os.O_CREAT | os.O_NOFOLLOW)
         try:
@@ -63,7 +67,16 @@ def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
     finally:
         if not keep and path.exists() and path.read_text() == text:
             path.unlink()
+            _remove_ours(path.parent)
         os.close(file)
+
+
+def _remove_ours(directory: Path) -> None:
+    """Remove a directory that `written` has made, if there is nothing else in it."""
+    ignore = directory / _IGNORE
+    if [*directory.iterdir()] == [ignore] and ignore.read_text() == _EVERYTHING:
+        ignore.unlink()
+        directory.rmdir()
 
 
 def check_free(path: Path) -> None:

@@ -6,6 +6,7 @@ digits.
 """
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 
@@ -19,6 +20,21 @@ _MAX_LENGTH = 256
 _ENOUGH = _MAX_LENGTH + 32
 #: A text with as many digits is not kept as it is.
 _MANY = 18
+
+
+def amounts(given: Sequence[str]) -> dict[str, str]:
+    """The quantities by resource that texts such as ``cpu=4,nvidia.com/gpu=2`` stand for. Raises ValueError."""
+    found: dict[str, str] = {}
+    for pair in (pair for text in given for pair in text.split(",")):
+        name, _, amount = pair.strip().partition("=")
+        try:
+            enough = name and parse_quantity(amount) >= 0
+        except ValueError:
+            enough = False
+        if not enough:
+            raise ValueError(f"{pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=2")
+        found[name] = amount
+    return found
 
 
 # The pods of a job request the same amounts, and each amount is parsed several times.

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,40 @@ def test_a_command_finds_the_cluster_which_ends_with_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert '"kind":"NodeList"' in done.stdout
     assert '"name":"local"' in done.stdout
-    assert not (tmp_path / ".localcluster" / "kubeconfig").exists()
+    assert not (tmp_path / ".localcluster").exists()
 
 
 def test_without_a_node_there_is_none(tmp_path: Path) -> None:
     done = served(tmp_path, "--no-node", "--", sys.executable, "-c", ASKS, "/api/v1/nodes")
     assert '"items":[]' in done.stdout, done.stderr
+
+
+def test_the_node_has_the_capacity_that_is_given(tmp_path: Path) -> None:
+    done = served(tmp_path, "--capacity", "nvidia.com/gpu=2", "--", sys.executable, "-c", ASKS, "/api/v1/nodes")
+    assert '"nvidia.com/gpu":"2"' in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--capacity", "cpu"), "cpu: write a resource and an amount"),
+        (("--no-node", "--capacity", "cpu=1"), "leave out --no-node"),
+    ],
+)
+def test_a_capacity_that_makes_no_sense(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    done = served(tmp_path, *options, "--", "true")
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_a_command_s_kubectl_keeps_nothing_in_the_home_directory(tmp_path: Path) -> None:
+    done = served(tmp_path, "--no-node", "--", "sh", "-c", "test -d $KUBECACHEDIR && echo $KUBECACHEDIR")
+    assert done.stdout.strip(), done.stderr
+    assert not Path(done.stdout.strip()).exists()
+
+
+def test_its_version_is_the_distribution_s() -> None:
+    asked = subprocess.run([*SERVE[:-1], "--version"], capture_output=True, text=True, check=True)
+    assert asked.stdout == f"localcluster {version('jobcommon-localcluster')}\n"
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$", 137)])

@@ -37,6 +37,23 @@ def test_a_directory_of_another_user_is_refused(write: Callable[[Path], None], t
     assert not list(directory.iterdir())
 
 
+def test_a_directory_made_for_a_kubeconfig_is_ignored_by_git_and_goes_with_it(tmp_path: Path) -> None:
+    path = tmp_path / ".localcluster/kubeconfig"
+    with written(path, "token", keep=False):
+        assert (path.parent / ".gitignore").read_text().endswith("\n*\n")
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("other", [".gitignore", "notes"])
+def test_a_directory_with_files_of_others_stays(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "mine/kubeconfig"
+    path.parent.mkdir()
+    (path.parent / other).write_text("mine")
+    with written(path, "token", keep=False):
+        pass
+    assert [one.name for one in path.parent.iterdir()] == [other]
+
+
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_link_has_its_target_left_alone(write: Callable[[Path], None], tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "kubeconfig"
