@@ -18,13 +18,15 @@ class EventRecorder:
 
     def __init__(self, api: Api, source: str, host: str, now: Callable[[], float]) -> None:
         self._api = api
-        self._source = {"component": source, "host": host}
+        self._component = source
+        self._host = host
         self._now = now
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(1000)
         self._counts: dict[str, int] = {}
 
-    def record(self, pod: Pod, kind: str, reason: str, message: str, container: str = "") -> None:
-        """Note that something happened; `kind` is ``Normal`` or ``Warning``."""
+    def record(self, pod: Pod, kind: str, reason: str, message: str, container: str = "", source: str = "") -> None:
+        """Note that something happened; `kind` is ``Normal`` or ``Warning``, `source` the component if it is another one."""
+        component = source or self._component
         metadata = pod["metadata"]
         identity = "\0".join((metadata["uid"], kind, reason, message, container))
         if len(self._counts) > _REMEMBERED:
@@ -49,9 +51,9 @@ class EventRecorder:
             "type": kind,
             "reason": reason,
             "message": message,
-            "source": self._source,
-            "reportingComponent": self._source["component"],
-            "reportingInstance": self._source["host"],
+            "source": {"component": component} if source else {"component": component, "host": self._host},
+            "reportingComponent": component,
+            "reportingInstance": "" if source else self._host,
             "firstTimestamp": moment,
             "lastTimestamp": moment,
             "count": count,

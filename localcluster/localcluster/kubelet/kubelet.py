@@ -209,7 +209,7 @@ class Kubelet:
                 self._schedule(current)
             return
         text = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self.options.node_name}"
-        self._recorder.record(pod, "Normal", "Scheduled", text)
+        self._recorder.record(pod, "Normal", "Scheduled", text, source=scheduler.DEFAULT_SCHEDULER)
 
     async def _report_unschedulable(self, pod: Object, why: str) -> None:
         condition = {
@@ -224,4 +224,4 @@ class Kubelet:
             return
         path = object_path("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], "status")
         await self._api.patch(path, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": [condition]}})
-        self._recorder.record(pod, "Warning", "FailedScheduling", why)
+        self._recorder.record(pod, "Warning", "FailedScheduling", why, source=scheduler.DEFAULT_SCHEDULER)

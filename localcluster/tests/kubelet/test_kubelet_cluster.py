@@ -219,7 +219,7 @@ async def test_a_cordoned_node_takes_pods_when_it_is_free_again(tmp_path: Path) 
     async with cluster(tmp_path) as local:
         await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": True}})
         await local.create(shell("p", "exit 0"))
-        await local.told("p", "FailedScheduling")
+        assert (await local.told("p", "FailedScheduling"))["source"] == {"component": "default-scheduler"}
         found = await local.get("p")
         assert found is not None
         assert "nodeName" not in found["spec"]
