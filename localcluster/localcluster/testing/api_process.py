@@ -20,7 +20,7 @@ from localcluster.controllers.access import Access
 from localcluster.credentials import Credentials, write_secret
 from localcluster.kubeconfig import kubeconfig
 from localcluster.testing.faults import Fault, FaultyServer
-from localcluster.testing.played_kubelet import PlayedKubelet
+from localcluster.testing.played_kubelet import PlayedKubelet, PlayedPods
 
 
 async def answer_requests() -> None:
@@ -53,12 +53,14 @@ class _Server:
     kubelet: PlayedKubelet
     controllers: Controllers
 
-    def obey(self, verb: str, arguments: dict[str, Any]) -> dict[str, str]:
+    def obey(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Do what a test asks for."""
         try:
             match verb:
                 case "fail":
                     self.server.faults.append(Fault(**arguments))
+                case "end-faults":
+                    return {"vain": self.server.end_faults()}
                 case "drop-watches":
                     self.running.stop()
                 case "compact":
@@ -82,7 +84,8 @@ async def _start(directory: Path, tasks: asyncio.TaskGroup, stack: AsyncExitStac
     # The default ServiceAccounts exist before the first request.
     controllers.step()
     stack.callback(tasks.create_task(controllers.run()).cancel)
-    running = await stack.enter_async_context(serve(server, ssl_context=credentials.certificate.server_context()))
+    context = credentials.certificate.server_context()
+    running = await stack.enter_async_context(serve(server, ssl_context=context, pods=PlayedPods()))
     (directory / "ca.crt").write_bytes(credentials.certificate.pem)
     text = kubeconfig(running.url, credentials.token, credentials.certificate.pem)
     write_secret(directory / "kubeconfig", text.encode())

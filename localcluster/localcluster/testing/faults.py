@@ -1,11 +1,14 @@
 """An API server that answers some requests with an error, as a busy or restarting one does."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from localcluster.apiserver import ApiError, ApiServer, User
 from localcluster.apiserver.questions import Replies
+from localcluster.apiserver.watch import WatchStream
 from localcluster.request import Request, Response
 
 _REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
@@ -13,7 +16,8 @@ _REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: 
 
 @dataclass
 class Fault:
-    """The next `count` requests of clients with one of these `methods` and a path in which the expression `path` occurs.
+    """The next `count` requests of clients with one of these `methods`, or watches if it says so, in whose path the expression
+    `path` occurs, and in whose query `query`.
 
     They are answered with `code`; with `stored` only after they have been carried out.
     """
@@ -21,19 +25,30 @@ class Fault:
     code: int
     methods: tuple[str, ...]
     path: str
+    query: str
+    watch: bool
     count: int
     stored: bool
     retry_after: int | None
+    happened: int = 0
 
-    def concerns(self, request: Request) -> bool:
+    def concerns(self, request: Request, *, watch: bool) -> bool:
         """Whether it is one of them."""
-        return self.count > 0 and request.method in self.methods and re.search(self.path, request.path) is not None
+        kind = watch if self.watch else not watch and request.method in self.methods
+        query = urlencode(request.query, safe="/:,=!()")
+        wanted = re.search(self.path, request.path) and re.search(self.query, query)
+        return kind and self.happened < self.count and wanted is not None
 
-    def response(self) -> Response:
-        """The answer."""
+    def error(self) -> ApiError:
+        """The answer, which is given now."""
+        self.happened += 1
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        error = ApiError(self.code, _REASONS.get(self.code, ""), "a fault that a test has asked for", headers=headers)
-        return error.response()
+        return ApiError(self.code, _REASONS.get(self.code, ""), "a fault that a test has asked for", headers=headers)
+
+    def __str__(self) -> str:
+        what = "watches" if self.watch else "/".join(self.methods)
+        where = "".join(f" with {name} {value!r}" for name in ("path", "query") if (value := getattr(self, name)))
+        return f"{self.code} for {what}{where}"
 
 
 class FaultyServer(ApiServer):
@@ -45,10 +60,23 @@ class FaultyServer(ApiServer):
 
     def handle(self, request: Request, user: User | None = None, replies: Replies | None = None) -> Response:
         """See `ApiServer.handle`."""
-        fault = None if user is not None else next((fault for fault in self.faults if fault.concerns(request)), None)
+        fault = self._fault(request, user, watch=False)
         if fault is None:
             return super().handle(request, user, replies)
         if fault.stored:
             super().handle(request, user, replies)
-        fault.count -= 1
-        return fault.response()
+        return fault.error().response()
+
+    def watch(self, request: Request, wake: Callable[[], None], user: User | None = None) -> WatchStream:
+        """See `ApiServer.watch`."""
+        if (fault := self._fault(request, user, watch=True)) is not None:
+            raise fault.error()
+        return super().watch(request, wake, user)
+
+    def end_faults(self) -> list[str]:
+        """Forget all faults; gives those that have not happened once."""
+        asked, self.faults = self.faults, []
+        return [str(fault) for fault in asked if not fault.happened]
+
+    def _fault(self, request: Request, user: User | None, *, watch: bool) -> Fault | None:
+        return None if user is not None else next((one for one in self.faults if one.concerns(request, watch=watch)), None)

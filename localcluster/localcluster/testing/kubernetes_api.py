@@ -75,6 +75,8 @@ class KubernetesApi:
         `review` gets the AdmissionRequest, in a thread of its own, and returns parts of the AdmissionResponse, such as
         ``{"allowed": False, "status": {"message": "why"}}`` or, if `mutating`, ``{"patch": [operations]}``; None allows the
         request. `more` are further fields of the webhook. The result is the webhook's name.
+
+        An exception of `review` is the reason of the refusal, and is raised again when the context is left.
         """
         name = f"test-{uuid.uuid4().hex[:8]}.webhook.example.com"
         with serve(review) as client:
@@ -119,7 +121,7 @@ class ApiServers:
         finally:
             self.ask("stop", directory)
 
-    def ask(self, verb: str, directory: Path, **arguments: Any) -> dict[str, str]:
+    def ask(self, verb: str, directory: Path, **arguments: Any) -> dict[str, Any]:
         """Have the process do something with the server of a directory. Raises ValueError when it cannot be done."""
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None
@@ -131,7 +133,7 @@ class ApiServers:
             pass
         if not (line := answers.readline()):
             raise RuntimeError("the process of the Kubernetes API has ended; what it wrote to standard error says why")
-        found: dict[str, str] = json.loads(line)
+        found: dict[str, Any] = json.loads(line)
         if "error" in found:
             raise ValueError(found["error"])
         return found
@@ -169,14 +171,17 @@ class Faults:
         *,
         methods: Sequence[str] = ("POST", "PUT", "PATCH", "DELETE"),
         path: str = "",
+        query: str = "",
+        watch: bool = False,
         count: int = 1,
         stored: bool = False,
         retry_after: int | None = None,
     ) -> None:
         """Answer the next `count` requests with `code`, such as 409 for a conflict or 429 for throttling.
 
-        Those count that have one of the `methods` and a path in which the regular expression `path` occurs. With `stored` they
-        are carried out all the same, as when a server dies before it answers. `retry_after` is in seconds.
+        Those count that have one of the `methods`, in whose path the regular expression `path` occurs, and in whose query
+        `query`. With `watch` watches count, and nothing else. With `stored` the requests are carried out all the same, as
+        when a server dies before it answers. `retry_after` is in seconds.
 
         Raises ValueError for a fault that can never happen: its test would pass without it.
         """
@@ -184,12 +189,20 @@ class Faults:
             raise ValueError(f"methods is a list of some of {', '.join(sorted(_METHODS))}, not {methods!r}")
         if not isinstance(code, int) or not 400 <= code <= 599 or count < 1:
             raise ValueError(f"code is a number from 400 to 599, not {code!r}, and count at least 1, not {count!r}")
-        try:
-            re.compile(path)
-        except re.error as error:
-            raise ValueError(f"path is a regular expression, and {path!r} is not one: {error}") from None
-        asked = {"methods": list(methods), "path": path, "count": count, "stored": stored, "retry_after": retry_after}
-        self.servers.ask("fail", self.api.kubeconfig.parent, code=code, **asked)
+        if watch and stored:
+            raise ValueError("stored is for requests that are carried out: a watch is refused or not")
+        for name, value in (("path", path), ("query", query)):
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise ValueError(f"{name} is a regular expression, and {value!r} is not one: {error}") from None
+        asked = {"methods": list(methods), "count": count, "stored": stored, "retry_after": retry_after}
+        self.servers.ask("fail", self.api.kubeconfig.parent, code=code, path=path, query=query, watch=watch, **asked)
+
+    def end(self) -> list[str]:
+        """Forget what was asked for by `fail`; gives the faults that have not happened once."""
+        vain: list[str] = self.servers.ask("end-faults", self.api.kubeconfig.parent)["vain"]
+        return vain
 
     def drop_watches(self) -> None:
         """End all watches: clients have to watch again from where they were."""

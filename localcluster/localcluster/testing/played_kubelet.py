@@ -1,6 +1,6 @@
 """A kubelet without processes: pods are scheduled and run at once, and end when a test says so."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from localcluster.controllers.access import Access
 from localcluster.kubelet.lifecycle import ContainerState, Run, Settings, decide, is_sidecar
 from localcluster.kubelet.node import node_object
 from localcluster.kubelet.status import pod_status
+from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
 from localcluster.request import STRATEGIC_PATCH
 
 NODE = "played"
@@ -29,7 +30,9 @@ class PlayedKubelet:
         self._playing = False
 
     def play(self) -> None:
-        """Register the node, and run pods from now on."""
+        """Register the node, and run pods from now on, if it does not yet."""
+        if self._playing:
+            return
         self._access.send("POST", "/api/v1/nodes", node_object(NODE, "127.0.0.1", _CAPACITY, self._access.now))
         self._playing = True
 
@@ -84,6 +87,33 @@ class PlayedKubelet:
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": item.uid}}
             self._access.send("DELETE", path, options)
         return decision.wake_at
+
+
+class PlayedPods:
+    """The backend of played pods: it refuses everything, because they have no processes."""
+
+    async def logs(self, pod: Pod, options: LogOptions) -> AsyncIterator[bytes]:
+        """See `PodBackend.logs`."""
+        for refusal in (_nothing_there(pod, options.container, "writes no log"),):
+            raise refusal
+        yield b""
+
+    async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:  # noqa: ARG002
+        """See `PodBackend.exec`."""
+        raise _nothing_there(pod, options.container, "runs no commands")
+
+    async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:  # noqa: ARG002
+        """See `PodBackend.attach`."""
+        raise _nothing_there(pod, options.container, "has no output")
+
+    async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:  # noqa: ARG002
+        """See `PodBackend.port_forward`."""
+        raise _nothing_there(pod, pod["spec"]["containers"][0]["name"], f"does not listen on port {port}")
+
+
+def _nothing_there(pod: Pod, container: str, what: str) -> PodBackendError:
+    name = pod["metadata"]["name"]
+    return PodBackendError(f'container "{container}" in pod "{name}" is only played: it has no process and {what}', 400)
 
 
 def _started(state: ContainerState, now: float) -> ContainerState:

@@ -42,21 +42,36 @@ def shared_kubernetes_api(_api_servers: "ApiServers", tmp_path_factory: pytest.T
 
 
 @pytest.fixture
-def kubernetes_kubelet(kubernetes_api: "KubernetesApi", _api_servers: "ApiServers") -> "Kubelet":
-    """A kubelet that plays the pods of `kubernetes_api`."""
+def _server_of_the_test(request: pytest.FixtureRequest) -> "KubernetesApi":
+    """The server that the test uses; a fresh one if it has named none."""
+    used = {"kubernetes_api", "shared_kubernetes_api"} & set(request.fixturenames)
+    if len(used) == 2:
+        pytest.fail(
+            "the test uses kubernetes_api and shared_kubernetes_api: kubelet and faults are for one server", pytrace=False
+        )
+    found: KubernetesApi = request.getfixturevalue(used.pop() if used else "kubernetes_api")
+    return found
+
+
+@pytest.fixture
+def kubernetes_kubelet(_server_of_the_test: "KubernetesApi", _api_servers: "ApiServers") -> "Kubelet":
+    """A kubelet that plays the pods of the test's server; on a shared one, to the end of the session."""
     from localcluster.testing.kubernetes_api import Kubelet
 
-    kubelet = Kubelet(kubernetes_api, _api_servers)
+    kubelet = Kubelet(_server_of_the_test, _api_servers)
     kubelet.play()
     return kubelet
 
 
 @pytest.fixture
-def kubernetes_faults(kubernetes_api: "KubernetesApi", _api_servers: "ApiServers") -> "Faults":
-    """What can go wrong at `kubernetes_api`."""
+def kubernetes_faults(_server_of_the_test: "KubernetesApi", _api_servers: "ApiServers") -> "Iterator[Faults]":
+    """What can go wrong at the test's server. A fault that has not happened by the end of the test fails it."""
     from localcluster.testing.kubernetes_api import Faults
 
-    return Faults(kubernetes_api, _api_servers)
+    faults = Faults(_server_of_the_test, _api_servers)
+    yield faults
+    if vain := faults.end():
+        pytest.fail(f"no request of the test met this fault: {'; '.join(vain)}", pytrace=False)
 
 
 @contextmanager

@@ -17,9 +17,13 @@ Review = Callable[[Obj], Mapping[str, Any] | None]
 
 @contextmanager
 def serve(review: Review) -> Iterator[Obj]:
-    """Serve `review` on the loopback interface; gives the clientConfig of a webhook."""
+    """Serve `review` on the loopback interface; gives the clientConfig of a webhook.
+
+    Raises at the end what `review` has raised.
+    """
     certificate = self_signed()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(review))
+    errors: list[Exception] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(review, errors))
     server.socket = certificate.server_context().wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, name="webhook", daemon=True)
     thread.start()
@@ -30,6 +34,8 @@ def serve(review: Review) -> Iterator[Obj]:
         server.shutdown()
         server.server_close()
         thread.join()
+    if errors:
+        raise errors[0]
 
 
 def configuration(
@@ -52,20 +58,29 @@ def configuration(
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [hook]}
 
 
-def _handler(review: Review) -> type[BaseHTTPRequestHandler]:
+def _response(answer: Mapping[str, Any] | None) -> Obj:
+    """The whole AdmissionResponse, but for its uid."""
+    response = {"allowed": True, **(answer or {})}
+    if "patch" in response:
+        response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(response["patch"]).encode()).decode()}
+    json.dumps(response)
+    return response
+
+
+def _handler(review: Review, errors: list[Exception]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             request = asked["request"]
-            response = {"allowed": True, **(review(request) or {}), "uid": request["uid"]}
-            if "patch" in response:
-                response |= {
-                    "patchType": "JSONPatch",
-                    "patch": base64.b64encode(json.dumps(response["patch"]).encode()).decode(),
-                }
-            body = json.dumps({**asked, "request": None, "response": response}).encode()
+            try:
+                response = _response(review(request))
+            except Exception as error:
+                errors.append(error)
+                message = f"the review function of the test has raised {type(error).__name__}: {error}"
+                response = {"allowed": False, "status": {"code": 500, "message": message}}
+            body = json.dumps({**asked, "request": None, "response": {**response, "uid": request["uid"]}}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

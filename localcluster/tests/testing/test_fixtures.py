@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubernetes import client, config, watch
 
-from localcluster.testing.kubernetes_api import Faults, Kubelet, KubernetesApi
+from localcluster.testing.kubernetes_api import Faults, KubectlError, Kubelet, KubernetesApi
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -46,6 +46,18 @@ def test_a_played_pod_runs_until_the_test_ends_it(
         kubernetes_kubelet.exit("p")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what"), [(("logs", "p"), "writes no log"), (("exec", "p", "--", "true"), "runs no commands")]
+)
+def test_a_played_pod_says_that_it_has_no_process(
+    kubernetes_api: KubernetesApi, kubernetes_kubelet: Kubelet, arguments: tuple[str, ...], what: str
+) -> None:
+    kubernetes_api.kubectl("run", "p", "--image=any")
+    kubernetes_api.kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=60s")
+    with pytest.raises(KubectlError, match=rf'container "p" in pod "p" is only played: it has no process and {what}'):
+        kubernetes_api.kubectl(*arguments)
+
+
 def test_a_played_container_is_restarted_by_its_policy(
     kubernetes_api: KubernetesApi, core: client.CoreV1Api, kubernetes_kubelet: Kubelet
 ) -> None:
@@ -77,7 +89,16 @@ def test_a_request_fails_as_often_as_asked(core: client.CoreV1Api, kubernetes_fa
 
 @pytest.mark.parametrize(
     "fault",
-    [{"methods": "POST"}, {"methods": ["post"]}, {"count": 0}, {"path": "("}, {"code": 200}, {"code": "500"}],
+    [
+        {"methods": "POST"},
+        {"methods": ["post"]},
+        {"count": 0},
+        {"path": "("},
+        {"query": "("},
+        {"code": 200},
+        {"code": "500"},
+        {"stored": True, "watch": True},
+    ],
     ids=lambda fault: " ".join(fault),
 )
 def test_a_fault_that_can_never_happen_is_refused(kubernetes_faults: Faults, fault: dict[str, Any]) -> None:
@@ -92,6 +113,33 @@ def test_an_answer_is_lost_and_the_write_is_not(core: client.CoreV1Api, kubernet
     assert core.read_namespaced_config_map("a", "default")
 
 
+def test_a_fault_can_be_for_some_queries(core: client.CoreV1Api, kubernetes_faults: Faults) -> None:
+    kubernetes_faults.fail(500, methods=["GET"], query="labelSelector=app=x(&|$)")
+    assert core.list_namespaced_config_map("default", label_selector="app=y")
+    with pytest.raises(client.ApiException, match="500"):
+        core.list_namespaced_config_map("default", label_selector="app=x")
+
+
+def test_a_fault_can_be_for_watches(core: client.CoreV1Api, kubernetes_faults: Faults) -> None:
+    version = core.list_namespaced_config_map("default").metadata.resource_version
+    kubernetes_faults.fail(503, watch=True, path="/configmaps$")
+    core.create_namespaced_config_map("default", {"metadata": {"name": "a"}})
+    with pytest.raises(client.ApiException, match="503"):
+        next(watched(core, version))
+    assert next(watched(core, version))["object"].metadata.name == "a"
+
+
+def test_faults_that_have_not_happened_are_told_once(core: client.CoreV1Api, kubernetes_faults: Faults) -> None:
+    kubernetes_faults.fail(409, methods=["POST"], count=9)
+    kubernetes_faults.fail(500, methods=["PUT"], path="/pods", query="force")
+    kubernetes_faults.fail(410, watch=True)
+    with pytest.raises(client.ApiException):
+        core.create_namespaced_config_map("default", {"metadata": {"name": "a"}})
+    assert kubernetes_faults.end() == ["500 for PUT with path '/pods' with query 'force'", "410 for watches"]
+    assert kubernetes_faults.end() == []
+    core.create_namespaced_config_map("default", {"metadata": {"name": "a"}})
+
+
 def test_throttling_says_when_to_come_back(core: client.CoreV1Api, kubernetes_faults: Faults) -> None:
     kubernetes_faults.fail(429, retry_after=1)
     # The client itself repeats reads.
@@ -101,7 +149,7 @@ def test_throttling_says_when_to_come_back(core: client.CoreV1Api, kubernetes_fa
 
 
 def watched(core: client.CoreV1Api, version: str) -> Iterator[Any]:
-    return watch.Watch().stream(core.list_namespaced_config_map, "default", resource_version=version)
+    return iter(watch.Watch().stream(core.list_namespaced_config_map, "default", resource_version=version))
 
 
 def test_watches_end_and_begin_again_where_they_were(core: client.CoreV1Api, kubernetes_faults: Faults) -> None:
@@ -133,5 +181,5 @@ def test_after_a_compaction_clients_have_to_list_again(core: client.CoreV1Api, k
     core.create_namespaced_config_map("default", {"metadata": {"name": "a"}})
     kubernetes_faults.compact()
     with pytest.raises(client.ApiException) as refused:
-        next(iter(watched(core, version)))
+        next(watched(core, version))
     assert refused.value.status == 410

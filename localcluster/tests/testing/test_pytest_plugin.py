@@ -15,14 +15,6 @@ from kubernetes_asyncio import config as async_config
 
 from localcluster.testing.kubernetes_api import ApiServers, KubectlError, KubernetesApi
 
-OPERATOR = """
-import kopf
-
-
-@kopf.on.create("widgets")
-def created(patch, **_):
-    patch.status["ready"] = True
-"""
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 CONFIG_MAP = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}'
@@ -88,6 +80,64 @@ def test_a_webhook_of_the_test_itself(kubernetes_api: KubernetesApi) -> None:
     assert kubernetes_api.kubectl("replace", "-f", "-", stdin=wrong) == "configmap/mine replaced\n"
 
 
+def test_a_webhook_that_raises_names_its_exception(kubernetes_api: KubernetesApi) -> None:
+    def broken(request: dict[str, Any]) -> None:
+        raise KeyError("replicas")
+
+    told = r"denied the request: the review function of the test has raised KeyError: 'replicas'"
+    with (
+        pytest.raises(KeyError, match="replicas"),
+        kubernetes_api.webhook(broken, "configmaps"),
+        pytest.raises(KubectlError, match=told),
+    ):
+        kubernetes_api.kubectl("create", "-f", "-", stdin=CONFIG_MAP)
+
+
+INNER = """
+import pytest
+from kubernetes import client, config
+
+
+def create(name):
+    config.load_kube_config()
+    client.CoreV1Api().create_namespaced_config_map("default", {"metadata": {"name": name}})
+
+
+def test_a_fault_that_does_not_happen(kubernetes_api, kubernetes_faults):
+    kubernetes_faults.fail(409, path="/secrets$")
+    create("a")
+
+
+def test_a_fault_of_the_shared_server(shared_kubernetes_api, kubernetes_faults, kubernetes_kubelet):
+    kubernetes_faults.fail(409, count=2)
+    with pytest.raises(client.ApiException, match="409"):
+        create("a")
+
+
+def test_it_is_over_with_its_test(shared_kubernetes_api, kubernetes_kubelet):
+    create("a")
+
+
+def test_faults_of_two_servers(kubernetes_api, shared_kubernetes_api, kubernetes_faults):
+    pass
+
+
+def test_faults_without_a_server(kubernetes_faults):
+    kubernetes_faults.fail(409)
+    with pytest.raises(client.ApiException, match="409"):
+        create("a")
+"""
+
+
+def test_faults_are_at_the_test_s_server_and_must_happen(tmp_path: Path) -> None:
+    (tmp_path / "test_inner.py").write_text(INNER)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:warnings"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert "no request of the test met this fault: 409 for POST/PUT/PATCH/DELETE with path '/secrets$'" in ran.stdout
+    assert "kubelet and faults are for one server" in ran.stdout
+    assert "\n4 passed, 2 errors in " in ran.stdout, ran.stdout + ran.stderr
+
+
 def test_a_webhook_that_cannot_be_reached(kubernetes_api: KubernetesApi) -> None:
     nowhere = kubernetes_api.webhook(lambda _: None, "configmaps", clientConfig={"url": "https://127.0.0.1:9/"})
     with nowhere, pytest.raises(KubectlError, match="failed to call webhook"):
@@ -106,21 +156,13 @@ def test_the_kubeconfig_is_a_secret(kubernetes_api: KubernetesApi) -> None:
 
 @pytest.mark.slow
 def test_the_tests_in_the_documents_pass(tmp_path: Path) -> None:
-    """Those of README.md and docs/testing-operators.md, beside an operator and the manifests that they name."""
+    """Those of README.md and docs/testing-operators.md, beside the files that they show."""
     pages = [
         (Path(__file__).parents[2] / name).read_text(encoding="utf-8") for name in ("README.md", "docs/testing-operators.md")
     ]
-    tests = re.findall(r"^```python\n(.*?)^```", "\n".join(pages), re.MULTILINE | re.DOTALL)
-    (tmp_path / "test_pages.py").write_text("\n\n".join(tests))
-    (tmp_path / "widgets.py").write_text(OPERATOR)
-    names = {"kind": "Widget", "plural": "widgets", "singular": "widget"}
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
-    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
-    (tmp_path / "crd.yaml").write_text(json.dumps({**definition, "metadata": {"name": "widgets.example.com"}}))
-    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "mine"}}
-    (tmp_path / "widget.yaml").write_text(json.dumps(widget))
+    blocks = re.findall(r"^```(?:python|yaml)\n(?:# (\S+)\n)?(.*?)^```", "\n".join(pages), re.MULTILINE | re.DOTALL)
+    for name in {name for name, _ in blocks}:
+        (tmp_path / (name or "test_pages.py")).write_text("\n\n".join(text for of, text in blocks if of == name))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert "\n6 passed in " in ran.stdout, ran.stdout + ran.stderr
