@@ -16,7 +16,7 @@ from jobcommon.runtime import executor, flow_control
 
 
 def _one_queue_level() -> None:
-    JobState.level = property(lambda _: job_state.NORMAL)  # type: ignore[assignment, method-assign]
+    JobState.level = property(lambda _: job_state.QueueLevel.RUNNING)  # type: ignore[assignment, method-assign]
 
 
 def _not_in_the_background() -> None:

@@ -18,7 +18,7 @@ from benchmarks.watching import watching
 from benchmarks.workloads import BASELINE_CONTROLLER, BASELINE_GROUP
 from jobcommon.api import labels
 from jobcommon.api.timestamp import format_time
-from jobcommon.client.list_watch import WatchEvent
+from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.objects import modify, object_path, replace
 from jobcommon.client.request import Request, Transport
 from jobcommon.framework import FINALIZER
@@ -56,7 +56,7 @@ class Finisher:
         self._queue: asyncio.PriorityQueue[tuple[int, int, Request]] = asyncio.PriorityQueue()
         self._number = 0
 
-    def take(self, event: WatchEvent) -> None:
+    def take(self, event: WatchedObject) -> None:
         """Handle a change."""
         pod = pod_of(event.body)
         ended = self._ended[job := pod.name.rpartition("-worker-")[0]]

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
 from benchmarks.watching import watching
-from jobcommon.client.list_watch import Query, WatchEvent
+from jobcommon.client.list_watch import Query, WatchedObject
 from jobcommon.client.request import Transport
 
 WAIT_SECONDS = 900.0
@@ -21,7 +21,7 @@ class JobWatch:
         self._times: dict[str, dict[str, float]] = defaultdict(dict)
         self._changed = asyncio.Event()
 
-    def take(self, event: WatchEvent) -> None:
+    def take(self, event: WatchedObject) -> None:
         """Handle a change."""
         name = event.body["metadata"]["name"]
         if event.deleted:

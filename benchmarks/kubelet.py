@@ -22,9 +22,9 @@ from benchmarks import seeds
 from benchmarks.processes import child, stop
 from benchmarks.watching import watching
 from benchmarks.workloads import IMAGE
-from jobcommon.api.pod import STOPPED as GATE
+from jobcommon.api.pod import STOPPING_TAG as GATE
 from jobcommon.client.config import find_cluster
-from jobcommon.client.list_watch import WatchEvent
+from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.transport import HttpTransport
@@ -99,7 +99,7 @@ class Agent:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Event]] = []
 
-    def take(self, event: WatchEvent) -> None:
+    def take(self, event: WatchedObject) -> None:
         """Handle a change."""
         pod = pod_of(event.body)
         space = self._spaces[pod.namespace]

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 
-from jobcommon.client.list_watch import Query, WatchEvent, list_and_watch
+from jobcommon.client.list_watch import Query, WatchedObject, list_and_watch
 from jobcommon.client.request import Transport
 
 
 @asynccontextmanager
 async def watching(
-    transport: Transport, path: str, take: Callable[[WatchEvent], None], query: Query = ()
+    transport: Transport, path: str, take: Callable[[WatchedObject], None], query: Query = ()
 ) -> AsyncIterator[asyncio.Task[None]]:
     """`take` receives every state of the objects at `path`. Raises what it raises, at the latest at the end of the context."""
 

@@ -12,7 +12,7 @@ from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Place, connected
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for

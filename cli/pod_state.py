@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.api.pod import STOPPED, PodView, Terminated
+from jobcommon.api.pod import STOPPING_TAG, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
 from jobcommon.reconcile.ending import last_failure_in_place
-from jobcommon.reconcile.restarts import how
+from jobcommon.reconcile.restarts import described_end
 from jobcommon.reconcile.waiting import reported_cause
 
 
@@ -21,7 +21,7 @@ def why(pod: PodView) -> str:
     cause = reported_cause(pod)
     if cause is not None:
         failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP_BACK_OFF else None
-        return how(failed) if failed is not None else cause.message
+        return described_end(failed) if failed is not None else cause.message
     if any(isinstance(container.state, Terminated) for container in pod.containers):
         failed = last_failure_in_place(pod)
         return _exit(failed) if failed is not None else ""
@@ -41,5 +41,5 @@ def describe(pod: Mapping[str, Any]) -> str:
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
             if state and state.get("reason"):
-                return "Restarting" if STOPPED in state.get("message", "") else str(state["reason"])
+                return "Restarting" if STOPPING_TAG in state.get("message", "") else str(state["reason"])
     return str(status.get("reason") or status.get("phase") or "Pending")

@@ -9,7 +9,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import Manifest
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import APPLY_PATCH, Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 
 MANAGER = "jobcommon"
 _SERVER_SET = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp")

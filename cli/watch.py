@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.pod import STOPPED, PodView, Running, pod_view
+from jobcommon.api.pod import STOPPING_TAG, PodView, Running, pod_view
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.client.list_watch import WatchEvent, list_and_watch
+from jobcommon.client.list_watch import WatchedObject, list_and_watch
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
 from jobcommon.diagnosis.reading import TAIL_LINES
@@ -194,7 +194,7 @@ class Follower:
         with suppress(StatusError):
             await self._watch(collection_path("v1", "events", namespace), self._saw_event_of_the_jobs)
 
-    async def _watch(self, path: str, saw: Callable[[WatchEvent], None], *query: tuple[str, str]) -> None:
+    async def _watch(self, path: str, saw: Callable[[WatchedObject], None], *query: tuple[str, str]) -> None:
         async for seen in list_and_watch(self._transport, path, query):
             saw(seen)
             self._moved.set()
@@ -221,7 +221,7 @@ class Follower:
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:
             self._audience.condition(job, now)
 
-    def _saw_pod(self, seen: WatchEvent) -> None:
+    def _saw_pod(self, seen: WatchedObject) -> None:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
         owners = metadata.get("ownerReferences") or ()
         owner: Mapping[str, Any] = next((o for o in owners if o.get("controller")), {})
@@ -264,12 +264,12 @@ class Follower:
                     self.stalls.line(pod.job, pod.name, time.monotonic())
                     self._audience.line(pod, text)
 
-    def _saw_event_of_the_jobs(self, seen: WatchEvent) -> None:
+    def _saw_event_of_the_jobs(self, seen: WatchedObject) -> None:
         uid = seen.body.get("involvedObject", {}).get("uid")
         if uid in self.pods or any(job.uid == uid for job in self.jobs):
             self._saw_event(seen)
 
-    def _saw_event(self, seen: WatchEvent) -> None:
+    def _saw_event(self, seen: WatchedObject) -> None:
         event = seen.body
         about, message = (
             event.get("involvedObject", {}).get("name", ""),
@@ -279,7 +279,7 @@ class Follower:
         told = [pod.cause for pod in self.pods.values() if pod.cause]
         told += [job.current.message for job in self.jobs if job.current]
         known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
-        known = known or STOPPED in text  # by the operator, for a restart
+        known = known or STOPPING_TAG in text  # by the operator, for a restart
         if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)

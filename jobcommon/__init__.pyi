@@ -63,7 +63,7 @@ from jobcommon.client.errors import TransportError as TransportError
 from jobcommon.client.request import Request as Request
 from jobcommon.client.request import Response as Response
 from jobcommon.client.request import Transport as Transport
-from jobcommon.client.status import response_error as response_error
+from jobcommon.client.responses import response_error as response_error
 from jobcommon.client.transport import Endpoint as Endpoint
 from jobcommon.client.transport import HttpTransport as HttpTransport
 from jobcommon.client.transport import StaticEndpoint as StaticEndpoint

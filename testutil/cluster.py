@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.client.list_watch import WatchEvent, list_and_watch
+from jobcommon.client.list_watch import WatchedObject, list_and_watch
 from jobcommon.client.request import MERGE_PATCH, Request
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
 from jobcommon.testutil.embedded import TrainingCluster, training_cluster
 from localcluster.pod_backend import LogOptions
@@ -74,7 +74,7 @@ class TestCluster:
         return b"".join([piece async for piece in pieces]).decode()
 
     async def until(
-        self, of: Framework | str, name: str, holds: Callable[[WatchEvent], bool], seconds: float = WAIT_SECONDS
+        self, of: Framework | str, name: str, holds: Callable[[WatchedObject], bool], seconds: float = WAIT_SECONDS
     ) -> Manifest:
         """The object once `holds` says so of it. Raises AssertionError after `seconds`."""
         last: Manifest = {}
@@ -97,10 +97,10 @@ class TestCluster:
                 await asyncio.sleep(0.02)
 
 
-def has(kind: ConditionType) -> Callable[[WatchEvent], bool]:
+def has(kind: ConditionType) -> Callable[[WatchedObject], bool]:
     """Whether a job has that condition. Raises AssertionError for one that has come to another end and never will."""
 
-    def holds(seen: WatchEvent) -> bool:
+    def holds(seen: WatchedObject) -> bool:
         status = read_status(seen.body.get("status"))
         if status.finished and kind in (ConditionType.SUCCEEDED, ConditionType.FAILED):
             assert status.has(kind), status.conditions[-1].message

@@ -18,7 +18,7 @@ import localcluster.request
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.client.transport import StaticEndpoint
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from jobcommon.api.kueue import QUEUE_LABEL, WORKLOADS
+from jobcommon.api.kueue import KUEUE_WORKLOADS, QUEUE_LABEL
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
@@ -80,14 +80,14 @@ def within_quota(job: Job, observed: Observed, decided: Plan) -> None:
     """Of a job that is labelled for a queue no pod is created without admission, and no quota given back while pods may run."""
     if not job.options.kueue or not job.labels.get(QUEUE_LABEL) or observed.kueue_off or job.managed_elsewhere:
         return
-    workloads = [view.raw for (kind, _), view in observed.companions.items() if kind == WORKLOADS]
+    workloads = [view.raw for (kind, _), view in observed.companions.items() if kind == KUEUE_WORKLOADS]
     held = any(_condition(raw, "Admitted") and not _condition(raw, "Evicted") for raw in workloads)
     reserved = any("admission" in (raw.get("status") or {}) for raw in workloads)
     running = any(not is_over(pod) for pod in observed.pods)
     for action in decided.actions:
         if isinstance(action, Create) and action.plural == "pods":
             assert held, f"{action}: its Workload is not admitted"
-        elif action.plural == WORKLOADS and isinstance(action, Update | Delete):
+        elif action.plural == KUEUE_WORKLOADS and isinstance(action, Update | Delete):
             kept = isinstance(action, Update) and "admission" in (action.manifest.get("status") or {})
             assert kept or not (reserved and running) or job.status.finished, f"{action}: pods may still run"
 

@@ -20,7 +20,7 @@ from benchmarks.soak.jobs import FATE, NAMESPACE, PERMANENT, RETRYABLE, Fate
 from benchmarks.watching import watching
 from benchmarks.workloads import Manifest
 from jobcommon.api import labels
-from jobcommon.client.list_watch import WatchEvent
+from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
 
@@ -45,7 +45,7 @@ class Node:
         self.ended: dict[str, float] = {}
         self.present: Counter[str] = Counter()
 
-    def take(self, event: WatchEvent) -> None:
+    def take(self, event: WatchedObject) -> None:
         """Handle a change."""
         metadata = event.body["metadata"]
         job, uid = metadata["labels"][labels.JOB_NAME], metadata["uid"]

@@ -13,7 +13,7 @@ from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.lines import closing
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.reading import read_found
 from jobcommon.framework import Framework

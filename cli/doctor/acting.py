@@ -10,9 +10,9 @@ from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, Json, names
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.cause import listed, span
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.operator import ANSWER_SECONDS, LEASE, behind
 from jobcommon.diagnosis.pods import OVERDUE_SECONDS
-from jobcommon.diagnosis.reason import Reason
 from jobcommon.framework import FINALIZER, Framework
 
 # Three times the usual duration of a lease; clocks differ.

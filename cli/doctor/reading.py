@@ -16,7 +16,7 @@ from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.controller.unstored import undeclared_status_fields
 from jobcommon.crd import rbac
 from jobcommon.framework import Framework

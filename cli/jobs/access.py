@@ -10,9 +10,9 @@ from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.errors import JOB_FAILED, UserError, first_of
 from jobcommon.client.config import ConfigError
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.client.refusal import explained
+from jobcommon.client.forbidden import explained
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import answered
+from jobcommon.client.responses import answered
 from jobcommon.client.transport import HttpTransport
 
 Object = dict[str, Any]

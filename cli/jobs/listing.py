@@ -21,8 +21,8 @@ from jobcommon.cli.jobs.access import Api, Object, together
 from jobcommon.cli.jobs.lookup import FoundJob, all_jobs
 from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.client.errors import StatusError
+from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
-from jobcommon.client.refusal import explained
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.pods import cause_of

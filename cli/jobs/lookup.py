@@ -10,8 +10,8 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.client.errors import StatusError
+from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
-from jobcommon.client.refusal import explained
 from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework

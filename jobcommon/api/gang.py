@@ -44,7 +44,7 @@ _WAITS = {("PodGroupScheduled", "False"), ("PodGroupInitiallyScheduled", "False"
 # What a scheduler says of each pod of a group that it cannot place, and of the group itself.
 OF_THE_GROUP = "pod group is "
 
-AUTO = "auto"
+ANY_SCHEDULER = "auto"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
@@ -113,7 +113,7 @@ def size_of(pod_group: Mapping[str, Any]) -> int:
 
 def candidates(name: str) -> tuple[GangScheduler, ...]:
     """The schedulers of which the cluster says which it is, the first choice first; none where `name` says it."""
-    if name == AUTO:
+    if name == ANY_SCHEDULER:
         return (*NATIVE, VOLCANO, COSCHEDULING)
     return NATIVE if name.lower() == NATIVE[0].name else ()
 
@@ -122,7 +122,7 @@ def gang_scheduler(name: str) -> GangScheduler | None:
     """The scheduler meant by a flag's value: one of `KNOWN` in any case, or the schedulerName under which the coscheduling
     plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for an invalid name.
     """
-    if name in ("", AUTO):
+    if name in ("", ANY_SCHEDULER):
         return None
     if (known := KNOWN.get(name.lower())) is not None:
         return known

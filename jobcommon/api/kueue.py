@@ -14,7 +14,7 @@ from jobcommon.api.view import ObjectView
 OWN = "own"
 """The value of ``--kueue``."""
 KUEUE_API = "kueue.x-k8s.io/v1beta2"
-WORKLOAD, WORKLOADS = "Workload", "workloads.kueue.x-k8s.io"
+KUEUE_WORKLOAD, KUEUE_WORKLOADS = "Workload", "workloads.kueue.x-k8s.io"
 """The plural is qualified by its group: Kubernetes' own gang scheduling has Workloads, too."""
 FLAVORS = "resourceflavors"
 WORKLOAD_PRIORITY, WORKLOAD_PRIORITIES = "WorkloadPriorityClass", "workloadpriorityclasses"
@@ -24,7 +24,7 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The value of managedBy of a job that MultiKueue runs in another cluster."""
 MAX_POD_SETS = 18
 
-PREFIX = "kueue.x-k8s.io/"
+KUEUE_PREFIX = "kueue.x-k8s.io/"
 """Of the names of its labels and annotations."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"

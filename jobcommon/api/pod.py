@@ -25,7 +25,7 @@ from jobcommon.api.view import (
     shared,
 )
 
-STOPPED = ":stopped:attempt-"
+STOPPING_TAG = ":stopped:attempt-"
 """Part of an image reference that cannot be parsed, because none has two tags: a container with that image does not start."""
 
 
@@ -72,7 +72,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
     @property
     def held(self) -> bool:
         """Whether an image that the operator has set keeps it stopped, as far as the kubelet has reported."""
-        return isinstance(self.state, Waiting) and STOPPED in self.state.message
+        return isinstance(self.state, Waiting) and STOPPING_TAG in self.state.message
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):

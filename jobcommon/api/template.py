@@ -49,12 +49,12 @@ class Templates:
         if found is None:
             found = self._made[()]
             for position in positions:
-                found = merge(found, self._patches[position])
+                found = merge_template(found, self._patches[position])
             self._made[positions] = found
         return found
 
 
-def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def merge_template(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """`base` with `patch` merged onto it; neither is changed."""
     merged = dict(base)
     for key, value in patch.items():
@@ -62,7 +62,7 @@ def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         if value is None:
             merged.pop(key, None)
         elif isinstance(old, Mapping) and isinstance(value, Mapping):
-            merged[key] = merge(old, value)
+            merged[key] = merge_template(old, value)
         elif isinstance(old, list) and isinstance(value, list) and _named(old + value, _MERGE_KEYS.get(key, "name")):
             merged[key] = _merge_lists(old, value, _MERGE_KEYS.get(key, "name"))
         else:
@@ -76,7 +76,7 @@ def _named(entries: list[Any], key: str) -> bool:
 
 def _merge_lists(old: list[Any], new: list[Any], key: str) -> list[Any]:
     patches = {entry[key]: entry for entry in new}
-    merged = [merge(entry, patches.pop(entry[key])) if entry[key] in patches else entry for entry in old]
+    merged = [merge_template(entry, patches.pop(entry[key])) if entry[key] in patches else entry for entry in old]
     return merged + list(patches.values())
 
 

@@ -31,7 +31,7 @@ from jobcommon.cache.step import Fetch, Step, Stream, Wait
 from jobcommon.cache.store import Batch, Change, Relisted, Store
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import response_error, status_error
+from jobcommon.client.responses import response_error, status_error
 
 PAGE_SIZE = 500
 MIN_WATCH_SECONDS = 300
@@ -344,7 +344,7 @@ class Informer(Generic[T]):
         if paging and not self._unpaged and wire.is_expired(error):
             # Pages this slow would expire again; a single response cannot.
             self._unpaged = True
-        elif not self._quorum and (wire.is_expired(error) or wire.is_too_large(error)):
+        elif not self._quorum and (wire.is_expired(error) or wire.is_version_too_large(error)):
             self._quorum = True
         else:
             self._retry(now, error.retry_after)
@@ -356,7 +356,7 @@ class Informer(Generic[T]):
             self._throttled(error, now)
         elif self._phase is _Phase.WATCH:
             self._relist(now, error.retry_after)
-        elif not self._quorum and (wire.is_expired(error) or wire.is_too_large(error)):
+        elif not self._quorum and (wire.is_expired(error) or wire.is_version_too_large(error)):
             self._quorum = True
         else:
             self._fall_back(now, error.retry_after)

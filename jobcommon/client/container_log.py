@@ -11,7 +11,7 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.list_watch import Query
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import answered
+from jobcommon.client.responses import answered
 
 PAUSE = 0.5
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) ?")

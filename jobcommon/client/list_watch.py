@@ -9,7 +9,7 @@ from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import answered
+from jobcommon.client.responses import answered
 
 Query = tuple[tuple[str, str], ...]
 Limit = Callable[[float], AbstractAsyncContextManager[Any]]
@@ -17,13 +17,13 @@ _PAUSE = 0.2
 _NOT_ALLOWED = (401, 403)
 _WATCH_SECONDS = 240
 # The server ends a watch when its time is over. One that is silent for longer has lost its connection without a sign.
-GRACE_SECONDS = 10.0
+SILENCE_SECONDS = 10.0
 #: What a list or a watch may end with, other than being refused: the next read says how it is with the server.
 INTERRUPTED = (ClientError, TimeoutError, KeyError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchedObject:
     """An object in its current state, or in its last one if it is `deleted`."""
 
     body: dict[str, Any]
@@ -32,7 +32,7 @@ class WatchEvent:
 
 async def watch(
     transport: Transport, path: str, query: Query, version: str, seconds: int, limit: Limit = asyncio.timeout
-) -> AsyncGenerator[WatchEvent, None]:
+) -> AsyncGenerator[WatchedObject, None]:
     """The changes at `path` since `version`, for that many seconds or until the server ends it. `limit`: how to limit a time.
 
     Raises StatusError when it is refused, and one of `INTERRUPTED` when it breaks off.
@@ -40,15 +40,15 @@ async def watch(
     query = (*query, ("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", str(seconds)))
     async with aclosing(transport.stream(Request("GET", path, query))) as lines:  # type: ignore[type-var]
         while True:
-            async with limit(seconds + GRACE_SECONDS):
+            async with limit(seconds + SILENCE_SECONDS):
                 line = await anext(lines, None)
             event: dict[str, Any] = json.loads(line) if line is not None else {}
             if not event or event["type"] == "ERROR":
                 return
-            yield WatchEvent(event["object"], event["type"] == "DELETED")
+            yield WatchedObject(event["object"], event["type"] == "DELETED")
 
 
-async def list_and_watch(transport: Transport, path: str, query: Query = ()) -> AsyncGenerator[WatchEvent, None]:
+async def list_and_watch(transport: Transport, path: str, query: Query = ()) -> AsyncGenerator[WatchedObject, None]:
     """Every state of the objects at `path` that `query` selects. What was deleted while the watch was interrupted is reported
     afterwards.
 
@@ -60,10 +60,10 @@ async def list_and_watch(transport: Transport, path: str, query: Query = ()) -> 
             listing = answered(await transport.send(Request("GET", path, query)))
             present = {item["metadata"]["uid"]: item for item in listing["items"]}
             for uid in known.keys() - present.keys():
-                yield WatchEvent(known.pop(uid), deleted=True)
+                yield WatchedObject(known.pop(uid), deleted=True)
             for uid, item in present.items():
                 known[uid] = item
-                yield WatchEvent(item)
+                yield WatchedObject(item)
             changes = watch(transport, path, query, listing["metadata"]["resourceVersion"], _WATCH_SECONDS)
             async with aclosing(changes):
                 async for change in changes:

@@ -10,7 +10,7 @@ from jobcommon.api.decoding import decoder
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.client.errors import ForeignAnswerError
 from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Request, Response, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 
 encode = msgspec.json.Encoder().encode
 

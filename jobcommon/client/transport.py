@@ -19,7 +19,7 @@ from jobcommon.client.http1 import Pool, Route, connect, head, proxy_authorizati
 from jobcommon.client.impersonation import Headers
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import response_error, retry_after
+from jobcommon.client.responses import response_error, retry_after
 
 READS = ("GET", "HEAD")
 IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE")

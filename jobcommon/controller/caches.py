@@ -57,7 +57,7 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
         for plural in gang.resources:
             found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
     if framework.options.kueue:
-        found[kueue.WORKLOADS] = Resource(kueue.KUEUE_API, kueue.WORKLOADS, ours, optional=(403, 404))
+        found[kueue.KUEUE_WORKLOADS] = Resource(kueue.KUEUE_API, kueue.KUEUE_WORKLOADS, ours, optional=(403, 404))
         for plural in kueue.CLUSTER_WIDE:
             found[plural] = Resource(kueue.KUEUE_API, plural, namespaced=False, optional=(403, 404))
     if gang is not None or framework.options.kueue:
@@ -78,7 +78,7 @@ class Caches:
         indexes = {_BY_OWNER: owner_uids}
         self._others = {name: Store[ObjectView](indexes) for name in self.resources if name not in named}
         if framework.options.kueue:
-            self._others[kueue.WORKLOADS] = Store({**indexes, _BY_JOB: job_keys})
+            self._others[kueue.KUEUE_WORKLOADS] = Store({**indexes, _BY_JOB: job_keys})
         stores: Mapping[str, Store[Any]] = {**self._others, framework.plural: self.jobs, PODS: self._pods}
         self.informers = {
             name: _informer(resource, namespace, stores[name], random) for name, resource in self.resources.items()
@@ -107,9 +107,9 @@ class Caches:
     @property
     def kueue_off(self) -> str:
         """Why Kueue's Workloads cannot be used now; "" if they can, or if they are not ours."""
-        if not self._framework.options.kueue or not self.is_missing(kueue.WORKLOADS):
+        if not self._framework.options.kueue or not self.is_missing(kueue.KUEUE_WORKLOADS):
             return ""
-        if getattr(self.informers[kueue.WORKLOADS].last_error, "code", 0) == 403:
+        if getattr(self.informers[kueue.KUEUE_WORKLOADS].last_error, "code", 0) == 403:
             return "the operator may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"
         return f"Workload ({kueue.KUEUE_API}) is not served in this cluster; install Kueue, or run the operator without --kueue"
 
@@ -134,9 +134,9 @@ class Caches:
         companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, uid)}
         if framework.options.kueue:
             # The job's Workload, and one that others have made for it.
-            store, key = self._others[kueue.WORKLOADS], (cached.namespace, cached.name)
+            store, key = self._others[kueue.KUEUE_WORKLOADS], (cached.namespace, cached.name)
             named = (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, uid))
-            companions.update(((kueue.WORKLOADS, view.name), view) for view in named)
+            companions.update(((kueue.KUEUE_WORKLOADS, view.name), view) for view in named)
         everywhere = [plural for plural in (*kueue.CLUSTER_WIDE, PRIORITY_CLASSES) if plural in self.resources]
         return replace(
             known,

@@ -11,10 +11,10 @@ JOB_DURATION = "training_operator_job_duration_seconds"
 
 FIRST_POD = "first_pod"
 ALL_PODS = "all_pods"
-RUNNING = "running"
-SUCCEEDED = "succeeded"
-FAILED = "failed"
-LABELS = {LAUNCH_DELAY: (FIRST_POD, ALL_PODS, RUNNING), JOB_DURATION: (SUCCEEDED, FAILED)}
+STAGE_RUNNING = "running"
+RESULT_SUCCEEDED = "succeeded"
+RESULT_FAILED = "failed"
+LABELS = {LAUNCH_DELAY: (FIRST_POD, ALL_PODS, STAGE_RUNNING), JOB_DURATION: (RESULT_SUCCEEDED, RESULT_FAILED)}
 """The labels that the durations of a name have."""
 
 
@@ -41,7 +41,7 @@ def durations(work: Work, result: Result, created_pods: int, now: float) -> tupl
         return ()
     found = []
     if job.creation_time is not None and not _was_launched(before):
-        stages = [RUNNING] if after is not None and after.has(ConditionType.RUNNING) else []
+        stages = [STAGE_RUNNING] if after is not None and after.has(ConditionType.RUNNING) else []
         if created_pods and not work.active_pods:
             stages.append(FIRST_POD)
         if work.active_pods < job.total_replicas <= work.active_pods + created_pods:
@@ -51,7 +51,7 @@ def durations(work: Work, result: Result, created_pods: int, now: float) -> tupl
     if after is not None and after.finished and not before.finished:
         began, ended = parse_time(after.start_time), parse_time(after.completion_time)
         if began is not None and ended is not None:
-            label = SUCCEEDED if after.has(ConditionType.SUCCEEDED) else FAILED
+            label = RESULT_SUCCEEDED if after.has(ConditionType.SUCCEEDED) else RESULT_FAILED
             found.append(Duration(JOB_DURATION, label, max(ended - began, 0.0)))
     return tuple(found)
 

@@ -26,7 +26,7 @@ from jobcommon.cache.store import Batch, Change, ChangeKind
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.caches import PODS, Caches
 from jobcommon.controller.expectations import Expectations, Expected
-from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
+from jobcommon.controller.job_state import JobState, QueueLevel
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
@@ -40,7 +40,7 @@ from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, P
 
 JobKey = tuple[str, str]
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
-BEHIND_SECONDS = 10.0
+WATCH_CHECK_SECONDS = 10.0
 
 
 @dataclass
@@ -56,7 +56,7 @@ class JobController:
 
     def __post_init__(self) -> None:
         self.queue: WorkQueue[JobKey] = WorkQueue(
-            self.random, flow=itemgetter(0), level=lambda key: self._state_and_level(key)[1], levels=BACKGROUND + 1
+            self.random, flow=itemgetter(0), level=lambda key: self._state_and_level(key)[1], levels=len(QueueLevel)
         )
         self.expectations, self.barrier = Expectations(), Barrier()
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
@@ -113,7 +113,7 @@ class JobController:
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
         if change.new is not None:
-            self._enqueue((change.new.namespace, change.new.name), Urgency.NORMAL)
+            self._enqueue((change.new.namespace, change.new.name), Urgency.TRANSITION)
         if change.kind is ChangeKind.DELETED and change.old is not None:
             self._forget(change.old.uid)
             self.queue.add((change.old.namespace, change.old.name))
@@ -122,7 +122,7 @@ class JobController:
         """Lower expectations and queue the owner; if the change moves the child to another owner, queue both."""
         new, old = change.new, change.old
         self._observe_expected(resource, change)
-        urgency = Urgency.NORMAL
+        urgency = Urgency.TRANSITION
         if resource == PODS:
             pod: PodView | None = new or old
             owner = pod.owner if pod is not None else None
@@ -194,9 +194,9 @@ class JobController:
     def _state_and_level(self, key: JobKey) -> tuple[JobState | None, int]:
         cached = self._jobs.get(*key)
         if cached is None:
-            return None, NORMAL
+            return None, QueueLevel.RUNNING
         state = self.states.get(cached.uid)
-        return state, INTERACTIVE if state is None else state.level
+        return state, QueueLevel.AWAITED if state is None else state.level
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether the caches do not show our own writes yet, or a Retry-After of the server still runs (rule R18).
@@ -216,7 +216,7 @@ class JobController:
             return False
         for resource in self.barrier.stalled(uid, versions, moment.monotonic):
             self.informers[resource].relist()
-        self.queue.add_after(key, BEHIND_SECONDS, moment.monotonic)
+        self.queue.add_after(key, WATCH_CHECK_SECONDS, moment.monotonic)
         return True
 
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
@@ -228,7 +228,7 @@ class JobController:
             job = state.read(self.framework, cached)
             plan = decide(self.framework, job, self.observe(cached, named, state, moment), moment.wall)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
-            event = Event(WARNING, reasons.INTERNAL_ERROR, said(error)[:1024], lasting=True)
+            event = Event(WARNING, reasons.INTERNAL_ERROR, said(error)[:1024])
             plan = Plan(events=(event,), reason=reasons.INTERNAL_ERROR)
             return Work(*key, cached.uid, plan, error=error)
         if (due := state.decided(plan, moment.monotonic)) is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from http import HTTPStatus
 from sys import intern
 from typing import Any
@@ -25,8 +26,6 @@ from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 
-INTERACTIVE, NORMAL, BACKGROUND = range(3)
-"""The priority levels at which jobs wait in the queue."""
 COUNTS_DELAY = 1.0
 """Pods of one job start and end close together. A status with new counts only is written this many seconds after the first
 change, as the Job controller of Kubernetes does it (syncJobBatchPeriod)."""
@@ -35,6 +34,15 @@ COOLDOWN_FACTOR = 10.0
 plan is therefore delayed by this multiple of the last plan's cost, and covers all events of that time."""
 MAX_COOLDOWN = 1.0
 MIN_COST = 0.0005
+
+
+class QueueLevel(IntEnum):
+    """The priority level at which a job waits in the queue, the first before the others."""
+
+    AWAITED = 0
+    """A user waits: for the pods of a new job, or for the end of one whose last pod has ended."""
+    RUNNING = 1
+    FINISHED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +127,11 @@ class JobState:
         return answer_of(outcome) is Answer.INVALID and not (required and self._has_run)
 
     @property
-    def level(self) -> int:
-        """The job's priority level in the queue.
-
-        Users wait for the pods of a new job, and for the final status of a job whose last pod has terminated. A finished job
-        only needs cleaning up.
-        """
+    def level(self) -> QueueLevel:
+        """The job's priority level in the queue."""
         if self.finished:
-            return BACKGROUND
-        return NORMAL if self.begun and self.active_pods > 0 else INTERACTIVE
+            return QueueLevel.FINISHED
+        return QueueLevel.RUNNING if self.begun and self.active_pods > 0 else QueueLevel.AWAITED
 
     def observed(
         self, pods: Collection[PodView], predecessors: frozenset[str], unwatched: Collection[CompanionKind], now: float
@@ -160,7 +164,7 @@ class JobState:
         if before and not after and self.active_pods <= 0:
             return Urgency.TERMINAL
         significant = new is None or new.deletion_time is not None or new.phase == "Failed" or not self.running
-        return Urgency.NORMAL if significant else Urgency.COUNTS
+        return Urgency.TRANSITION if significant else Urgency.COUNTS
 
     def not_before(self, urgency: Urgency) -> float:
         """The earliest time (monotonic seconds) for a plan after an event of that urgency."""

@@ -10,12 +10,12 @@ _TOO_LARGE = 413
 _WORDS = ("too large", "larger than max")
 
 
-def is_too_large(error: ClientError | None) -> bool:
+def is_status_too_large(error: ClientError | None) -> bool:
     """Whether a write was refused because of its size."""
     return isinstance(error, StatusError) and (error.code == _TOO_LARGE or any(word in error.message for word in _WORDS))
 
 
-def shortened(status: JobStatus) -> JobStatus:
+def shortened_status(status: JobStatus) -> JobStatus:
     """The status with everything that decisions depend on, but without the list of failures and with short messages."""
     conditions = [c.model_copy(update={"message": c.message[:SHORT_MESSAGE]}) for c in status.conditions]
     return status.model_copy(update={"failures": [], "conditions": conditions})

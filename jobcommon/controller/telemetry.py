@@ -16,16 +16,16 @@ from jobcommon.api.time_spent import FIELDS, TimeSpent
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller.durations import Duration, durations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.status_size import is_too_large
+from jobcommon.controller.status_size import is_status_too_large
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get, in_short
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get, names_in_short
 
 _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
 MAX_EMITTED = 256
 """How many lasting events are remembered for a job: more than one pass may have."""
 # One event covers many objects: the recorder's burst is 25 events per job, and each costs a request.
-MAX_NAMES = 12
+MAX_OBJECTS_NAMED = 12
 
 _CREATED = {"services": reasons.SUCCESSFUL_CREATE_SERVICE, "pods": reasons.SUCCESSFUL_CREATE_POD}
 _DELETED = {"services": reasons.SUCCESSFUL_DELETE_SERVICE, "pods": reasons.SUCCESSFUL_DELETE_POD}
@@ -100,7 +100,7 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
         made = {word: names for word in ("pod", "service") if (names := done[action, f"{word}s"])}
         # The Service goes with its pods. There is no event for the Service of a finished job.
         if made and not (finished and action is Delete and "pod" not in made):
-            text = "; ".join(f"{word}: {in_short(names, MAX_NAMES)}" for word, names in made.items())
+            text = "; ".join(f"{word}: {names_in_short(names, MAX_OBJECTS_NAMED)}" for word, names in made.items())
             events.append(Event(NORMAL, of_plural[f"{next(iter(made))}s"], f"{verb} {text}"))
     for outcome in outcomes:
         if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
@@ -123,7 +123,7 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
 
 def _status_events(result: Result) -> Iterable[Event]:
     """Events for a status that was not stored, or only shortened, because of its size."""
-    if is_too_large(result.status_error):
+    if is_status_too_large(result.status_error):
         text = f"The status cannot be stored, because the job is too large: {result.status_error}; make its spec smaller"
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text[:1024], lasting=True)
     elif result.shortened and result.status_version is not None:

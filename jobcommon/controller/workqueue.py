@@ -15,15 +15,15 @@ from jobcommon.controller.fair_queue import FairQueue
 
 K = TypeVar("K", bound=Hashable)
 
-BASE_DELAY = 0.005
-MAX_DELAY = 60.0
+BASE_BACKOFF = 0.005
+MAX_BACKOFF = 60.0
 
 # 5 ms doubled this many times exceeds any cap; without a limit a key that always fails would overflow the float.
 _MAX_DOUBLINGS = 64
 _HEAP_SLACK = 64
 
 
-def backoff(failures: int, random: float, *, base: float = BASE_DELAY, most: float = MAX_DELAY) -> float:
+def backoff(failures: int, random: float, *, base: float = BASE_BACKOFF, most: float = MAX_BACKOFF) -> float:
     """The delay in seconds after `failures` earlier failures: exponential, capped, with full jitter by `random` in [0, 1)."""
     return min(most, ldexp(base, min(failures, _MAX_DOUBLINGS))) * random
 
@@ -41,8 +41,8 @@ class WorkQueue(Generic[K]):
         self,
         random: Callable[[], float],
         *,
-        base_delay: float = BASE_DELAY,
-        max_delay: float = MAX_DELAY,
+        base_delay: float = BASE_BACKOFF,
+        max_delay: float = MAX_BACKOFF,
         flow: Callable[[K], Hashable] | None = None,
         level: Callable[[K], int] | None = None,
         levels: int = 1,

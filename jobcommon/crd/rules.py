@@ -14,7 +14,7 @@ from jobcommon.reconcile.validation import (
     MANAGERS,
     MAX_NAME,
     NEEDED,
-    RESTARTING,
+    RESTARTS_ALL,
     ends_before,
     needs,
     restarts_all,
@@ -95,7 +95,7 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
     for name, others in NEEDED:
         set_ = " || ".join(f"has(self.{other}){' && self.reportProgress' * (other == 'reportProgress')}" for other in others)
         yield CelRule(f"!has(self.{name}) || {set_}", needs(name, others), policy, f".{name}")
-    for name, value, other in RESTARTING:
+    for name, value, other in RESTARTS_ALL:
         together = "has(self.restartScope) && self.restartScope == 'Job'"
         rule = f"!has(self.{name}) || self.{name} != '{value}' || {together}"
         yield CelRule(rule, restarts_all(name, value, other), policy, f".{name}")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.packages import library_package, pip_package
-from jobcommon.diagnosis.reason import Reason
 
 MAX_TEXT = 400
 

@@ -11,14 +11,14 @@ from jobcommon.api.status import ConditionType, Failure, JobCondition
 from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, listed
+from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
-from jobcommon.diagnosis.reason import Reason
-from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.diagnosis.tracebacks import plain
 from jobcommon.reconcile import deadlines, limits

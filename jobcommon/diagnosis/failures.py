@@ -8,10 +8,10 @@ from jobcommon.api.pod import Running, Terminated
 from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, listed, span
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended
-from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.diagnosis.torchrun import wanted_nodes

@@ -9,13 +9,13 @@ from jobcommon.api.status import ReplicaStatus
 from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, span
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.reason import Reason
 from jobcommon.reconcile.slots import attempt_of
 
 # An operator answers within seconds; clocks differ.
 ANSWER_SECONDS = 15.0
-BEHIND_SECONDS = 30.0
+OPERATOR_BEHIND_SECONDS = 30.0
 _ANY_TIME = 1e12
 LEASE = "jobcommon-operator"
 
@@ -84,8 +84,8 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         counts = found.status.replica_statuses.get(kind.name, ReplicaStatus())
         active = counts.active or 0
         running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None]
-        settled = [m for m in running if now - _since(m.pod) > BEHIND_SECONDS]
-        changing = [m for m in members if m not in running and now - _since(m.pod) <= BEHIND_SECONDS]
+        settled = [m for m in running if now - _since(m.pod) > OPERATOR_BEHIND_SECONDS]
+        changing = [m for m in members if m not in running and now - _since(m.pod) <= OPERATOR_BEHIND_SECONDS]
         if active > len(running) + len(changing):
             over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]
             yield _ended(min(over, key=lambda m: _since(m.pod)), now) if over else f"a pod of {kind.name} is gone"

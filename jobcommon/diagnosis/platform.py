@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from jobcommon.diagnosis.cause import Cause, in_short
-from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.cause_reasons import Reason
 
 _REFUSED = "the kubelet refused the pod: another one took the resources first, or a device is broken"
 _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {

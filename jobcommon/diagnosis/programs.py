@@ -6,7 +6,7 @@ A clue's advice may name fields of a manifest; `local` is the advice where pods 
 import re
 
 from jobcommon.diagnosis.cause import clue
-from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.cause_reasons import Reason
 
 _HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
 _HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), or load the data into a volume beforehand"

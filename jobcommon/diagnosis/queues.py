@@ -9,8 +9,8 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.template import mappings_in
 from jobcommon.api.workload import min_count
 from jobcommon.diagnosis.cause import Cause, in_short
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Object
-from jobcommon.diagnosis.reason import Reason
 from jobcommon.reconcile.queueing import QUEUE_LABEL
 
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")

@@ -14,10 +14,10 @@ from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.client.errors import StatusError
+from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path, object_path
-from jobcommon.client.refusal import explained
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import answered
+from jobcommon.client.responses import answered
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.diagnosis.queues import is_queued

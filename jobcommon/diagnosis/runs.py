@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.packages import program_package
 from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL
-from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.starting import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.diagnosis.tracebacks import Raised, plain, raised
 

@@ -7,10 +7,10 @@ from typing import Any
 from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, clue, in_short, listed, revealed
-from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.reconcile.resources import pod_resources
 
-RETRY = "the scheduler tries again when nodes or pods change"
+SCHEDULER_RETRY = "the scheduler tries again when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
 _TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate)\b.*", re.DOTALL)
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
@@ -94,7 +94,7 @@ def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[
         text += f"; the nodes have the taints {listed(taints)}"
     if cause.reason == Reason.NODE_SELECTOR and (wanted := _unlabelled(pod, nodes)):
         text += f"; no node has the label {' or '.join(wanted)}"
-    return Cause(cause.reason, in_short(text), cause.advice, then=RETRY)
+    return Cause(cause.reason, in_short(text), cause.advice, then=SCHEDULER_RETRY)
 
 
 def _unlabelled(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,12 +8,12 @@ from typing import Any
 from jobcommon.api.pod import Waiting
 from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import EventView
-from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.stops import CLUES
 
 PULL_RETRY = "the kubelet tries again, every 5 minutes at the latest"
-RETRY = "the kubelet tries again"
+KUBELET_RETRY = "the kubelet tries again"
 
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed")
 _QUOTED = re.compile(r'image "([^"]*)"')
@@ -187,16 +187,16 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
         # The embedded cluster says so in its message.
         local = "embedded cluster" in message
         advice = "give the container a command" if local else "use another imagePullPolicy, or load the image onto the node"
-        return Cause(Reason.IMAGE_NEVER_PULLED, message, advice, then=RETRY)
+        return Cause(Reason.IMAGE_NEVER_PULLED, message, advice, then=KUBELET_RETRY)
     if reason in _PULL_REASONS:
         return _pull(message, events)
     if reason in ("", "ContainerCreating", "PodInitializing"):
         return None
     clues = CLUES if reason == "PostStartHookError" else (*_MISSING, *COMMANDS)
     if (cause := revealed(message, clues)) is not None:
-        return replace(cause, then=RETRY)
+        return replace(cause, then=KUBELET_RETRY)
     return Cause(
-        Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=RETRY
+        Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=KUBELET_RETRY
     )
 
 
@@ -231,10 +231,10 @@ def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause |
             cause = revealed(event.message, _MISSING)
             text = _with_source(cause.text, pod) if cause else in_short(event.message)
             found = cause.reason if cause else Reason.VOLUMES_NOT_READY
-            return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=RETRY)
+            return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=KUBELET_RETRY)
         if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):
             advice = "the node's network or container runtime is at fault: see the node, or delete the pod to try another"
-            return Cause(Reason.SANDBOX_FAILED, in_short(event.message), advice, then=RETRY)
+            return Cause(Reason.SANDBOX_FAILED, in_short(event.message), advice, then=KUBELET_RETRY)
         if event.reason == "Pulling":
             return Cause(Reason.PULLING_IMAGE, in_short(event.message), then="the container starts when the image is there")
         if event.reason in ("Pulled", "Created", "Started"):

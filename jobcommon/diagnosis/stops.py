@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
+from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import EventView
-from jobcommon.diagnosis.reason import Reason
 
 # After the event the program has its grace period; one that is stopped says so by its exit code, if it does not handle SIGTERM.
 _WITHIN_SECONDS = 120.0

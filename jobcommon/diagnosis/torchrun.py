@@ -8,7 +8,7 @@ from jobcommon.framework import Job
 
 _NAMES = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 _NODES = re.compile(r"--nnodes[= ](\d+)")
-ADVICE = (
+SCOPE_ADVICE = (
     "the command is torchrun, whose other agents do not survive the restart of one (pytorch#111646, pytorch#67742): "
     "set spec.runPolicy.restartScope to Job"
 )
@@ -19,7 +19,7 @@ def partial_restarts(job: Job) -> str | None:
     elastic = getattr(job.spec, "elastic_policy", None) is not None
     if job.restarts_together or elastic or job.total_replicas < 2:
         return None
-    return ADVICE if any(name in _command(job) for name in _NAMES) else None
+    return SCOPE_ADVICE if any(name in _command(job) for name in _NAMES) else None
 
 
 def wanted_nodes(job: Job) -> int:

@@ -20,9 +20,9 @@ from jobcommon.framework import Job, Tallies
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
+    Active,
     Ended,
     Leaving,
-    Running,
     Slot,
     Slots,
     Starting,
@@ -104,7 +104,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
                     remembered += 1
             case Ended(ending):
                 in_place += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
-            case Running() | Starting() | Leaving():
+            case Active() | Starting() | Leaving():
                 in_place += slot.failed_runs.charged
     for slot in surplus:
         if isinstance(slot.state, Ended):

@@ -16,7 +16,7 @@ from jobcommon.reconcile.resources import Resources
 _PLACED_BY = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 
 
-class Member(NamedTuple):
+class GangMember(NamedTuple):
     """One pod of a gang: its type, which of the type's templates it has, what it requests, and whether the gang needs it."""
 
     type: str
@@ -32,14 +32,14 @@ def group_name(kind: str, template: int) -> str:
 
 
 def yunikorn(
-    uid: str, policy: SchedulingPolicy, members: Iterable[Member]
+    uid: str, policy: SchedulingPolicy, members: Iterable[GangMember]
 ) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
     """Labels and annotations of all pods, and the names of the task groups.
 
     Placeholders hold the places of each group's `minMember` pods until all have one.
     """
     counts: Counter[tuple[str, int]] = Counter()
-    shapes: dict[tuple[str, int], Member] = {}
+    shapes: dict[tuple[str, int], GangMember] = {}
     for member in members:
         counts[member.type, member.template] += member.needed
         shapes.setdefault((member.type, member.template), member)

@@ -98,7 +98,7 @@ def retire_earlier(
     return [*actions, *(in_place.start(job, slot) for slot in kept)], None
 
 
-def how(job: Job, slots: Iterable[Slot], backed_off: Collection[str]) -> str:
+def described_restart(job: Job, slots: Iterable[Slot], backed_off: Collection[str]) -> str:
     """How the replicas are restarted, for the condition, and why not all of them in place."""
     if not job.restarts_in_place:
         return " all replicas"

@@ -43,4 +43,4 @@ _URGENT = (
 def urgency(before: JobStatus, after: JobStatus) -> Urgency:
     """The urgency of a status that is not final."""
     urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
-    return Urgency.NORMAL if urgent else Urgency.COUNTS
+    return Urgency.TRANSITION if urgent else Urgency.COUNTS

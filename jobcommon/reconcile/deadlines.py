@@ -14,7 +14,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.slots import STARTING, Slots
-from jobcommon.reconcile.waiting import MAX_TEXT
+from jobcommon.reconcile.waiting import MAX_CAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def of_placement(job: Job, slots: Slots) -> Deadline | None:
     since, first = min(waiting, key=lambda entry: (entry[0], entry[1].pod.name))
     who = f"{first.replica} and {len(waiting) - 1} more have" if len(waiting) > 1 else f"{first.replica} has"
     why = " ".join(first.pod.unschedulable.split()).removesuffix(".") or "no scheduler has processed the pod"
-    cause = f"{who} had no node since {format_time(since)}: {cut(why, MAX_TEXT)}"
+    cause = f"{who} had no node since {format_time(since)}: {cut(why, MAX_CAUSE)}"
     cause = f"{cause}; pendingDeadlineSeconds is {seconds}"
     restarts = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
     message = f"Job {job.name} has failed because {cause}"

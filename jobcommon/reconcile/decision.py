@@ -48,8 +48,9 @@ from jobcommon.reconcile.plan import (
     in_order,
 )
 from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
-from jobcommon.reconcile.situation import MAX_EVENTS, Situation
+from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import STARTING, Slot
+from jobcommon.reconcile.waiting import MAX_EVENTS
 
 NOTHING = Plan(reason="nothing to do")
 
@@ -150,7 +151,7 @@ class _Pass(Situation):
         wake_at: float | None = None,
         *,
         verify_live: bool = False,
-        urgency: Urgency = Urgency.NORMAL,
+        urgency: Urgency = Urgency.TRANSITION,
     ) -> Plan:
         """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
         return compose(

@@ -50,12 +50,12 @@ class Needs:
 
         The gang needs the most important members.
         """
-        members: list[annotated_gang.Member] = []
+        members: list[annotated_gang.GangMember] = []
         for position, replica in enumerate(sorted(self.members, key=lambda r: -self._importance(self._shape(r)))):
             templates = self.job.replica_specs[replica.type].templates
             pod = mapping_of(templates.at(templates.of(replica.index)).get("spec"))
             resources, needed = self._shape(replica).resources, position < self.least
-            members.append(annotated_gang.Member(replica.type, self.template_of(replica), resources, pod, needed))
+            members.append(annotated_gang.GangMember(replica.type, self.template_of(replica), resources, pod, needed))
         return annotated_gang.yunikorn(self.job.uid, self.policy, members)
 
     def template_of(self, replica: Replica) -> int:

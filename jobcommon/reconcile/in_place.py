@@ -15,7 +15,7 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import IMAGES
-from jobcommon.api.pod import STOPPED, PodView, Running, Terminated, Waiting
+from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import failures_in_place
@@ -61,7 +61,7 @@ def is_stopped(pod: PodView) -> bool:
     observedGeneration shows that it acts on the present one. One that has ended with code 0 will not start again.
     """
     container = pod.containers[0]
-    if STOPPED not in container.image or not isinstance(container.state, Waiting):
+    if STOPPING_TAG not in container.image or not isinstance(container.state, Waiting):
         return False
     acted = container.image in container.state.message or pod.spec_seen
     return acted and container.last is not None and container.last.exit_code != 0
@@ -70,9 +70,9 @@ def is_stopped(pod: PodView) -> bool:
 def stop(job: Job, slot: Slot) -> list[SetImage]:
     """Stop the main program and keep it stopped."""
     container = slot.pod.containers[0]
-    if STOPPED in container.image:
+    if STOPPING_TAG in container.image:
         return []
-    image = f"{container.image}{STOPPED}{job.attempt}"
+    image = f"{container.image}{STOPPING_TAG}{job.attempt}"
     return [SetImage(slot.pod.name, slot.pod.uid, container.name, image, "all replicas are stopped")]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from jobcommon.api import kueue, labels
 from jobcommon.api.gang import PRIORITY_CLASSES
 from jobcommon.api.job import SchedulingPolicy
-from jobcommon.api.kueue import KUEUE_API, WORKLOADS, Workload
+from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS, Workload
 from jobcommon.api.observed import Observed
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Framework, Job
@@ -26,7 +26,7 @@ from jobcommon.reconcile.pod_sets import PodSets, annotations_of
 from jobcommon.reconcile.workload_status import workload_status
 
 # Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
-RECHECK_SECONDS = 30.0
+WORKLOAD_POLL_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Queue:
         """The job's Workload as it is."""
         if not self.job.options.kueue or self.observed.kueue_off:
             return None
-        view = self.observed.companions.get((WORKLOADS, self.workload_name))
+        view = self.observed.companions.get((KUEUE_WORKLOADS, self.workload_name))
         return Workload(view) if view is not None else None
 
     @cached_property
@@ -77,7 +77,8 @@ class Queue:
 
     def wake_at(self, now: float) -> float | None:
         """When to look again for a change that comes without an event (seconds since the epoch)."""
-        return now + RECHECK_SECONDS if self.admission.lacks or (self.name and self.found is None and self._obstacle) else None
+        awaited = self.admission.lacks or (self.name and self.found is None and self._obstacle)
+        return now + WORKLOAD_POLL_SECONDS if awaited else None
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ class Queue:
             return [] if active or self.prebuilt else self._replaced(found)
         changed = self._queue_and_priority(found)
         if changed != found.spec:
-            return [Update(KUEUE_API, WORKLOADS, found.view.name, {**found.raw, "spec": changed})]
+            return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "spec": changed})]
         return self._with_status(found, now, active=active)
 
     # -- why it waits -------------------------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ class Queue:
                 f"{labels.OPERATOR_NAME}={self.framework.operator_name} and {labels.JOB_NAME}={self.job.name}"
             )
         if found is None:
-            rejected = self.observed.rejections.get((WORKLOADS, self.workload_name))
+            rejected = self.observed.rejections.get((KUEUE_WORKLOADS, self.workload_name))
             refused = rejected.message if rejected is not None else self.observed.refusal
             return self._obstacle or refused or "its Workload is to be created"
         if found.view.deleting:
@@ -159,8 +160,8 @@ class Queue:
         metadata = owned(job, self.workload_name, {**job_selector(self.framework, job), kueue.JOB_UID_LABEL: job.uid})
         passed_on = {k: v for k, v in job.annotations.items() if k.startswith(kueue.PROVISIONING_PREFIX)}
         metadata["annotations"] = {**passed_on, kueue.POD_SETS: self._pod_sets.digest}
-        manifest = {"apiVersion": KUEUE_API, "kind": kueue.WORKLOAD, "metadata": metadata, "spec": self._spec}
-        return Create(KUEUE_API, WORKLOADS, self.workload_name, manifest, required=False)
+        manifest = {"apiVersion": KUEUE_API, "kind": kueue.KUEUE_WORKLOAD, "metadata": metadata, "spec": self._spec}
+        return Create(KUEUE_API, KUEUE_WORKLOADS, self.workload_name, manifest, required=False)
 
     @property
     def _spec(self) -> dict[str, Any]:
@@ -211,7 +212,7 @@ class Queue:
         own = {**job_selector(self.framework, self.job), kueue.JOB_UID_LABEL: self.job.uid}
         owners = [*mappings_in(metadata.get("ownerReferences")), owner_reference(self.job)]
         metadata = {**metadata, "labels": {**mapping_of(metadata.get("labels")), **own}, "ownerReferences": owners}
-        return Update(KUEUE_API, WORKLOADS, found.view.name, {**found.raw, "metadata": metadata})
+        return Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "metadata": metadata})
 
     def _replaced(self, found: Workload) -> list[Action]:
         """A Workload without quota asks for the new pods and keeps its place; with quota it cannot be changed."""
@@ -221,13 +222,13 @@ class Queue:
         annotations = {**mapping_of(metadata.get("annotations")), kueue.POD_SETS: self._pod_sets.digest}
         kept = {"active": found.spec["active"]} if "active" in found.spec else {}
         manifest = {**found.raw, "metadata": {**metadata, "annotations": annotations}, "spec": {**self._spec, **kept}}
-        return [Update(KUEUE_API, WORKLOADS, found.view.name, manifest)]
+        return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, manifest)]
 
     def _with_status(self, found: Workload, now: float, *, active: bool) -> list[Action]:
         status = workload_status(self.job, found, self._pod_sets, now, active=active)
         if status == found.status:
             return []
-        return [Update(KUEUE_API, WORKLOADS, found.view.name, {**found.raw, "status": status}, "status")]
+        return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "status": status}, "status")]
 
     def _delete(self, found: Workload, why: str) -> Delete:
-        return Delete(KUEUE_API, WORKLOADS, found.view.name, found.view.uid, why)
+        return Delete(KUEUE_API, KUEUE_WORKLOADS, found.view.name, found.view.uid, why)

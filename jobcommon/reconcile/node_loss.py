@@ -17,7 +17,7 @@ from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, Verdict
 from jobcommon.reconcile.plan import WARNING, Action, Delete, Event
 from jobcommon.reconcile.slots import Slot
 
-CONFIRM_SECONDS = 10.0
+FORCE_AFTER_SECONDS = 10.0
 """A kubelet that answers reports the end of a pod at most so long after the grace period."""
 MAX_NODES = 10
 AVOIDED_FROM = 2
@@ -94,7 +94,7 @@ def force_deletions(job: Job, slots: Iterable[Slot], now: float) -> tuple[list[A
         if slot.removal_due is None or not harmless:
             continue
         # An evicted pod's node has been silent for long already. Otherwise the kubelet may just be restarting.
-        silent = CONFIRM_SECONDS if pod.disruption == _EVICTED else max(float(seconds or 0), CONFIRM_SECONDS)
+        silent = FORCE_AFTER_SECONDS if pod.disruption == _EVICTED else max(float(seconds or 0), FORCE_AFTER_SECONDS)
         due = slot.removal_due + silent
         if now < due:
             later.append(due)

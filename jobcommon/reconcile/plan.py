@@ -172,7 +172,7 @@ class Event:
         return f"{self.type} {self.reason}: {self.message}"
 
 
-def in_short(names: Sequence[str], most: int) -> str:
+def names_in_short(names: Sequence[str], most: int) -> str:
     """All names, or the first and the last of more than `most`."""
     return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)} in all)"
 
@@ -188,7 +188,8 @@ class Urgency(IntEnum):
 
     COUNTS = 0
     """Only the numbers of running and succeeded pods have changed: several such changes may become one write."""
-    NORMAL = 1
+    TRANSITION = 1
+    """Others wait for it, or the next decision depends on it."""
     TERMINAL = 2
     """The job is over."""
 
@@ -213,7 +214,7 @@ class Plan:
     reason: str = ""
     verify_live: bool = False
     must_exist: tuple[tuple[str, str], ...] = ()
-    urgency: Urgency = Urgency.NORMAL
+    urgency: Urgency = Urgency.TRANSITION
     restarts: tuple[tuple[str, int], ...] = ()
     logs: tuple[KeepLog, ...] = ()
 

@@ -138,7 +138,7 @@ def _counted(template: Mapping[str, Any]) -> bytes:
         key: [{field: one.get(field) for field in ("resources", "restartPolicy")} for one in mappings_in(spec.get(key))]
         for key in ("initContainers", "containers")
     }
-    asked = {key: value for key, value in annotations_of(template).items() if key.startswith(kueue.PREFIX)}
+    asked = {key: value for key, value in annotations_of(template).items() if key.startswith(kueue.KUEUE_PREFIX)}
     return msgspec.json.encode([{**spec, **containers}, asked], order="deterministic")
 
 

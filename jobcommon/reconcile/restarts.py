@@ -17,7 +17,7 @@ from jobcommon.reconcile.ending import (
 from jobcommon.reconcile.slots import Slot, Slots
 
 # The characters that are kept of a termination message, from its end, where the cause is.
-MAX_TEXT = 300
+MAX_END = 300
 OTHER_CAUSE = "Other"
 # The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.
 KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
@@ -44,7 +44,7 @@ def note(slots: Slots) -> str:
         return ""
     times, slot = max(found, key=lambda entry: entry[0])
     run = slot.failed_runs.last
-    why = f", last: {how(run)}" if run is not None else ""
+    why = f", last: {described_end(run)}" if run is not None else ""
     more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
     return f"; {slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}"
 
@@ -73,7 +73,7 @@ def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     text = f"Job {job.name} has failed because it has reached the specified backoff limit"
     causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(Verdict.RETRYABLE)]
-    causes += [f"{slot.replica}: {how(run)}" for slot, run in runs_in_place(slots)]
+    causes += [f"{slot.replica}: {described_end(run)}" for slot, run in runs_in_place(slots)]
     cause = f"; last: {causes[-1]}" if causes else ""
     return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
 
@@ -90,9 +90,9 @@ def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:
     return ((slot, run) for slot in slots.living if (run := slot.failed_runs.last) is not None)
 
 
-def how(run: Terminated) -> str:
+def described_end(run: Terminated) -> str:
     """How a run ended, and the end of its termination message: ``exited with code 1 (Error): no such file``."""
     end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
     words = " ".join(run.message.split())
-    tail = words if len(words) <= MAX_TEXT else f"…{words[-MAX_TEXT:]}"
+    tail = words if len(words) <= MAX_END else f"…{words[-MAX_END:]}"
     return f"{end}: {tail}" if words else end

@@ -22,12 +22,12 @@ from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.failed_logs import with_unkept
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.kueue import Queue
-from jobcommon.reconcile.plan import NORMAL, WARNING, Event, in_short
+from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
 from jobcommon.reconcile.queueing import unqueued
 from jobcommon.reconcile.slots import Ended, Recorded, Slots, arrange, tally
 from jobcommon.reconcile.time_spent import time_spent
+from jobcommon.reconcile.waiting import MAX_EVENTS
 
-MAX_EVENTS = waiting.MAX_EVENTS
 _Step = tuple[ConditionType, bool, str, str]
 
 
@@ -91,7 +91,7 @@ class Situation:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             counted = job.status.model_copy(update={"node_failures": self.node_failures})
             after = replace(job, status=counted)
-            what = attempt.how(after, self.slots.ours, self.observed.backed_off) if job.restarts_together else ""
+            what = attempt.described_restart(after, self.slots.ours, self.observed.backed_off) if job.restarts_together else ""
             message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
@@ -207,7 +207,7 @@ class Situation:
         pods: dict[int | None, list[str]] = {}
         for entry in self.accounting.entries:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        named = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
+        named = {code: names_in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in named.items()]
         return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 

@@ -44,7 +44,7 @@ class Starting(msgspec.Struct, frozen=True, gc=False):
     """It does not run yet."""
 
 
-class Running(msgspec.Struct, frozen=True, gc=False):
+class Active(msgspec.Struct, frozen=True, gc=False):
     """It runs. `disturbed`: a container of it has ended or was restarted."""
 
     disturbed: bool = False
@@ -84,10 +84,10 @@ class Unknown(msgspec.Struct, frozen=True, gc=False):
     """Errors of the spec hide whether it is wanted, or it fits no slot of the job."""
 
 
-State = Starting | Running | Leaving | Ended | Recorded | Succeeded | Surplus | Earlier | Unknown
-STARTING, RUNNING, DISTURBED, LEAVING = Starting(), Running(), Running(disturbed=True), Leaving()
-STOPPED = Recorded(stopped=True)
-SUCCEEDED, SURPLUS, EARLIER, UNKNOWN = Succeeded(), Surplus(), Earlier(), Unknown()
+State = Starting | Active | Leaving | Ended | Recorded | Succeeded | Surplus | Earlier | Unknown
+STARTING, ACTIVE, DISTURBED, LEAVING = Starting(), Active(), Active(disturbed=True), Leaving()
+RECORDED_STOP = Recorded(stopped=True)
+SLOT_SUCCEEDED, SURPLUS, EARLIER, UNKNOWN = Succeeded(), Surplus(), Earlier(), Unknown()
 _NOWHERE = Replica("", -1)
 
 
@@ -146,12 +146,12 @@ class Slots:
     @cached_property
     def notable(self) -> tuple[Slot, ...]:
         """The wanted slots whose pods do not just run: a few of many."""
-        return tuple(slot for slot in self.wanted.values() if slot.state is not RUNNING)
+        return tuple(slot for slot in self.wanted.values() if slot.state is not ACTIVE)
 
     @property
     def living(self) -> tuple[Slot, ...]:
         """Those of `notable` whose pods have not ended, as far as that is not on record."""
-        return tuple(slot for slot in self.notable if isinstance(slot.state, Starting | Running | Leaving))
+        return tuple(slot for slot in self.notable if isinstance(slot.state, Starting | Active | Leaving))
 
     @property
     def ours(self) -> tuple[Slot, ...]:
@@ -199,7 +199,7 @@ class _Classifier:
         """The slot of a pod that the job wants."""
         undisturbed = runs_undisturbed(pod, earlier_runs(pod) if self._attempt else 0)
         if undisturbed and pod.uid not in self._counted and replica.index not in self._done[replica.type]:
-            return Slot(replica, pod, RUNNING, Life.RUNNING)
+            return Slot(replica, pod, ACTIVE, Life.RUNNING)
         return self.slot(replica, pod, self._state(replica, pod))
 
     def surplus(self, replica: Replica, pod: PodView) -> Slot:
@@ -208,7 +208,7 @@ class _Classifier:
         if replica.type in self._done and replica.index < MAX_REPLICAS:
             ending = ending_in_slot(self._framework, self._job, replica, pod)
             if replica.index in self._done[replica.type]:
-                state = SUCCEEDED
+                state = SLOT_SUCCEEDED
             elif ending is not None and ending.verdict == Verdict.SUCCEEDED:
                 state = Ended(ending)
         return self.slot(replica, pod, state)
@@ -216,7 +216,7 @@ class _Classifier:
     def slot(self, replica: Replica, pod: PodView, state: State) -> Slot:
         """The slot of a pod in that state."""
         job, runs = self._job, NO_FAILED_RUNS
-        if (pod.containers or pod.init_containers) and isinstance(state, Ended | Running | Starting | Leaving):
+        if (pod.containers or pod.init_containers) and isinstance(state, Ended | Active | Starting | Leaving):
             runs = failed_runs(pod, restart_policy(job, replica), ended=isinstance(state, Ended))
             # Where all replicas are restarted together, a failed run in a pod that lives is an end, and charged as such.
             runs = FailedRuns(last=runs.last) if job.restarts_together else runs
@@ -227,9 +227,9 @@ class _Classifier:
     def _state(self, replica: Replica, pod: PodView) -> State:
         framework, job = self._framework, self._job
         if replica.index in self._done[replica.type]:
-            return SUCCEEDED
+            return SLOT_SUCCEEDED
         if pod.uid in self._stopped:
-            return STOPPED
+            return RECORDED_STOP
         if pod.uid in self._counted:
             # Only what can be given up is looked at again.
             ending = ending_in_slot(framework, job, replica, pod) if framework.tolerates_failure(job, replica) else None
@@ -324,11 +324,11 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
     done = {kind: frozenset(i for i in succeeded.get(kind, ()) if i < job.count(kind)) for kind in counts}
     for replica, slot in slots.wanted.items():
         pod, state = slot.pod, slot.state
-        if state is not RUNNING and replica.index in done[replica.type]:
+        if state is not ACTIVE and replica.index in done[replica.type]:
             continue
         count = counts[replica.type]
         match state:
-            case Running():
+            case Active():
                 count["active"] += 1
                 count["ready"] += pod.ready
             case Starting():

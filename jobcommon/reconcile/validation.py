@@ -32,7 +32,7 @@ NEEDED = (
     ("pendingDeadlineAction", ("pendingDeadlineSeconds",)),
 )
 #: Fields of runPolicy with the value by which all replicas are restarted together, and another one.
-RESTARTING = (
+RESTARTS_ALL = (
     ("stallAction", "Restart", "Fail"),
     ("pendingDeadlineAction", "Restart", "Fail"),
     ("restartMethod", "Auto", "Recreate"),
@@ -123,7 +123,7 @@ def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
     for name, others in NEEDED:
         if name in given and not any(given.get(other) for other in others):
             yield FieldError(f"spec.runPolicy.{name}", needs(name, others))
-    for name, value, other in RESTARTING:
+    for name, value, other in RESTARTS_ALL:
         if given.get(name) == value and policy.restart_scope != RestartScope.JOB:
             yield FieldError(f"spec.runPolicy.{name}", restarts_all(name, value, other))
     lets_go = policy.pending_deadline_action == PendingDeadlineAction.RESTART

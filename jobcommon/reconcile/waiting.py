@@ -19,7 +19,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.ending import Life, awaited, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
-from jobcommon.reconcile.restarts import how
+from jobcommon.reconcile.restarts import described_end
 from jobcommon.reconcile.slots import STARTING, Slot, Slots
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
@@ -28,8 +28,8 @@ REPORT_AFTER = 90.0
 MAX_EVENTS = 10
 # Limits of a condition's note: causes, replicas per cause, characters per message.
 MAX_CAUSES = 3
-MAX_NAMES = 3
-MAX_TEXT = 300
+MAX_REPLICAS_NAMED = 3
+MAX_CAUSE = 300
 # Separates a condition's own message from the reasons why pods wait.
 NOTE = "; waiting: "
 # The kubelet alternates between the error and this; newer ones repeat the error in it. One text for both spares writes.
@@ -55,7 +55,7 @@ _UNREPORTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class WaitingCause:
     """Why a pod, or one container of it, does not run."""
 
     reason: str
@@ -95,7 +95,7 @@ def waits(
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
             if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not (gang and cause.message.startswith(OF_THE_GROUP)):
-                text = cut(f"{cause.reason}: {cause.message}", MAX_TEXT)
+                text = cut(f"{cause.reason}: {cause.message}", MAX_CAUSE)
                 if (kind := kind_of(text)) not in texts:
                     texts[kind] = as_told(text, earlier)
                 causes.setdefault(texts[kind], []).append(replica)
@@ -116,25 +116,25 @@ def waits(
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
     note = _note(causes)
     if gang:
-        note = f"{NOTE}{as_told(cut(gang, MAX_TEXT), earlier)}{note.replace(NOTE, '; ', 1)}"
+        note = f"{NOTE}{as_told(cut(gang, MAX_CAUSE), earlier)}{note.replace(NOTE, '; ', 1)}"
     return WaitingReasons(note, tuple(events), min(wakes, default=None))
 
 
-def reported_cause(pod: PodView) -> Cause | None:
+def reported_cause(pod: PodView) -> WaitingCause | None:
     """The reason that the kubelet or the scheduler reports for a pod that cannot be scheduled or started."""
     for container in pod.containers + pod.init_containers:
         state = container.state
         if not isinstance(state, Waiting) or container.held:
             continue
         if state.reason == reasons.CRASH_LOOP_BACK_OFF:
-            why = f": {how(container.last)}" if container.last is not None else ""
-            return Cause(reasons.CRASH_LOOP_BACK_OFF, f"restarted after ever longer pauses{why}", container.name)
+            why = f": {described_end(container.last)}" if container.last is not None else ""
+            return WaitingCause(reasons.CRASH_LOOP_BACK_OFF, f"restarted after ever longer pauses{why}", container.name)
         if state.message:
             pull = _PULL_BACK_OFF.match(state.message)
             reason, message = pull.groups() if pull else (state.reason or reasons.WAITING, state.message)
-            return Cause(reason, _line(message), container.name)
+            return WaitingCause(reason, _line(message), container.name)
     if pod.unschedulable and not pod.scheduled:
-        return Cause(reasons.UNSCHEDULABLE, _line(pod.unschedulable))
+        return WaitingCause(reasons.UNSCHEDULABLE, _line(pod.unschedulable))
     return None
 
 
@@ -211,5 +211,5 @@ def _note(causes: Mapping[str, list[Replica]]) -> str:
 
 
 def _names(replicas: list[Replica]) -> str:
-    named = ", ".join(map(str, replicas[:MAX_NAMES]))
-    return f"{named} and {len(replicas) - MAX_NAMES} more" if len(replicas) > MAX_NAMES else named
+    named = ", ".join(map(str, replicas[:MAX_REPLICAS_NAMED]))
+    return f"{named} and {len(replicas) - MAX_REPLICAS_NAMED} more" if len(replicas) > MAX_REPLICAS_NAMED else named

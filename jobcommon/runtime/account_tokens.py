@@ -15,11 +15,11 @@ from jwt.types import Options
 
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
-CONFIGURATION, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
+OPENID_CONFIGURATION, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
 # The API server gives its keys to no client that accepts plain JSON alone.
 _ACCEPT = {"accept": "application/jwk-set+json,application/json"}
 #: How often the keys are read at most, and at least (seconds).
@@ -104,7 +104,7 @@ class AccountTokens:
         self._wanted.set()
 
     async def _read(self) -> None:
-        configuration = msgspec.json.decode(await self._document(CONFIGURATION), type=_Configuration)
+        configuration = msgspec.json.decode(await self._document(OPENID_CONFIGURATION), type=_Configuration)
         found = msgspec.json.decode(await self._document(KEYS), type=_Keys)
         keys = [key for key in jwt.PyJWKSet(found.keys) if key.algorithm_name in ALGORITHMS]
         self._issuer, self._keys = configuration.issuer, {key.key_id or "": key for key in keys}

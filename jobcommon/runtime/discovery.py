@@ -10,14 +10,14 @@ from jobcommon.api.decoding import decoder
 from jobcommon.api.gang import POD_GROUPS, GangScheduler
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
 T = TypeVar("T")
 FIRST_DELAY = 1.0
-MAX_DELAY = 30.0
+MAX_RETRY_SECONDS = 30.0
 
 
 async def find_gang_scheduler(
@@ -66,7 +66,7 @@ async def _answered(ask: Callable[[], Awaitable[T]], clock: Clock, log: Log, wha
         except (ClientError, msgspec.DecodeError) as error:
             log.warning(f"cannot find out {what}", error=str(error))
             await clock.sleep(delay)
-            delay = min(delay * 2.0, MAX_DELAY)
+            delay = min(delay * 2.0, MAX_RETRY_SECONDS)
 
 
 async def _read(transport: Transport, path: str) -> dict[str, Any] | None:

@@ -19,8 +19,9 @@ from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
+from jobcommon.controller.caches import PODS
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.status_size import is_too_large, shortened
+from jobcommon.controller.status_size import is_status_too_large, shortened_status
 from jobcommon.controller.unstored import check_stored
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update, Urgency
@@ -30,12 +31,12 @@ from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController, PriorityLevel, Seat
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
-from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
+from jobcommon.runtime.writes import path_of, request_for, status_write
 
 T = TypeVar("T")
 
 SLOW_START_CAP = 64
-BULK = 64
+BULK_ACTIONS = 64
 """A plan with more requests than this is bulk: a delay of one request does not matter to the user who waits for the job."""
 # Users wait for the final status, which is one request; they do not wait for new counts.
 _STATUS_LEVELS = {Urgency.TERMINAL: PriorityLevel.INTERACTIVE, Urgency.COUNTS: PriorityLevel.BACKGROUND}
@@ -74,8 +75,8 @@ class Executor:
             await self._delete_and_update(work, done, background)
             await self._create(work, recheck, done)
         version, error = await self._write_status(work)
-        if shorten := plan.status is not None and is_too_large(error):
-            version, error = await self._write_status(replace(work, plan=replace(plan, status=shortened(plan.status))))
+        if shorten := plan.status is not None and is_status_too_large(error):
+            version, error = await self._write_status(replace(work, plan=replace(plan, status=shortened_status(plan.status))))
         if last:
             level = PriorityLevel.BACKGROUND
             removed = await _together(self._carry_out(work, plan.actions[i], level=level) for i in last)
@@ -350,7 +351,7 @@ def _level_of(work: Work) -> PriorityLevel:
     """The priority level of a job's requests. A finished job only needs cleaning up."""
     if work.job is not None and work.job.status.finished:
         return PriorityLevel.BACKGROUND
-    return PriorityLevel.BULK if len(work.plan.actions) > BULK else PriorityLevel.INTERACTIVE
+    return PriorityLevel.BULK if len(work.plan.actions) > BULK_ACTIONS else PriorityLevel.INTERACTIVE
 
 
 async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -15,7 +15,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.client.errors import ClientError, TransportError
 from jobcommon.client.objects import collection_path, metadata_only, object_path, sent
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import answered, response_error
+from jobcommon.client.responses import answered, response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.children import CORE

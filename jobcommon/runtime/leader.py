@@ -43,7 +43,7 @@ class LeaseSettings:
             )
 
 
-def identity(host: str, unique: str) -> str:
+def holder_identity(host: str, unique: str) -> str:
     """A name no other process has."""
     return f"{host[:MAX_HOST]}_{unique}"
 

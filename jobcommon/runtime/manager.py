@@ -33,7 +33,7 @@ from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fence import FencedTransport
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
-from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
+from jobcommon.runtime.leader import LeaderElector, LeaseSettings, holder_identity
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metered import MeteredTransport
 from jobcommon.runtime.metrics import Metrics, Readings
@@ -56,7 +56,7 @@ class Env:
 
     clock: Clock = field(default_factory=SystemClock)
     random: Callable[[], float] = chance.random
-    identity: str = field(default_factory=lambda: identity(socket.gethostname(), uuid.uuid4().hex))
+    identity: str = field(default_factory=lambda: holder_identity(socket.gethostname(), uuid.uuid4().hex))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.reconcile.plan import Event
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
@@ -26,7 +26,7 @@ QUEUE_LIMIT = 1000
 MEMORY_LIMIT = 4096
 TRIES = 12
 RETRY_DELAY = 10.0
-MAX_MESSAGE = 1024
+MAX_EVENT_MESSAGE = 1024
 _MAX_NAME = 253
 
 
@@ -86,7 +86,7 @@ class Recorder:
         if not self._allowed((component, about.uid), now):
             self.dropped += 1
             return
-        message = event.message if len(event.message) <= MAX_MESSAGE else event.message[: MAX_MESSAGE - 3] + "..."
+        message = event.message if len(event.message) <= MAX_EVENT_MESSAGE else event.message[: MAX_EVENT_MESSAGE - 3] + "..."
         key = (component, self._instance, about, event.type, event.reason, message)
         if key not in self._queue and len(self._queue) >= QUEUE_LIMIT:
             self.dropped += 1

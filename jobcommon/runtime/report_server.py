@@ -36,7 +36,7 @@ _PATH = re.compile(r"/apis/([^/]+/[^/]+)/namespaces/([^/]+)/([^/]+)/([^/]+)/stat
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReportedJob:
     """The job that a report is about."""
 
     framework: Framework
@@ -65,7 +65,7 @@ class _Report(BaseModel):
 
 
 Verify = Callable[[str, str], BoundPod]
-Take = Callable[[Target, BoundPod, TrainerStatus], None]
+Take = Callable[[ReportedJob, BoundPod, TrainerStatus], None]
 
 
 def certificate_in(directory: Path) -> str:
@@ -105,7 +105,7 @@ async def serve_reports(
         report = _read(body)
         if report is None:
             return b"{}\n"
-        take(Target(framework, namespace, name), pod, report)
+        take(ReportedJob(framework, namespace, name), pod, report)
         told = report.model_dump(by_alias=True, exclude_none=True)
         return msgspec.json.encode({"trainerStatus": told}) + b"\n"
 

@@ -18,7 +18,7 @@ from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
@@ -28,14 +28,14 @@ from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
-from jobcommon.runtime.report_server import ForbiddenError, Target
+from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
 
 CONCURRENCY = 8
-RETRY_SECONDS = 1.0
+CONFLICT_SECONDS = 1.0
 # Clients report every 5 s. The first steps of a run are told apart by two.
 MAX_STEPS = 8
 # The pods whose owner is remembered. Beyond it, it is asked for again.
-MAX_PODS = 20_000
+MAX_OWNERS = 20_000
 _Key = tuple[str, str, str]
 _object = decoder(dict[str, Any])
 
@@ -44,7 +44,7 @@ _object = decoder(dict[str, Any])
 class _Pending:
     """The latest report of a job, when it arrived, and the last steps, each with its first report (seconds since the epoch)."""
 
-    target: Target
+    target: ReportedJob
     pod: BoundPod
     report: TrainerStatus
     at: float
@@ -72,7 +72,7 @@ class ReportWriter:
         self._owners: dict[str, str] = {}
         self._foreign: set[tuple[str, _Key]] = set()
 
-    def take(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+    def take(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
         """Keep the report until it is written. Raises ForbiddenError for a pod that is known to be none of the job's."""
         key = target.framework.plural, target.namespace, target.name
         if (pod.uid, key) in self._foreign:
@@ -114,7 +114,7 @@ class ReportWriter:
             code = error.code if isinstance(error, StatusError) else None
             if code == HTTPStatus.NOT_FOUND:
                 return
-            again = RETRY_SECONDS
+            again = CONFLICT_SECONDS
             if code != HTTPStatus.CONFLICT:
                 self._log.warning("could not record a report of progress", job=f"{key[1]}/{key[2]}", error=str(error))
                 again = RECORD_SECONDS
@@ -155,7 +155,7 @@ class ReportWriter:
             if response.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
                 raise response_error(response)
             found = objects.written(response.body)
-            if len(self._owners) >= MAX_PODS:
+            if len(self._owners) >= MAX_OWNERS:
                 self._owners.clear()
                 self._foreign.clear()
             self._owners[pod.uid] = found.controller_uid if found.uid == pod.uid else ""

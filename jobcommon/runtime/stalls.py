@@ -7,13 +7,13 @@ import faulthandler
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-STALLED_AFTER = 10.0
+WATCHDOG_SECONDS = 10.0
 # By its number: `sys.stderr` may have been replaced by an object without a file descriptor.
 STANDARD_ERROR = 2
 
 
 @asynccontextmanager
-async def event_loop_watchdog(seconds: float = STALLED_AFTER) -> AsyncIterator[None]:
+async def event_loop_watchdog(seconds: float = WATCHDOG_SECONDS) -> AsyncIterator[None]:
     """Inside the context, dump the stacks of all threads to standard error once the loop has been blocked for `seconds`."""
     beating = asyncio.create_task(_beat(seconds), name="stalls")
     try:

@@ -14,12 +14,12 @@ from jobcommon.api.pod import pod_view
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
+from jobcommon.controller.caches import PODS
 from jobcommon.controller.result import Effect, Work
 from jobcommon.reconcile import plan_for_orphans
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.logging import Log
-from jobcommon.runtime.writes import PODS
 
 TERMINATING = b"NamespaceTerminating"
 

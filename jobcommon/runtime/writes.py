@@ -11,8 +11,6 @@ from jobcommon.reconcile.children import CORE, job_selector, owned
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update
 
-PODS = "pods"
-
 
 def path_of(action: Action, namespace: str) -> str:
     """The path of the object that the action is about."""

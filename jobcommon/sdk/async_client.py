@@ -11,7 +11,7 @@ from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.objects import collection_path, create, merge, object_path
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.client.status import answered
+from jobcommon.client.responses import answered
 from jobcommon.diagnosis import Diagnosis, diagnose
 from jobcommon.diagnosis.reading import read_found
 from jobcommon.framework import Job

@@ -12,7 +12,7 @@ from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.list_watch import INTERRUPTED, Limit, watch
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import answered
+from jobcommon.client.responses import answered
 from jobcommon.framework import Framework
 
 # Between two reads of a job when there is no watch.

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 from jobcommon.client.config import SERVICE_ACCOUNT, ConfigError
 from jobcommon.client.errors import TransportError
-from jobcommon.client.list_watch import GRACE_SECONDS
+from jobcommon.client.list_watch import SILENCE_SECONDS
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
 from jobcommon.sdk.following import Timing
@@ -107,7 +107,7 @@ class _Blocking:
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         lasts = dict(request.query).get("timeoutSeconds")
-        with self._answer(request, float(lasts) + GRACE_SECONDS if lasts else None) as answer:
+        with self._answer(request, float(lasts) + SILENCE_SECONDS if lasts else None) as answer:
             if answer.status >= 400:
                 raise response_error(Response(answer.status, answer.data))
             for line in answer:

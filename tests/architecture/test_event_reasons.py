@@ -69,9 +69,10 @@ def _emitted() -> tuple[dict[str, set[str]], set[str]]:
         for _, function in functions(module):
             for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
                 name, arguments = ast.unparse(call.func), call.args
-                if name not in ("Event", "Cause") or not arguments:
+                if name not in ("Event", "WaitingCause") or not arguments:
                     continue
-                kind, reason = ("WARNING", arguments[0]) if name == "Cause" else (ast.unparse(arguments[0]), arguments[1])
+                waits = name == "WaitingCause"
+                kind, reason = ("WARNING", arguments[0]) if waits else (ast.unparse(arguments[0]), arguments[1])
                 found = _reasons_in(reason, _sources(ast.walk(function)), _sources(tree(module).body))
                 for constant in found:
                     types[_constants()[constant]].add(_TYPES[kind])

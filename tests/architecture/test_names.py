@@ -1,15 +1,49 @@
-"""A module is named by the concept it holds. A module named after nothing collects everything."""
+"""A public name has one meaning: who greps for it finds one class, function or constant of the library."""
 
-from tests.architecture.source import ROOT, modules
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
-NAMELESS = {"util", "utils", "common", "helper", "helpers", "base", "misc", "shared", "tools", "manager_utils", "types"}
+from tests.architecture.source import modules, tree
+
+#: Type variables, and aliases of one type that each module calls by the same word.
+SHARED = {"T", "Json", "Object", "Query"}
+#: Modules of one subject in two folders: as data and as a decision, as a decision and as I/O, as the server's and as ours.
+SUBJECTS = {"definition", "failed_logs", "gang", "kueue", "progress", "time_spent"}
 
 
-def test_modules_are_named_by_their_concepts() -> None:
-    assert [module for module in modules() if NAMELESS & {part.removesuffix(".py") for part in module.parts}] == []
+def names(module: Path) -> Iterator[str]:
+    """The public names that a module defines at its top."""
+    for node in tree(module).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found = [name]
+            case ast.Assign(targets=targets):
+                parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+                found = [part.id for part in parts if isinstance(part, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found = [name]
+            case _:
+                continue
+        yield from (name for name in found if not name.startswith("_"))
 
 
-def test_modules_say_what_they_are() -> None:
-    texts = {module: (ROOT / module).read_text(encoding="utf-8").lstrip() for module in modules()}
-    silent = [str(module) for module, text in texts.items() if text and not text.startswith(('"""', 'r"""', "#!"))]
-    assert silent == [], "begin with a docstring: what this module is"
+def library() -> list[Path]:
+    """The modules of the library itself."""
+    return [module for module in modules() if module.parts[0] == "jobcommon"]
+
+
+def test_no_two_modules_define_the_same_public_name() -> None:
+    where = defaultdict(set)
+    for module in library():
+        for name in names(module):
+            where[name].add(str(module))
+    assert {name: found for name, found in where.items() if len(found) > 1 and name not in SHARED} == {}
+
+
+def test_modules_of_one_name_have_one_subject() -> None:
+    where = defaultdict(set)
+    for module in library():
+        where[module.stem].add(str(module))
+    assert {name for name, found in where.items() if len(found) > 1} == {*SUBJECTS, "__init__"}

@@ -18,7 +18,7 @@ from benchmarks.soak.figures import Run, Sample, goals, lines
 from benchmarks.soak.jobs import FATES, FRAMEWORKS, Fate, SoakJob
 from benchmarks.soak.run import Plan, run
 from jobcommon.api.labels import JOB_NAME
-from jobcommon.client.list_watch import WatchEvent
+from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.request import Request, Response
 from tests.runtime.world import World
 
@@ -98,7 +98,7 @@ async def test_a_job_that_ended_before_its_other_pod_was_made_is_over() -> None:
         kubelet.appeared[job.name].append(1.0)
         kubelet.deciders[job.name] = 1
         status = {"conditions": [{"type": "Succeeded", "status": "True"}]}
-        watch.take(WatchEvent({"metadata": {"name": job.name}, "status": status}))
+        watch.take(WatchedObject({"metadata": {"name": job.name}, "status": status}))
         await churn.finish()
     assert (churn.ends, churn.faults, churn.lives) == ({Fate.SUCCEEDS: 1}, [], [])
 

@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 import yaml
 
-from jobcommon.client.list_watch import WatchEvent
+from jobcommon.client.list_watch import WatchedObject
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.tf import TF
@@ -218,7 +218,7 @@ async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(t
             assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
 
 
-def _waits_for_mpi_exec(seen: WatchEvent) -> bool:
+def _waits_for_mpi_exec(seen: WatchedObject) -> bool:
     """The job has not failed: it starts when the operator is set up for it."""
     conditions = seen.body.get("status", {}).get("conditions") or [{}]
     return conditions[-1].get("type") == "Created" and "mpiExec" in conditions[-1]["message"]

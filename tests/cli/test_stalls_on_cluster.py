@@ -11,7 +11,7 @@ import pytest
 
 from jobcommon.api.status import ConditionType, JobProgress, JobStatus, read_status
 from jobcommon.api.timestamp import parse_time
-from jobcommon.client.list_watch import WatchEvent
+from jobcommon.client.list_watch import WatchedObject
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import Manifest
 from jobcommon.testutil.cluster import cluster_for
@@ -84,16 +84,16 @@ def programs(shared: Path, variable: bytes) -> list[int]:
     return found
 
 
-def status_of(event: WatchEvent) -> JobStatus:
+def status_of(event: WatchedObject) -> JobStatus:
     return read_status(event.body.get("status"))
 
 
-def armed(event: WatchEvent) -> bool:
+def armed(event: WatchedObject) -> bool:
     known = status_of(event).progress
     return known is not None and bool(known.armed)
 
 
-def higher_than(before: JobProgress, event: WatchEvent) -> bool:
+def higher_than(before: JobProgress, event: WatchedObject) -> bool:
     now = status_of(event).progress
     return now is not None and (now.highest_step or 0) > (before.highest_step or 0)
 

@@ -19,8 +19,8 @@ from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, f
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.why import why
 from jobcommon.client.errors import StatusError
+from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
-from jobcommon.client.refusal import explained
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has

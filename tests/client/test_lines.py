@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Response
-from jobcommon.client.status import MAX_RETRY_AFTER, response_error, retry_after
+from jobcommon.client.responses import MAX_RETRY_AFTER, response_error, retry_after
 
 NOW = 1_760_000_000.0
 

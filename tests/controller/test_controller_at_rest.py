@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobcommon.controller import job_state
-from jobcommon.controller.job_state import BACKGROUND
+from jobcommon.controller.job_state import QueueLevel
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.children import service_manifests
@@ -33,7 +33,7 @@ def test_a_job_at_rest_is_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch
     telemetry = bench.finish(work)
     assert (telemetry.events, telemetry.counts) == ((), {})
     assert bench.controller.conditions == {"Succeeded": 1}
-    assert bench.controller.states["uid-demo"].level == BACKGROUND
+    assert bench.controller.states["uid-demo"].level is QueueLevel.FINISHED
     assert bench.controller.queue.next_wakeup() is None
     bench.say("testjobs", "DELETED", finished())
     assert bench.begin() is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
-from jobcommon.api.kueue import PREBUILT, QUEUE_LABEL, WORKLOADS
+from jobcommon.api.kueue import KUEUE_WORKLOADS, PREBUILT, QUEUE_LABEL
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Work
@@ -63,7 +63,7 @@ def bench() -> KueueBench:
 
 def test_the_caches() -> None:
     resources = JobController(OWN, random=lambda: 1.0).caches.resources
-    workloads = resources[WORKLOADS]
+    workloads = resources[KUEUE_WORKLOADS]
     assert workloads.path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads"
     assert workloads.selector == "training.kubeflow.org/operator-name=testjob-controller"
     assert resources["resourceflavors"].path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/resourceflavors", "of no namespace"
@@ -72,9 +72,9 @@ def test_the_caches() -> None:
 def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: KueueBench) -> None:
     bench.say("testjobs", "ADDED", queued())
     works = bench.settle()
-    assert written(works) == [f"create {WORKLOADS}/testjob-demo-d2260"]
+    assert written(works) == [f"create {KUEUE_WORKLOADS}/testjob-demo-d2260"]
     assert bench.controller.queue.next_wakeup() is None, "no hot loop"
-    bench.say(WORKLOADS, "MODIFIED", admitted(made(works, WORKLOADS)))
+    bench.say(KUEUE_WORKLOADS, "MODIFIED", admitted(made(works, KUEUE_WORKLOADS)))
     assert [text for text in written(bench.settle()) if "create pods" in text] == PODS
 
 
@@ -87,7 +87,7 @@ def test_a_job_whose_workload_the_cache_does_not_show_yet_waits_for_it(bench: Ku
     raw = {**queued(), "status": work.plan.status.to_json()}
     bench.say("testjobs", "MODIFIED", raw, version=first + len(work.plan.actions))
     assert bench.begin() is None, "it would be created twice"
-    bench.say(WORKLOADS, "ADDED", made([work], WORKLOADS), version=first)
+    bench.say(KUEUE_WORKLOADS, "ADDED", made([work], KUEUE_WORKLOADS), version=first)
     assert written(bench.settle()) == []
 
 
@@ -96,7 +96,7 @@ def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: Kue
     other = KueueBench(OWN)
     other.sync()
     other.say("testjobs", "ADDED", queued())
-    theirs = made(other.settle(), WORKLOADS)
+    theirs = made(other.settle(), KUEUE_WORKLOADS)
     theirs["metadata"] = {**theirs["metadata"], "name": "theirs", "ownerReferences": []}
     bench.say("testjobs", "ADDED", queued(**{PREBUILT: "theirs"}))
     assert written(bench.settle()) == []
@@ -105,10 +105,10 @@ def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: Kue
         "name": "x",
         "labels": {**theirs["metadata"]["labels"], "training.kubeflow.org/job-name": "x"},
     }
-    bench.say(WORKLOADS, "ADDED", {**theirs, "metadata": elsewhere})
+    bench.say(KUEUE_WORKLOADS, "ADDED", {**theirs, "metadata": elsewhere})
     assert bench.begin() is None
-    bench.say(WORKLOADS, "ADDED", theirs)
-    assert written([bench.work()]) == [f"update {WORKLOADS}/theirs"]
+    bench.say(KUEUE_WORKLOADS, "ADDED", theirs)
+    assert written([bench.work()]) == [f"update {KUEUE_WORKLOADS}/theirs"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: Kue
     ids=["rights", "definition"],
 )
 def test_without_workloads_a_new_job_waits_with_the_fix_until_they_come(error: StatusError, text: str) -> None:
-    bench = KueueBench(OWN, **{WORKLOADS: error})
+    bench = KueueBench(OWN, **{KUEUE_WORKLOADS: error})
     bench.sync()
     bench.say("testjobs", "ADDED", queued())
     works = bench.settle()
@@ -125,14 +125,14 @@ def test_without_workloads_a_new_job_waits_with_the_fix_until_they_come(error: S
     assert works[0].plan.status is not None
     assert text in works[0].plan.status.conditions[-1].message
     bench.now += 60
-    bench.list_anew(WORKLOADS)
-    assert written(bench.settle()) == [f"create {WORKLOADS}/testjob-demo-d2260"]
+    bench.list_anew(KUEUE_WORKLOADS)
+    assert written(bench.settle()) == [f"create {KUEUE_WORKLOADS}/testjob-demo-d2260"]
 
 
 GANGS = {one.api_version: Options(gang=one) for one in (*NATIVE, VOLCANO, COSCHEDULING)}
 CHOICES = {**GANGS, "kueue": Options(kueue=True)}
 LOSSES = [(of, "podgroups") for of in GANGS] + [(one.api_version, "workloads") for one in NATIVE]
-LOSSES += [("kueue", WORKLOADS), ("kueue", "resourceflavors")]
+LOSSES += [("kueue", KUEUE_WORKLOADS), ("kueue", "resourceflavors")]
 
 
 @pytest.mark.parametrize("error", [MISSING, FORBIDDEN], ids=["definition", "rights"])
@@ -146,7 +146,7 @@ def test_running_jobs_go_on_when_the_cluster_takes_a_capability_away(choice: str
     works = bench.settle()
     if options.kueue:
         bench.say("resourceflavors", "ADDED", FLAVOR)
-        bench.say(WORKLOADS, "MODIFIED", admitted(made(works, WORKLOADS)))
+        bench.say(KUEUE_WORKLOADS, "MODIFIED", admitted(made(works, KUEUE_WORKLOADS)))
     elif options.gang == VOLCANO:
         bench.group(made(works, "podgroups"), "Inqueue")
     works += bench.settle()

@@ -8,7 +8,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.telemetry import MAX_EMITTED, MAX_NAMES, telemetry
+from jobcommon.controller.telemetry import MAX_EMITTED, MAX_OBJECTS_NAMED, telemetry
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Event, Plan
 from jobcommon.testutil.builders import START, job_manifest
@@ -38,7 +38,7 @@ def test_a_large_job_gets_a_handful_of_events() -> None:
     events, counts = told(work(500))
     assert events == ["Normal SuccessfulCreatePod: Created pod: demo-worker-0 … demo-worker-499 (500 in all); service: demo"]
     assert counts["created_pods"] == 500
-    assert told(work(MAX_NAMES))[0][0].endswith("demo-worker-10, demo-worker-11; service: demo")
+    assert told(work(MAX_OBJECTS_NAMED))[0][0].endswith("demo-worker-10, demo-worker-11; service: demo")
 
 
 def test_the_service_of_a_finished_job_goes_without_an_event() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from jobcommon.controller.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
+from jobcommon.controller.workqueue import BASE_BACKOFF, MAX_BACKOFF, WorkQueue
 
 
 def a_queue(draw: float = 1.0) -> WorkQueue[str]:
@@ -130,9 +130,9 @@ def test_back_off_doubles_up_to_the_cap_and_never_overflows() -> None:
         assert wakeup is not None
         delays.append(wakeup)
         assert take_all(queue, wakeup) == ["a"]
-    assert delays[:4] == [BASE_DELAY, 2 * BASE_DELAY, 4 * BASE_DELAY, 8 * BASE_DELAY]
+    assert delays[:4] == [BASE_BACKOFF, 2 * BASE_BACKOFF, 4 * BASE_BACKOFF, 8 * BASE_BACKOFF]
     assert delays[13] == pytest.approx(40.96)
-    assert set(delays[14:]) == {MAX_DELAY}
+    assert set(delays[14:]) == {MAX_BACKOFF}
 
 
 def test_full_jitter_spreads_from_nothing_to_the_ceiling() -> None:
@@ -142,9 +142,9 @@ def test_full_jitter_spreads_from_nothing_to_the_ceiling() -> None:
         queue.add_rate_limited(key, 0.0)
         delays.append(queue.next_wakeup() or 0.0)
         queue.get(1.0)
-    assert 0 <= min(delays) < 0.1 * BASE_DELAY
-    assert 0.9 * BASE_DELAY < max(delays) <= BASE_DELAY
-    assert sum(delays) / len(delays) == pytest.approx(BASE_DELAY / 2, rel=0.1)
+    assert 0 <= min(delays) < 0.1 * BASE_BACKOFF
+    assert 0.9 * BASE_BACKOFF < max(delays) <= BASE_BACKOFF
+    assert sum(delays) / len(delays) == pytest.approx(BASE_BACKOFF / 2, rel=0.1)
 
 
 def test_forget_clears_the_back_off_and_nothing_else() -> None:

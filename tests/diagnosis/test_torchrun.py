@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobcommon.diagnosis.torchrun import ADVICE, partial_restarts
+from jobcommon.diagnosis.torchrun import SCOPE_ADVICE, partial_restarts
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
@@ -29,4 +29,4 @@ def test_torchrun_needs_the_restart_of_all(
     worker = {**replica_spec(PYTORCH, workers), "template": template(PYTORCH, command=command)}
     job = read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": worker}, run_policy=policy, **spec))
     assert not job.errors
-    assert partial_restarts(job) == (ADVICE if told else None)
+    assert partial_restarts(job) == (SCOPE_ADVICE if told else None)

@@ -30,7 +30,7 @@ from jobcommon.client import objects
 from jobcommon.client.config import ConfigError, Kubeconfig
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import response_error, retry_after
+from jobcommon.client.responses import response_error, retry_after
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from jobcommon.runtime.writes import request_for

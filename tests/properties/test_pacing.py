@@ -10,7 +10,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from jobcommon.cache.backoff import CAP, INITIAL, RESET_AFTER, Backoff
 from jobcommon.client.limiter import TokenBucket
-from jobcommon.client.status import MAX_RETRY_AFTER, retry_after
+from jobcommon.client.responses import MAX_RETRY_AFTER, retry_after
 from jobcommon.reconcile.limits import MAX_RESTART_DELAY, restart_due
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START

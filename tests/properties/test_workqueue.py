@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from jobcommon.controller.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
+from jobcommon.controller.workqueue import BASE_BACKOFF, MAX_BACKOFF, WorkQueue
 from jobcommon.testutil.models.work_queue import WorkQueueModel
 from tests.properties.profile import examples
 
@@ -23,7 +23,7 @@ class Queue(RuleBasedStateMachine):
         self.now = 100.0
         self.draw = 0.0
         self.queue: WorkQueue[str] = WorkQueue(lambda: self.draw)
-        self.model = WorkQueueModel(BASE_DELAY, MAX_DELAY)
+        self.model = WorkQueueModel(BASE_BACKOFF, MAX_BACKOFF)
         self.announced: list[str] = []
         self.queue.on_ready = self.announced.append
         self.handed_out: list[str] = []
@@ -57,7 +57,7 @@ class Queue(RuleBasedStateMachine):
                 self.model.fail(key, self.now, draw)
             elif not self.model.down:
                 self.model.failures[key] += 1
-                self.model.add_at(key, self.now + MAX_DELAY * draw) if draw else self.model.add(key)
+                self.model.add_at(key, self.now + MAX_BACKOFF * draw) if draw else self.model.add(key)
 
     @rule(key=KEYS)
     def forget(self, key: str) -> None:

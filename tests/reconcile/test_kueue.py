@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon.api.kueue import MULTIKUEUE, POD_SETS, PREBUILT, PRIORITY_LABEL, QUEUE_LABEL, WORKLOADS
+from jobcommon.api.kueue import KUEUE_WORKLOADS, MULTIKUEUE, POD_SETS, PREBUILT, PRIORITY_LABEL, QUEUE_LABEL
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import Options
@@ -46,7 +46,7 @@ class KueueWorld(ClusterModel):
         for (kind, name), manifest in self.others.items():
             view = self._view(manifest)
             if view.owner is None or view.owner.uid == uid:
-                companions[WORKLOADS if kind == "Workload" else kind, name] = view
+                companions[KUEUE_WORKLOADS if kind == "Workload" else kind, name] = view
         views = {(PLURALS[one["kind"]], one["metadata"]["name"]): object_view(msgspec.json.encode(one)) for one in self.known}
         return replace(found, companions=companions, cluster=views, kueue_off=self.kueue_off)
 
@@ -89,7 +89,7 @@ def written(plans: list[Plan]) -> list[str]:
 
 def test_a_job_waits_until_its_workload_is_admitted() -> None:
     one = world()
-    assert written(one.settle()) == [f"create {WORKLOADS}/{KEY[1]}"]
+    assert written(one.settle()) == [f"create {KUEUE_WORKLOADS}/{KEY[1]}"]
     assert (one.current, one.pods) == ("Suspended", {})
     assert one.message() == "TestJob demo is suspended: it waits in queue team: not yet considered."
     one.kueue(waiting(one.workload))
@@ -207,7 +207,7 @@ def test_quota_is_given_back_only_if_a_live_read_shows_the_job_unchanged(how: st
     plans = one.settle()
     one.stop_terminating()
     plans += one.settle()
-    given_back = [one for one in plans for action in one.actions if action.plural == WORKLOADS]
+    given_back = [one for one in plans for action in one.actions if action.plural == KUEUE_WORKLOADS]
     assert given_back
     assert all(one.verify_live for one in given_back)
 
@@ -499,7 +499,7 @@ def test_an_invalid_change_of_a_running_job_does_not_cost_its_quota() -> None:
 @pytest.mark.parametrize("labels", [{}, {QUEUE_LABEL: ""}])
 def test_a_job_without_a_queue_has_no_workload(labels: dict[str, str]) -> None:
     one = world({"Master": 1}, labels=labels)
-    assert f"create {WORKLOADS}/{KEY[1]}" not in written(one.settle())
+    assert f"create {KUEUE_WORKLOADS}/{KEY[1]}" not in written(one.settle())
     assert list(one.pods) == ["demo-master-0"]
 
 
@@ -556,7 +556,7 @@ def test_a_job_that_multikueue_runs_elsewhere_is_queued_here(where: str) -> None
     extra: dict[str, Any] = {"managedBy": MULTIKUEUE} if where == "spec" else {}
     one = world({"Master": 1}, run_policy={"managedBy": MULTIKUEUE} if where == "runPolicy" else {}, **extra)
     first = one.step()
-    assert [str(action) for action in first.actions] == [f"create {WORKLOADS}/{KEY[1]}"]
+    assert [str(action) for action in first.actions] == [f"create {KUEUE_WORKLOADS}/{KEY[1]}"]
     assert first.status is None
     one.kueue(admitted(one.workload))
     assert written(one.settle()) == []

@@ -19,7 +19,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update, read_job
 from jobcommon.reconcile.plan import Urgency
 from jobcommon.runtime.clock import SystemClock
-from jobcommon.runtime.executor import BULK, Executor
+from jobcommon.runtime.executor import BULK_ACTIONS, Executor
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
 from jobcommon.runtime.recheck import RECHECK_SECONDS
@@ -510,7 +510,7 @@ async def test_finalizers_are_removed_last_and_in_the_background() -> None:
     assert [outcome.effect for outcome in result.outcomes] == [Effect.APPLIED]
 
 
-@pytest.mark.parametrize(("count", "first"), [(BULK, "big"), (BULK + 1, "small")])
+@pytest.mark.parametrize(("count", "first"), [(BULK_ACTIONS, "big"), (BULK_ACTIONS + 1, "small")])
 async def test_a_job_that_wants_much_lets_others_pass(count: int, first: str) -> None:
     transport, flow_controller = ScriptedTransport().on("POST", "/", reply({}, 201)), FlowController(1)
     async with flow_controller.seat("others"):

@@ -9,7 +9,7 @@ import pytest
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
+from jobcommon.runtime.leader import LeaderElector, LeaseSettings, holder_identity
 from tests.runtime.fakes import quiet_log, refusal, turns
 from tests.runtime.tap import WithoutStreams
 from tests.runtime.world import World
@@ -262,5 +262,5 @@ def test_times_that_are_unsafe_are_refused() -> None:
 
 
 def test_an_identity_names_host_and_process() -> None:
-    assert identity("host", "1234") == "host_1234"
-    assert len(identity("h" * 300, "1234")) == 68
+    assert holder_identity("host", "1234") == "host_1234"
+    assert len(holder_identity("h" * 300, "1234")) == 68

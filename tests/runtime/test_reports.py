@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
 from jobcommon.api.timestamp import parse_time
-from jobcommon.runtime.account_tokens import CONFIGURATION, KEYS, AccountTokens, TokenError
+from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, TokenError
 from jobcommon.runtime.settings import Settings
 from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
 from localcluster.certificates import self_signed
@@ -378,7 +378,7 @@ TOKENS: dict[str, tuple[Json, Any, Json, bool]] = {
 @pytest.mark.parametrize(("header", "key", "claims", "accepted"), TOKENS.values(), ids=TOKENS)
 async def test_tokens(header: Json, key: Any, claims: Json, accepted: bool) -> None:
     clock = FakeClock()
-    transport = ScriptedTransport().on("GET", CONFIGURATION, reply({"issuer": "https://issuer"}))
+    transport = ScriptedTransport().on("GET", OPENID_CONFIGURATION, reply({"issuer": "https://issuer"}))
     transport.on("GET", KEYS, reply({"keys": PUBLISHED}))
     tokens = AccountTokens(transport, clock, quiet_log())
     reading = asyncio.create_task(tokens.run())

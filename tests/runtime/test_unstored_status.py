@@ -15,7 +15,7 @@ from jobcommon.controller.unstored import missing_fields
 from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.manager import Env, Manager
-from jobcommon.runtime.report_server import Target
+from jobcommon.runtime.report_server import ReportedJob
 from jobcommon.testutil.embedded import InProcessTransport
 from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
 from tests.runtime.world import JOBS, SETTINGS, World
@@ -192,7 +192,7 @@ async def test_a_report_of_progress_that_was_dropped_does_not_count_as_recorded(
         await world.clock.advance(1)
         pod, job = world.pods()[0]["metadata"], world.job()["metadata"]
         report = TrainerStatus(progress_percentage=50, last_updated_time="2026-11-24T02:00:00Z")
-        target = Target(TESTJOB, "default", job["name"])
+        target = ReportedJob(TESTJOB, "default", job["name"])
         writer.take(target, BoundPod("default", pod["name"], pod["uid"]), report)
         await world.clock.until(lambda: "the API server dropped status.progress, status.trainerStatus" in world.log.getvalue())
         world.install(model_schema(JobStatus))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.timestamp import parse_time
-from jobcommon.client.status import retry_after
+from jobcommon.client.responses import retry_after
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.hosts import KUBECTL, files

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from jobcommon.api.pod import STOPPED
+from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.testutil.real.admission import allow, deny, mutate
 from jobcommon.testutil.real.cluster import CONTAINERS, NODE, SCHEDULER
 from jobcommon.testutil.real.disturbances import (
@@ -229,7 +229,7 @@ def in_place() -> Iterator[Row]:
         steps = fails if operator == "up" else (operator_dies(), *fails, restarted("worker-0"), operator_starts())
         yield Row(f"restarted in place under {how}, operator {operator}", (both, *steps, *again), Expected(restarts=1),
             PYTORCHJOB.job(how, run_policy=policy))
-    moments = {2: recorded(2, "worker-0", 137), 3: image_set(f"{STOPPED}3", *pair), 4: image_set(":attempt-4@", *pair)}
+    moments = {2: recorded(2, "worker-0", 137), 3: image_set(f"{STOPPING_TAG}3", *pair), 4: image_set(":attempt-4@", *pair)}
     five: list[Step] = [both]
     for number in range(1, 6):
         five.append(end(137, "worker-0"))

@@ -18,7 +18,7 @@ from localcluster.controllers.access import Access
 from localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
-WORKLOADS = kueue_names.WORKLOADS
+WORKLOADS = kueue_names.KUEUE_WORKLOADS
 API = kueue_names.KUEUE_API
 ROOT = f"/apis/{API}"
 FLAVOR = {

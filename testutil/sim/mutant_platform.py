@@ -4,7 +4,7 @@ from typing import Any
 
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.client.transport import Timeouts
 from jobcommon.controller import caches
 from jobcommon.controller import job_controller as controller

@@ -46,7 +46,7 @@ def _first_text(self: Refusals, plan: Plan, outcomes: Iterable[ActionResult], no
 
 def _suspended_at_once(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
     plan = _decide(framework, job, observed, now)
-    return replace(plan, urgency=Urgency.NORMAL) if plan.reason == "job is suspended" else plan
+    return replace(plan, urgency=Urgency.TRANSITION) if plan.reason == "job is suspended" else plan
 
 
 def _in_the_background(slots: Iterable[Slot], *, awaited: bool = False) -> Iterable[RemoveFinalizer]:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.client.status import response_error
+from jobcommon.client.responses import response_error
 from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.testutil.embedded import from_cluster, to_cluster
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop

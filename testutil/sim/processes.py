@@ -22,7 +22,7 @@ from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
-from jobcommon.runtime.report_server import ForbiddenError, Target
+from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
 from jobcommon.runtime.report_writer import ReportWriter
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.term import cancelled
@@ -114,13 +114,13 @@ class Process:
             context.run(PROCESS.set, self.name)
             context.run(self.manager.stop)
 
-    def report(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+    def report(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
         """Take a program's report, when the process is not frozen."""
         context = copy_context()
         context.run(PROCESS.set, self.name)
         self.loop.call_soon(self._report, target, pod, report, context=context)
 
-    def _report(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+    def _report(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
         if self.alive and self.manager is not None and self.manager.reports is not None:
             with suppress(ForbiddenError):
                 self.manager.reports.take(target, pod, report)

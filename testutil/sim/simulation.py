@@ -12,7 +12,7 @@ from random import Random
 
 from jobcommon.api.status import TrainerStatus
 from jobcommon.runtime.account_tokens import BoundPod
-from jobcommon.runtime.report_server import Target
+from jobcommon.runtime.report_server import ReportedJob
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import image
@@ -185,7 +185,7 @@ class Simulation:
         process.start()
         return process
 
-    def _report(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+    def _report(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
         """A program reports to any process; without one it will try again."""
         if self.alive:
             self.random.choice(self.alive).report(target, pod, report)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jobcommon.api.status import Metric, TrainerStatus
 from jobcommon.framework import Framework
 from jobcommon.runtime.account_tokens import BoundPod
-from jobcommon.runtime.report_server import Target
+from jobcommon.runtime.report_server import ReportedJob
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kubelet import Kubelet
@@ -25,7 +25,7 @@ TRAINED = "trained"
 LOAD_SECONDS = (2.0, 8.0)
 STEP_SECONDS = (0.5, 3.0)
 REPORT_SECONDS = 5.0
-Deliver = Callable[[Target, BoundPod, TrainerStatus], None]
+Deliver = Callable[[ReportedJob, BoundPod, TrainerStatus], None]
 
 
 class Programs:
@@ -103,7 +103,7 @@ class Programs:
         if leader is not None:
             report = TrainerStatus(progress_percentage=percentage, metrics=metrics, last_updated_time=format_time(at))
             pod = BoundPod(leader.namespace, leader.name, leader.uid)
-            self._deliver(Target(self._framework, leader.namespace, self._job), pod, report)
+            self._deliver(ReportedJob(self._framework, leader.namespace, self._job), pod, report)
 
     def see(self, at: float, change: Change) -> None:
         """Judge a change of the store: whatever is said to have made no progress must hang."""

@@ -3,9 +3,9 @@
 import re
 
 from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
-from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.cause_reasons import Reason
 
-RETRY = "the operator tries again, after 10 s at first and every 10 minutes at the latest"
+CREATE_RETRY = "the operator tries again, after 10 s at first and every 10 minutes at the latest"
 _REFUSED = re.compile(r"(\w+)/(\S+) is refused: (.*)", re.DOTALL)
 _CONFLICT = re.compile(r"(\w+/\S+) exists already and is not this job's")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: ([^;]+)")
@@ -84,10 +84,8 @@ _CLUES = (
 def refusal_in(message: str) -> Cause | None:
     """The cause in a job's condition, if it reports that something could not be created."""
     if (conflict := _CONFLICT.search(message)) is not None:
-        what = conflict[1]
-        return Cause(
-            Reason.NAME_CONFLICT, f"{what} exists already and belongs to another owner", "delete or rename it", then=RETRY
-        )
+        text = f"{conflict[1]} exists already and belongs to another owner"
+        return Cause(Reason.NAME_CONFLICT, text, "delete or rename it", then=CREATE_RETRY)
     if (refused := _REFUSED.search(message)) is None:
         return None
     return refusal(f"{refused[1]}/{refused[2]}", refused[3])
@@ -110,4 +108,4 @@ def refusal(what: str, message: str) -> Cause:
         )
     else:
         cause = revealed(message, _CLUES) or Cause(Reason.REFUSED, in_short(message), "change what the message names")
-    return Cause(cause.reason, in_short(f"{what} cannot be created: {cause.text}"), cause.advice, then=RETRY)
+    return Cause(cause.reason, in_short(f"{what} cannot be created: {cause.text}"), cause.advice, then=CREATE_RETRY)
