@@ -128,6 +128,12 @@ class ClusterModel:
                 self.put(pod.running(at=self.now))
                 self.runs[name] = self.runs.get(name, 0) + 1
 
+    def start(self) -> None:
+        """Reconcile, start the pods that wait for it, and reconcile again."""
+        self.settle()
+        self.run()
+        self.settle()
+
     def exit(self, name: str, code: int, **cause: Any) -> None:
         """The main container ends with `code`. Where the pod's restartPolicy says so, it will be started again."""
         pod = self.pods[name]

@@ -111,9 +111,7 @@ def test_a_deleted_worker_is_no_failure(framework: Framework) -> None:
     world.tick(5)
     world.delete_pod("demo-worker-0")
     world.stop_terminating()
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert (world.current, world.status.get("restarts")) == ("Running", None)
 
 
@@ -132,8 +130,6 @@ def running(framework: Framework, **run_policy: object) -> ClusterModel:
     """A job of policy ExitCode whose pods run."""
     world = ClusterModel.of(framework, REPLICAS[framework.kind], policy="ExitCode", run_policy=run_policy)
     for _ in range(2):
-        world.settle()
-        world.run()
-    world.settle()
+        world.start()
     assert world.current == "Running"
     return world

@@ -510,9 +510,7 @@ def test_launcher_fails_until_backoff_limit(policy: str) -> None:
         world.tick(120)
         if policy == "OnFailure" and world.current != "Failed":
             world.restart("demo-launcher")
-        world.settle()
-        world.run()
-        world.settle()
+        world.start()
     assert world.current == "Failed"
     assert world.reason == "BackoffLimitExceeded"
     assert world.runs["demo-launcher"] == 2
@@ -573,9 +571,7 @@ def test_pods_do_not_start_without_what_they_mount() -> None:
 
 def test_suspended_and_resumed() -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 8})
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     started = world.status["startTime"]
     keys = world.others["Secret", "demo-ssh"]
     world.tick(10)
@@ -644,9 +640,7 @@ def test_running(pods: dict[str, str], launcher: str, worker: str, last: str, cr
 )
 def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str | int, current: str, back: bool) -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 4, policy)})
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.tick(5)
     if isinstance(end, int):
         world.exit("demo-worker-1", end)
@@ -663,9 +657,7 @@ def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str
 @pytest.mark.parametrize(("before", "after", "gone"), [(4, 2, [2, 3]), (3, 2, [2])])
 def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]) -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, before)}, runLauncherAsWorker=launcher_too)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.scale("Worker", after)
     assert not deletes(world.step()), "it is on record first"
     decision = world.step()
@@ -678,9 +670,7 @@ def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]
 
 def test_scale_up() -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 2)})
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.scale("Worker", 4)
     assert creates(world.step()) == ["demo-worker-2", "demo-worker-3"]
     files = world.others["ConfigMap", "demo-config"]["data"]
@@ -726,9 +716,7 @@ def test_success(creation: str, launcher_too: bool) -> None:
     spec = {"launcherCreationPolicy": creation, "runLauncherAsWorker": launcher_too}
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, **spec)
     for _ in range(2):
-        world.settle()
-        world.run()
-    world.settle()
+        world.start()
     assert world.current == "Running"
     active = {kind: status["active"] for kind, status in world.status["replicaStatuses"].items()}
     assert active == {"Launcher": 1, "Worker": 2}
@@ -746,9 +734,7 @@ def test_success(creation: str, launcher_too: bool) -> None:
 
 def test_a_job_without_workers() -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1}, runLauncherAsWorker=True)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     world.exit("demo-launcher", 0)
     world.settle()
@@ -771,9 +757,7 @@ def test_the_first_container_of_the_template_decides(main: int, sidecar: int, cu
 @pytest.mark.parametrize(("policy", "active"), [("Running", None), ("All", None), ("None", 2)])
 def test_after_the_end_active_is_what_runs(policy: str, active: int | None) -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"cleanPodPolicy": policy})
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.exit("demo-launcher", 0)
     world.settle()
     assert world.current == "Succeeded"

@@ -119,9 +119,7 @@ def test_a_job_without_workers_has_no_rights() -> None:
 
 def test_the_rights_go_with_the_end_of_the_job() -> None:
     world = ClusterModel(MPI, v1_job(1))
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.run()
     world.exit("demo-launcher", 0)
     world.settle()
@@ -131,9 +129,7 @@ def test_the_rights_go_with_the_end_of_the_job() -> None:
 
 def test_the_rights_follow_the_workers() -> None:
     world = ClusterModel(MPI, v1_job(3))
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.scale("Worker", 1)
     world.settle()
     rules = world.others["Role", "demo-launcher"]["rules"]

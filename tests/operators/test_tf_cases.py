@@ -312,9 +312,7 @@ def test_dynamic_workers_may_fail() -> None:
 
 def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
     world = ClusterModel.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.exit("demo-worker-1", 1)
     world.exit("demo-worker-2", 137)
     world.settle()

@@ -93,15 +93,11 @@ def test_annotations_of_koordinator(policy: dict[str, Any], expected: dict[str, 
 @pytest.mark.parametrize("scheduler", [YUNIKORN, KOORDINATOR], ids=["yunikorn", "koordinator"])
 def test_a_whole_life(scheduler: GangScheduler) -> None:
     there = world(scheduler, {"Worker": 2}, policy="ExitCode")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     there.exit("demo-worker-1", 137)
     there.settle()
     there.tick(60)
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     assert there.current == "Running"
     there.edit(suspend=True)
     there.settle()

@@ -261,9 +261,7 @@ def test_pods_that_have_not_ended_have_no_verdict(pod: Pod) -> None:
 )
 def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: int, outcome: str) -> None:
     world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.put(world.pods["demo-worker-0"].main_ended(code, at=world.now))
     recorded = world.step()
     assert not recorded.actions
@@ -282,9 +280,7 @@ def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: 
 
 def test_a_failure_beside_a_sidecar_is_listed_once_when_the_next_one_ends_the_job() -> None:
     world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 1})
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.put(world.pods["demo-worker-0"].main_ended(137, at=world.now))
     world.step()
     world.put(world.pods["demo-worker-1"].failed(137, at=world.now))

@@ -455,9 +455,7 @@ def test_more_wanted_than_there_are_stays_waiting(scheduler: GangScheduler) -> N
     there.settle()
     assert there.group["spec"]["minMember"] == 3
     there.phase("Inqueue")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     assert there.current == "Running"
 
 
@@ -495,9 +493,7 @@ def test_life_and_end(scheduler: GangScheduler) -> None:
     there = world(scheduler)
     there.settle()
     there.phase("Running")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     assert there.current == "Running"
     for name in sorted(there.pods):
         there.exit(name, 0)
@@ -512,9 +508,7 @@ def test_suspend_and_resume(scheduler: GangScheduler) -> None:
     there = world(scheduler, run_policy={"activeDeadlineSeconds": 100})
     there.settle()
     there.phase("Inqueue")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     started = there.status["startTime"]
     there.edit(suspend=True)
     assert "delete podgroups/demo (no pods to place)" in there.writes()
@@ -562,9 +556,7 @@ def test_a_pod_is_replaced_within_the_gang() -> None:
     there = world(VOLCANO, policy="ExitCode")
     there.settle()
     there.phase("Inqueue")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     started = there.status["startTime"]
     there.exit("demo-worker-1", 137)
     there.phase("Pending")
@@ -584,9 +576,7 @@ def test_a_deleted_pod_group_comes_back() -> None:
     there = world(VOLCANO)
     there.settle()
     there.phase("Running")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     del there.others[KEY]
     assert there.writes() == ["create podgroups/demo"]
     assert there.current == "Running"
@@ -688,9 +678,7 @@ def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     """PodGroups come while pods run that belong to none: a gang of the new ones would wait for ever."""
     there = world(VOLCANO, policy="ExitCode")
     there.gang_off = MISSING
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     there.gang_off = ""
     there.exit("demo-worker-1", 137)
     there.settle()
@@ -716,9 +704,7 @@ def test_terminating_pods_do_not_turn_the_gang_off() -> None:
     """A job that ran without a gang is resumed while a pod of its first run is still terminating."""
     there = world(VOLCANO)
     there.gang_off = MISSING
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     there.edit(suspend=True)
     there.settle()
     there.gang_off = ""
@@ -798,9 +784,7 @@ def test_members_of_another_schedulers_gang_are_outside() -> None:
     there = world(VOLCANO)
     there.settle()
     there.phase("Running")
-    there.settle()
-    there.run()
-    there.settle()
+    there.start()
     del there.others[KEY]
     there.framework = under(TEST_JOB, COSCHEDULING)
     assert there.writes() == []

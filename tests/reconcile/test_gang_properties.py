@@ -81,9 +81,7 @@ def test_whatever_happens(
         world.settle()
         if KEY in world.others:
             world.phase("Running")
-        world.settle()
-        world.run()
-    world.settle()
+        world.start()
     if world.current in ("Failed", "Succeeded", "Suspended") and not world.gang_off:
         assert KEY not in world.others
     if world.current == "Running" and policy != "Never":

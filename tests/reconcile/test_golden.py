@@ -23,9 +23,7 @@ def situation(build: Callable[[], ClusterModel]) -> Callable[[], ClusterModel]:
 
 def started(policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
     world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy=run_policy)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.tick(5)
     return world
 

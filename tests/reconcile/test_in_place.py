@@ -45,9 +45,7 @@ def world(policy: str = "OnFailure", **run_policy: Any) -> ClusterModel:
     """A job of three whose pods run."""
     run = {"restartScope": "Job", "restartMethod": "Auto", **run_policy}
     cluster = ClusterModel.of(TEST_JOB, SPEC, policy=policy, run_policy=run)
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.start()
     return cluster
 
 
@@ -295,9 +293,7 @@ def test_the_method_is_changed_while_pods_are_stopped() -> None:
     cluster.edit(restartMethod="Recreate")
     cluster.settle()
     cluster.stop_terminating()
-    cluster.settle()
-    cluster.run()
-    cluster.settle()
+    cluster.start()
     assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", 1, 1)
 
 

@@ -169,9 +169,7 @@ def test_a_restart_keeps_the_admission_and_recovers() -> None:
     assert (one.current, one.told("PodsReady")) == ("Restarting", ("False", "WaitForRecovery"))
     one.stop_terminating()
     one.tick(60)
-    one.settle()
-    one.run()
-    one.settle()
+    one.start()
     assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Recovered"))
 
 
@@ -457,9 +455,7 @@ def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> 
     one.admit()
     assert "ResourceFlavor default is not there, or the operator may not list" in one.message()
     one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
-    one.settle()
-    one.run()
-    one.settle()
+    one.start()
     one.known = []
     one.settle()
     assert one.current == "Running"

@@ -10,9 +10,7 @@ from jobcommon.testutil.frameworks import TEST_JOB
 
 def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
     world = ClusterModel.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     return world
 
@@ -187,9 +185,7 @@ def test_backoff_limit_counts_both() -> None:
     world.settle()
     assert world.status["restarts"] == 2
     world.tick(60)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     world.exit("demo-worker-1", 1)
     world.settle()
     assert world.current == "Running"
@@ -306,9 +302,7 @@ def test_resumed_before_the_pods_are_gone(policy: str, code: int) -> None:
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "the old pods are waited for"
     world.tick(3)
     world.stop_terminating(code)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
     assert world.runs == {"demo-worker-0": 2, "demo-worker-1": 2}
@@ -325,9 +319,7 @@ def test_scaled_up_and_down() -> None:
     assert (world.current, counts(world)) == ("Running", {"active": 2, "succeededIndexes": "3"})
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}
     world.scale("Worker", 4)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert counts(world) == {"active": 3, "succeeded": 1, "succeededIndexes": "3"}, "what has succeeded is not run again"
     world.scale("Worker", 0)
     world.settle()
@@ -344,9 +336,7 @@ def test_scaled_down_and_up_at_once_counts_nothing() -> None:
     world.settle()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, "the old ones are still terminating"
     world.stop_terminating()
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert (world.current, counts(world)) == ("Running", {"active": 3})
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
 
@@ -418,9 +408,7 @@ def test_created_again_under_the_same_name() -> None:
     assert [str(action) for action in first.actions] == ["create services/demo"], "the names of the pods are not free yet"
     assert all(pod.view.owner is not None and pod.view.owner.uid == "uid-demo" for pod in world.pods.values())
     world.pods.clear()  # the orphans are released and the old pods end; see tests/controller/test_controller.py
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     assert not {"restarts", "disruptions", "countedPods"} & set(world.status)
 
@@ -459,9 +447,7 @@ def test_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
     assert world.runs["demo-worker-0"] == 1
     assert counts(world) == {"active": 1}
     world.lose_node_of("demo-worker-0")
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert counts(world) == {"active": 2}
 
 
@@ -474,9 +460,7 @@ def test_the_user_deletes_a_pod(policy: str, code: int) -> None:
     world.settle()
     world.tick(5)
     world.stop_terminating(code)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert (world.current, world.status.get("restarts"), world.status["disruptions"]) == ("Running", None, 1)
     assert world.runs["demo-worker-0"] == 2
     assert "failures" not in world.status

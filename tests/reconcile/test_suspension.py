@@ -97,9 +97,7 @@ def suspended(policy: str, **run_policy: Any) -> ClusterModel:
 
 def started(policy: str, **run_policy: Any) -> ClusterModel:
     world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"backoffLimit": 0, **run_policy})
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     return world
 
 
@@ -130,9 +128,7 @@ def test_pods_stopped_by_suspension_are_not_charged(policy: str, code: int, resu
         assert (world.current, world.pods) == ("Suspended", {})
         nothing_counted(world)
         return
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     assert not {pod.view.uid for pod in world.pods.values()} & set(first.values())
     nothing_counted(world)
@@ -155,9 +151,7 @@ def test_an_operator_that_dies_while_it_suspends_counts_nothing(policy: str, wri
         world.edit(suspend=not resumed)
         world.settle()
         world.stop_terminating(1)
-        world.settle()
-        world.run()
-        world.settle()
+        world.start()
         assert world.current == ("Running" if resumed else "Suspended")
         nothing_counted(world)
 
@@ -178,9 +172,7 @@ def test_pods_that_seem_not_to_be_deleted_are_stopped_before_the_job_is_resumed(
     assert decided.verify_live, "the job may be resumed already, and have new pods"
     world.settle()
     world.stop_terminating(1)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     nothing_counted(world)
     world.exit("demo-worker-0", 137)
@@ -198,9 +190,7 @@ def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
     world.settle()
     assert all(pod.view.deletion_time is not None for pod in world.pods.values())
     world.stop_terminating(1)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     nothing_counted(world)
 
@@ -217,9 +207,7 @@ def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypat
     world.settle()
     assert world.current == "Created"
     world.stop_terminating(1)
-    world.settle()
-    world.run()
-    world.settle()
+    world.start()
     assert world.current == "Running"
     nothing_counted(world)
 
