@@ -5,7 +5,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from jobcommon.api.gang import NATIVE, GangScheduler
 from jobcommon.api.workload import min_count
@@ -97,7 +97,8 @@ def world(scheduler: GangScheduler, replicas: dict[str, int], run_policy: dict[s
     return NativeWorld(framework, job_manifest(framework, replicas, policy="ExitCode", run_policy=run_policy))
 
 
-@BOUNDED
+# A quarter of the examples of others: each takes half a second, and the swarm of the simulator has native gangs, too.
+@settings(BOUNDED, max_examples=BOUNDED.max_examples // 4)
 @given(
     scheduler=st.sampled_from(NATIVE),
     replicas=st.fixed_dictionaries({"Worker": st.integers(1, 5)}, optional={"Master": st.just(1)}),

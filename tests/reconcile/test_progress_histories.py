@@ -23,7 +23,7 @@ from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import next_pass
 
 FRAMEWORK = replace(TEST_JOB, options=Options(progress=ProgressServer("https://operator", "certificate")))
-SEEDS = int(os.environ.get("HISTORIES", "100"))
+SEEDS = int(os.environ.get("HISTORIES", "50"))
 REPORT_SECONDS = 5.0
 RUNNING, LOST = {"Worker-0": "running"}, {"Worker-0": "running,evicted"}
 

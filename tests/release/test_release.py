@@ -1,15 +1,14 @@
 """A whole release, but for its SBOM, which needs a package index."""
 
 import re
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
-from jobcommon.testutil.release import checksums
+from jobcommon.testutil.release import checksums, image, image_check
 from jobcommon.testutil.release.__main__ import SBOM, release
 from jobcommon.testutil.release.program import ReleaseError
 
@@ -59,14 +58,23 @@ def test_an_sbom_is_part_of_it(tmp_path: Path) -> None:
         release(tmp_path)
 
 
-def test_an_image_is_built_only_where_there_is_a_builder(tmp_path: Path) -> None:
-    missing = "buildah, unshare, setpriv"
-    for module, told, said in (
-        ("image", (), missing),
-        ("image", ("--quick",), "unshare, setpriv"),
-        ("image_check", ("jobcommon:none",), missing),
-    ):
-        argv = [sys.executable, "-m", f"jobcommon.testutil.release.{module}", *told]
-        done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=180)
-        assert done.returncode == 0, done.stderr
-        assert f"skipped: {said} not found; on Debian: apt-get install" in done.stdout
+@pytest.mark.parametrize(
+    ("module", "told", "missing"),
+    [
+        (image, (), "buildah, unshare, setpriv"),
+        (image, ("--quick",), "unshare, setpriv"),
+        (image_check, ("jobcommon:none",), "buildah, unshare, setpriv"),
+    ],
+)
+def test_an_image_is_built_only_where_there_is_a_builder(
+    module: ModuleType,
+    told: tuple[str, ...],
+    missing: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["image", *told])
+    assert module.main() == 0
+    assert f"skipped: {missing} not found; on Debian: apt-get install" in capsys.readouterr().out

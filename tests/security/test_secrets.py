@@ -4,8 +4,6 @@ import asyncio
 import base64
 import json
 import ssl
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -28,6 +26,7 @@ from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.certificates import self_signed
 from localcluster.credentials import Credentials
 from tests.charts.charts import CHARTS, OPERATORS, render
+from tests.cli.commands import answered
 from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched
 
 TOKEN = "canary-token-6f1d"
@@ -140,8 +139,7 @@ def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(yaml.safe_dump(manifest))
     for form in ("text", "yaml"):
-        argv = [sys.executable, "-m", "jobcommon.cli", "plan", "-f", str(path), "-o", form]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
+        done = answered("plan", "-f", str(path), "-o", form)
         assert done.returncode == 0, done.stderr
         assert "create secrets/demo-ssh" in done.stdout
         assert "PRIVATE" not in done.stdout

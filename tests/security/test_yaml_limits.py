@@ -8,7 +8,7 @@ from jobcommon.cli.convert_command import convert_file
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import load
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
-from tests.cli.commands import jobcommon
+from tests.cli.commands import answered, jobcommon
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 NINES = "\n".join(f"{new}: &{new} [{','.join(['*' + old] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True))
@@ -62,7 +62,7 @@ def test_s13_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb:
     file, good = tmp_path / "a.yaml", tmp_path / "good.yaml"
     file.write_text(CONFIG_MAP + text, encoding="utf-8")
     good.write_text(CONFIG_MAP, encoding="utf-8")
-    done = jobcommon(*(argument.format(good=good) for argument in arguments), str(file))
+    done = answered(*(argument.format(good=good) for argument in arguments), str(file))
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {file}")
     assert message in done.stderr
