@@ -29,13 +29,19 @@ def test_a_mutant_is_caught_and_the_code_without_it_is_clean(name: str) -> None:
 
 def test_a_table_says_which_programme_catches_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "results"
-    kept.write_text(
-        '["", "search", false, 1.0]\n["D7-magic-exit-code", "golden plans", false, 2.0]\n["", "golden plans", true, 3.0]\n'
-    )
-    chosen = ["--only", "D7", "--programme", "search", "--programme", "golden plans", "--results", str(kept)]
-    assert detection.main(chosen) == 1, "golden plans complain without a mutant, as the results say"
+    kept.write_text('["D7-magic-exit-code", "golden plans", false, 2.0]\n["", "golden plans", true, 3.0]\n')
+    chosen = [
+        "--only",
+        "D7",
+        *("--programme", "golden plans", "--programme", "search"),
+        "--results",
+        str(kept),
+        "--workers",
+        "1",
+    ]
+    assert detection.main(chosen) == 1, "golden plans complain without a defect, as the results say"
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| | search | golden plans |"
-    assert lines[3] == "| **caught** | 1 of 1 | 0 of 1 |"
-    assert lines[-1] == "golden plans complains without a defect"
+    assert lines[2] == "| golden plans | 3 | 1 | 0 | 2 |"
+    assert lines[3].startswith("| search | 0 | 1 | 1 | ")
+    assert lines[4:] == ["caught by none: nothing", "golden plans complains without a defect"]
     assert '["D7-magic-exit-code", "search", true,' in kept.read_text(), "it is not run again"

@@ -1,9 +1,9 @@
 """Which test programme catches which known defect, and at what CPU cost: ``python -m jobcommon.testutil.sim.detection``.
 
-The defects are the mutants and what reading the code has found. Each is put back and tried by each programme in a process of
-its own, up to the first complaint. The samples cost a few CPU seconds each on the code without a defect; the fault-free runs
-that others are held against are made before. What costs more is tried with the defects that the others leave. Programs that
-are processes have the defect put back in those, too.
+The defects are the mutants and what reading the code has found. Each is put back and tried by the programmes in the order of
+their cost, in a process of its own, up to the first complaint. So what a programme catches, no cheaper one does. Of the
+programmes that simulate there are samples; the fault-free runs that others are held against are made before. Programs that are
+processes have the defect put back in those, too.
 """
 
 import argparse
@@ -104,25 +104,21 @@ def _elected() -> Programme:
 PROGRAMMES: Mapping[str, Callable[[], Programme]] = {
     "golden plans": lambda: _pytest(GOLDEN),
     "unit tests": lambda: _pytest("-m", "not slow", *UNITS, "--ignore", GOLDEN),
-    "properties": lambda: _pytest(*PROPERTIES),
-    "bad jobs": lambda: _pytest("tests/sim/test_bad_jobs.py"),
-    "search": lambda: lambda name: bool(name) and hunt(KNOWN[name], SEARCHED) is not None,
+    "lifecycles without faults": lambda: _simulated(Case(name, 0) for name in NAMES),
     "elections": _elected,
-    "lifecycles": lambda: _simulated(Case(name, 0) for name in NAMES),
-    "writes": lambda: _swept(sweep.write_points),
     "swarm": lambda: _simulated(swarm.cases(SEEDS)),
-}
-WITH_PROCESSES: Mapping[str, Callable[[], Programme]] = {
+    "write points": lambda: _swept(sweep.write_points),
+    "bad jobs": lambda: _pytest("tests/sim/test_bad_jobs.py"),
+    "properties of plans": lambda: _pytest(*PROPERTIES),
+    "models": lambda: _pytest("tests/properties"),
+    "search": lambda: lambda name: name in MUTANTS and hunt(KNOWN[name], SEARCHED) is not None,
+    "read points": lambda: _swept(sweep.read_points),
+    "regressions": lambda: _simulated(regressions.cases()),
     "chaos": lambda: _with_processes("tests/chaos/test_chaos.py"),
     "real": lambda: _with_processes("tests/real/test_rows.py", "-k", "PyTorchJob"),
 }
-LATE: Mapping[str, Callable[[], Programme]] = {
-    "reads": lambda: _swept(sweep.read_points),
-    "regressions": lambda: _simulated(regressions.cases()),
-    "models": lambda: _pytest("tests/properties"),
-    **WITH_PROCESSES,
-}
-"""What is tried with the defects that are left by the others."""
+"""In the order in which they are tried. The search is that of `make mutants`."""
+WITH_PROCESSES = ("chaos", "real")
 _made: dict[str, Programme] = {}
 
 
@@ -154,28 +150,19 @@ def _cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def table(found: Mapping[tuple[str, str], tuple[bool, float]], rows: Iterable[str], columns: Sequence[str]) -> Iterator[str]:
-    """The results as a Markdown table: the CPU seconds until a defect was caught, ``-`` where it was not."""
-    yield "| | " + " | ".join(columns) + " |"
-    yield "|---|" + "---:|" * len(columns)
-    for name in rows:
-        cells = [_cell(found.get((name, column))) for column in columns]
-        yield f"| {name} | " + " | ".join(cells) + " |"
-    by_column = [[found[name, column] for name in rows if (name, column) in found] for column in columns]
-    yield "| **caught** | " + " | ".join(f"{sum(c for c, _ in tried)} of {len(tried)}" for tried in by_column) + " |"
-    caught_by = {name: [column for column in columns if found.get((name, column), (False, 0.0))[0]] for name in rows}
-    alone = [[name for name in rows if caught_by[name] == [column]] for column in columns]
-    yield "| caught by no other | " + " | ".join(str(len(names)) for names in alone) + " |"
-    yield "| CPU seconds | " + " | ".join(f"{sum(seconds for _, seconds in tried):.0f}" for tried in by_column) + " |"
-    yield "| CPU seconds without a defect | " + " | ".join(_seconds(found.get(("", column))) for column in columns) + " |"
+Found = Mapping[tuple[str, str], tuple[bool, float]]
+"""Whether a defect (``""``: none) was caught by a programme, and the CPU seconds of the trial."""
 
 
-def _cell(result: tuple[bool, float] | None) -> str:
-    return "" if result is None else f"{result[1]:.0f}" if result[0] else "-"
-
-
-def _seconds(result: tuple[bool, float] | None) -> str:
-    return "" if result is None else f"{result[1]:.0f}"
+def table(found: Found, programmes: Iterable[str]) -> Iterator[str]:
+    """The results as a Markdown table, a line for each programme."""
+    yield "| programme | CPU s without a defect | defects tried | caught | CPU s |"
+    yield "|---|---:|---:|---:|---:|"
+    for programme in programmes:
+        tried = {name: result for (name, by), result in found.items() if by == programme and name}
+        _, alone = found.get(("", programme), (False, 0.0))
+        seconds = sum(seconds for _, seconds in tried.values())
+        yield f"| {programme} | {alone:.0f} | {len(tried)} | {sum(caught for caught, _ in tried.values())} | {seconds:.0f} |"
 
 
 def _kept(results: Path | None) -> dict[tuple[str, str], tuple[bool, float]]:
@@ -186,40 +173,42 @@ def _kept(results: Path | None) -> dict[tuple[str, str], tuple[bool, float]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if a programme complains of the code without a defect."""
     parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.sim.detection", description=__doc__)
-    every = {**PROGRAMMES, **LATE}
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="defects whose name contains this")
-    parser.add_argument("--programme", action="append", choices=every, help="only this one; may be repeated")
+    parser.add_argument("--programme", action="append", choices=PROGRAMMES, help="only this one; may be repeated")
+    parser.add_argument("--all", action="store_true", help="also try the defects that a cheaper programme has caught")
     parser.add_argument(
         "--results", type=Path, help="a file of JSON lines: what it has is not run again, and what is run is added"
     )
     options = parser.parse_args(arguments)
     os.nice(10)
-    columns = options.programme or list(every)
-    rows = [name for name in KNOWN if options.only in name]
     found = _kept(options.results)
-    for column in columns:
-        # Its own search is no programme of the tests.
-        caught_before = {name for (name, by), (caught, _) in found.items() if caught and by != "search"}
-        wanted = [name for name in rows if column not in LATE or name not in caught_before]
-        tasks = [(column, name) for name in ("", *wanted) if (name, column) not in found]
-        if not tasks:
-            continue
-        _made[column] = every[column]()
-        # A process for each, forked from this one, which has the runs without a defect.
-        with multiprocessing.get_context("fork").Pool(options.workers, maxtasksperchild=1) as pool:
-            for _, name, caught, seconds in pool.imap_unordered(trial, tasks, 1):
-                found[name, column] = caught, seconds
-                print(f"{column:<14} {name or 'no defect':<40} {caught!s:<5} {seconds:.1f} s", file=sys.stderr, flush=True)
-                if options.results:
-                    with options.results.open("a", encoding="utf-8") as out:
-                        print(json.dumps([name, column, caught, round(seconds, 1)]), file=out)
-            # See `campaign.spread`.
-            pool.close()
-            pool.join()
-    print(*table(found, rows, columns), sep="\n")
-    wrong = [column for column in columns if found.get(("", column), (False, 0.0))[0]]
-    print(*(f"{column} complains without a defect" for column in wrong), sep="\n")
+    left = [name for name in KNOWN if options.only in name]
+    chosen = options.programme or list(PROGRAMMES)
+    for programme in chosen:
+        tasks = [(programme, name) for name in ("", *left) if (name, programme) not in found]
+        if tasks:
+            _made[programme] = PROGRAMMES[programme]()
+            # A process for each, forked from this one, which has the runs without a defect.
+            with multiprocessing.get_context("fork").Pool(options.workers, maxtasksperchild=1) as pool:
+                for _, name, caught, seconds in pool.imap_unordered(trial, tasks, 1):
+                    found[name, programme] = caught, seconds
+                    print(
+                        f"{programme:<26} {name or 'no defect':<40} {caught!s:<5} {seconds:.1f} s", file=sys.stderr, flush=True
+                    )
+                    if options.results:
+                        with options.results.open("a", encoding="utf-8") as out:
+                            print(json.dumps([name, programme, caught, round(seconds, 1)]), file=out)
+                # See `campaign.spread`.
+                pool.close()
+                pool.join()
+        if not options.all:
+            left = [name for name in left if not found.get((name, programme), (False, 0.0))[0]]
+    print(*table(found, chosen), sep="\n")
+    if not options.all:
+        print(f"caught by none: {', '.join(left) or 'nothing'}")
+    wrong = [programme for programme in chosen if found.get(("", programme), (False, 0.0))[0]]
+    print(*(f"{programme} complains without a defect" for programme in wrong), sep="\n")
     return 1 if wrong else 0
 
 

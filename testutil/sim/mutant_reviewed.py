@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from jobcommon.api.job import template_for
 from jobcommon.api.observed import Observed
 from jobcommon.controller import fair_queue, refusals
 from jobcommon.controller import job_controller as controller
@@ -11,7 +12,7 @@ from jobcommon.controller.job_state import JobState, Requeue
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.result import ActionResult
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import cleanup, decision, waiting
+from jobcommon.reconcile import cleanup, decision, in_place, node_loss, waiting
 from jobcommon.reconcile.plan import Create, Plan, RemoveFinalizer, Urgency
 from jobcommon.reconcile.slots import Slot
 from jobcommon.testutil.sim.mutation import Mutant
@@ -52,6 +53,15 @@ def _suspended_at_once(framework: Framework, job: Job, observed: Observed, now: 
 def _in_the_background(slots: Iterable[Slot], *, awaited: bool = False) -> Iterable[RemoveFinalizer]:
     del awaited
     return _remove_finalizers(slots)
+
+
+def _any_grace(job: Job, slot: Slot) -> float:
+    template = template_for(job.replica_specs[slot.replica.type], slot.replica.index)
+    return float(template["spec"].get("terminationGracePeriodSeconds", 30)) + in_place.STOP_SECONDS
+
+
+def _as_it_is(value: Any) -> Any:
+    return value or {}
 
 
 class _Flows(dict[Any, Any]):
@@ -105,5 +115,20 @@ REVIEWED = (
         "P11-two-marks",
         "A condition reads '.; waiting:'.",
         ((waiting, "with_note", _two_marks),),
+    ),
+    Mutant(
+        "P12-any-grace-period",
+        "A restart in place of a pod whose grace period is text, as a lax definition lets it in, cannot be planned.",
+        ((in_place, "seconds_to_stop", _any_grace),),
+    ),
+    Mutant(
+        "P13-any-containers",
+        "A pull error after a restart in place cannot be planned when the containers of the template cannot be read.",
+        ((in_place, "mappings_in", _as_it_is),),
+    ),
+    Mutant(
+        "P14-any-affinity",
+        "No pod can be planned away from a lost node when the template's affinity is not an object.",
+        ((node_loss, "mapping_of", _as_it_is),),
     ),
 )
