@@ -20,6 +20,10 @@ from localcluster.apiserver.storage import Item
 Obj = dict[str, Any]
 Path = tuple[str, ...]
 _BAD: tuple[Any, ...] = ("nonsense", -1, 10**9, [], {})
+#: What a decision reads of a pod's spec, if only of jobs with restartMethod Auto or nodeLossSeconds.
+_OF_PODS = (
+    (), ("containers",), ("terminationGracePeriodSeconds",), ("tolerations",), ("affinity",), ("affinity", "nodeAffinity"),
+)  # fmt: skip
 
 
 class BadEdit:
@@ -90,7 +94,8 @@ def fields(framework: Framework, spec: Mapping[str, Any], *, of_replicas: bool) 
 def _below(path: Path, schema: Obj, types: Path) -> Iterator[Path]:
     yield path
     if path[-1] == "template":
-        yield from ((*path, "metadata"), (*path, "spec"), (*path, "spec", "containers"))
+        yield (*path, "metadata")
+        yield from ((*path, "spec", *below) for below in _OF_PODS)
         return
     for name, inner in (schema.get("properties") or {}).items():
         yield from _below((*path, name), inner, types)
