@@ -34,7 +34,8 @@ class Observed:
     made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
     `cluster` holds objects without a namespace, by plural and name: the priority classes, with a gang scheduler or Kueue, and
     Kueue's own ones. `gang_off` says why the gang scheduler cannot be used now, `kueue_off` why Workloads cannot ("" when they
-    can, or are not ours).
+    can, or are not ours). `same_for`: for how many seconds, by a clock that does not jump, this process has seen no sign of
+    life of the job's program (`progress.signs_of_life`); None if nobody has watched, and then the times in the status count.
     """
 
     pods: tuple[PodView, ...] = ()
@@ -50,3 +51,4 @@ class Observed:
     cluster: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
     gang_off: str = ""
     kueue_off: str = ""
+    same_for: float | None = None

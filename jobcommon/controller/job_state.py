@@ -25,6 +25,7 @@ from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
+from jobcommon.reconcile.progress import signs_of_life
 
 COUNTS_DELAY = 1.0
 """Pods of one job start and end close together. A status with new counts only is written this many seconds after the first
@@ -78,6 +79,7 @@ class JobState:
     cooldown_until: float = 0.0
     counts_since: float | None = None
     unkept: str = ""
+    _alive: tuple[object, float] = (None, 0.0)
     _has_run: bool = False
     _seen: ObjectView | None = None
     _raw: dict[str, Any] = field(default_factory=dict)
@@ -139,6 +141,9 @@ class JobState:
         """What this process knows of the job beside the caches. Its pods as cached are counted."""
         self.active_pods = sum(not is_over(pod) for pod in pods)
         self.begun = self.begun or bool(pods)
+        job = self._job if self._job is not None and self._job.run_policy.report_progress else None
+        if job is not None and (alive := signs_of_life(job.status)) != self._alive[0]:
+            self._alive = alive, now
         return Observed(
             pods=tuple(pods),
             companions={(kind.plural, v.name): v for kind in unwatched for v in self.last_observed.found(kind.plural)},
@@ -149,6 +154,7 @@ class JobState:
             backed_off=self.refusals.backed_off(now),
             predecessors=predecessors,
             begun=self.begun,
+            same_for=now - self._alive[1] if job is not None else None,
         )
 
     def urgency_of(self, change: Change[PodView]) -> Urgency:

@@ -1,8 +1,11 @@
 """Progress, by the reports of the program: when a job is stalled, and when its restarts bring nothing.
 
-The status is the only memory: `plan_report` records what a program has reported, and the decision compares times. A run
-is one life of the program: it begins when the job begins to run, or with a step below the last one. Its deadline holds from the
-second distinct step, because the first report comes before the first step; heartbeats, which repeat a step, are no progress.
+`plan_report` records what a program has reported. A run is one life of the program: it begins when the job begins to run, or
+with a step below the last one. Its deadline holds from the second distinct step, because the first report comes before the
+first step; heartbeats, which repeat a step, are no progress.
+
+The times in the status are of the clocks of several processes, which may be wrong, and a false stall restarts a healthy
+training. So a deadline counts from the last sign of life that the process which decides has seen, by its monotonic clock.
 """
 
 from collections.abc import Iterable
@@ -51,13 +54,14 @@ def plan_report(job: Job, report: TrainerStatus, steps: Iterable[tuple[int, floa
     While the last record is too recent, it has no status and wakes when the next one is due. It does nothing for a job that
     wants no reports, or of which a later one is on record. The last report, 100 %, may come after the job has finished.
     """
-    known = job.status.progress
-    last = parse_time(known.last_report_time) or 0.0 if known is not None else 0.0
-    recorded = parse_time(known.recorded_time) if known is not None else None
+    known = job.status.progress or JobProgress()
+    times = (parse_time(time) or 0.0 for time in (known.last_report_time, known.recorded_time))
+    # A time ahead of now is one of a wrong clock.
+    last, recorded = (time if time <= now else 0.0 for time in times)
     if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress or last > arrived:
         return Plan(reason="the report is not wanted")
-    if recorded is not None and now < (due := recorded + RECORD_SECONDS):
-        return Plan(wake_at=min(due, now + RECORD_SECONDS), reason="a report was recorded just before")
+    if now < (due := recorded + RECORD_SECONDS):
+        return Plan(wake_at=due, reason="a report was recorded just before")
     # Steps that waited longer than a later report, here or in another replica, would look like another run.
     status = after_reports(job.status, [(step, since) for step, since in steps if since >= last], arrived, now)
     status = status.model_copy(update={"trainer_status": report})
@@ -106,8 +110,22 @@ def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
     return known.model_copy(update=changes)
 
 
-def stall(job: Job, now: float) -> Stall | None:
-    """When the job counts as stalled; None without a deadline, or while it does not run or has reported 100 %."""
+def signs_of_life(status: JobStatus) -> object:
+    """What changes when the program begins, makes progress or evaluates, and when a stall is on record."""
+    known, report = status.progress, status.trainer_status
+    steps = known and (known.attempt, known.step, known.armed, known.last_progress_time)
+    phase = report and _metric(report, _PHASE)
+    # A run begins when the last of its pods runs.
+    active = sum(replicas.active or 0 for replicas in status.replica_statuses.values())
+    stalled = status.has(ConditionType.STALLED)
+    return steps, phase, _run_began(status), stalled, status.attempt, status.restarts, active
+
+
+def stall(job: Job, now: float, same_for: float | None = None, whole: bool = True) -> Stall | None:
+    """When the job counts as stalled; None without a deadline, or while it does not run or has reported 100 %.
+
+    `same_for`: see `Observed`. `whole`: all replicas run; before the first steps are made they must.
+    """
     policy, status = job.run_policy, job.status
     began, report = _run_began(status), status.trainer_status
     if not reports(job) or job.suspended or began is None:
@@ -127,15 +145,23 @@ def stall(job: Job, now: float) -> Stall | None:
         last, allowed, plus = began if last is None else max(began, last), 0, ""
         seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
         text = f"{who} has not reported two different steps since {format_time(last)}"
+        seconds = seconds if whole else None
     if seconds is None:
         return None
+    seen = now - same_for if same_for is not None else None
+    if seen is not None:
+        # A report is seen when it is recorded, at most so much later.
+        last = min(max(last, seen - RECORD_SECONDS), seen)
     at, text = last + seconds + allowed, f"{text}; {name} is {seconds}{plus}"
-    noticed = status.condition(ConditionType.STALLED) if now >= at else None
-    since = parse_time(noticed.last_transition_time) if noticed is not None and noticed.is_true else None
-    if since is None or policy.stall_action in (None, StallAction.NONE):
+    noticed = status.condition(ConditionType.STALLED)
+    # What the condition says of the last progress is still so, whenever that was.
+    if noticed is None or not noticed.is_true or not noticed.message.startswith(f"{text}."):
         return Stall(at, text, None)
+    since = seen or parse_time(noticed.last_transition_time)
+    if since is None or policy.stall_action in (None, StallAction.NONE):
+        return Stall(now, text, None)
     restarts = policy.stall_action == StallAction.RESTART
-    return Stall(at, text, Deadline(since + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
+    return Stall(now, text, Deadline(since + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
 
 
 def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailures | None:

@@ -117,7 +117,7 @@ class Situation:
     @cached_property
     def stall(self) -> progress.Stall | None:
         """When and why the job counts as stalled."""
-        return progress.stall(self.job, self.now)
+        return progress.stall(self.job, self.now, self.observed.same_for, self._whole())
 
     @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:

@@ -8,7 +8,7 @@ from jobcommon.controller import job_state
 from jobcommon.controller.job_state import JobState
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Get, Plan
-from jobcommon.testutil.builders import finished_status, job_manifest
+from jobcommon.testutil.builders import Manifest, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
 
@@ -37,3 +37,28 @@ def test_live_reads_are_forgotten_when_the_job_has_finished(status: dict[str, ob
     state.decided(Plan(), 2.0)
     assert len(state.last_observed.found("configmaps")) == len(state.last_observed.of("configmaps")) == kept
     assert bool(state.raw) == bool(kept)
+
+
+_EVALUATES = {"metrics": [{"name": "phase", "value": "evaluate"}], "lastUpdatedTime": "2023-11-14T22:20:00Z"}
+#: what becomes of a job that is at step 7, and whether that is a sign of life
+SIGNS: dict[str, tuple[Manifest, bool]] = {
+    "nothing": ({}, False),
+    "a step that is reported again": ({"progress": {"step": 7, "lastReportTime": "2023-11-14T22:20:00Z"}}, False),
+    "a step": ({"progress": {"step": 8}}, True),
+    "a run of the same step": ({"progress": {"step": 7, "attempt": 1}}, True),
+    "an evaluation begins": ({"trainerStatus": _EVALUATES}, True),
+    "the job runs": ({"conditions": [condition("Running")]}, True),
+    "the stall is recorded": ({"conditions": [condition("Stalled")]}, True),
+    "one more pod runs": ({"replicaStatuses": {"Worker": {"active": 2}}}, True),
+    "a container was restarted": ({"restarts": 1}, True),
+}
+
+
+@pytest.mark.parametrize(("change", "is_one"), SIGNS.values(), ids=SIGNS)
+def test_a_sign_of_life_is_remembered_with_its_time(change: Manifest, is_one: bool) -> None:
+    state, before = JobState(), {"progress": {"step": 7}}
+    for now, status in ((100.0, before), (160.0, {**before, **change})):
+        job = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"reportProgress": True}, status=status)
+        state.read(TEST_JOB, object_view(msgspec.json.encode(job)))
+        found = state.observed((), frozenset(), (), now)
+    assert found.same_for == (0.0 if is_one else 60.0)

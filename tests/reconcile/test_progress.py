@@ -81,7 +81,8 @@ RECORDED: dict[str, tuple[float, float, Manifest, bool, float | None]] = {
     "ten seconds later": (10, 10, {}, True, None),
     "one that has waited": (3, 10, {}, True, None),
     "too early": (3, 3, {}, False, 10),
-    "by a clock behind the last one": (3, -600, {}, False, -590),
+    "the last record is of a clock that was ahead": (-600, -600, {}, True, None),
+    "the clock has been set back since the report arrived": (3, -600, {}, True, None),
     "another replica has recorded a later one": (-1, 10, {}, False, None),
     "without reportProgress": (10, 10, {"reportProgress": False}, False, None),
     "of a job that others manage": (10, 10, {"managedBy": "kueue.x-k8s.io/multikueue"}, False, None),
@@ -229,6 +230,51 @@ def test_when_a_job_is_stalled(
     assert then.actions == ()
     after = decided(next_pass(manifest, then), second + 1000)
     assert (after.status, after.events) == (None, ()), "said once"
+
+
+#: by how many seconds the clock of the process that took the reports was ahead, for how long the one that decides has seen no
+#: sign of life, how much more than 25 s after the second step its clock shows, and whether the job is stalled, after 60 s
+CLOCKS = {
+    "it counts from the report, not from its record": (0, 52, 35, True),
+    "a clock that was behind": (-3600, 40, 0, False),
+    "nor is it believed that all of it has passed": (-3600, 50, 0, True),
+    "a clock that was ahead": (3600, 60, 0, True),
+    "a clock that is a little ahead": (5, 59, 0, False),
+    "a process that has just begun to watch": (-86400, 0, 0, False),
+    "the clock has jumped ahead since": (0, 10, 86400, False),
+    "the clock has jumped back since": (0, 60, -86400, True),
+}
+
+
+@pytest.mark.parametrize(("ahead", "same_for", "later", "is_stalled"), CLOCKS.values(), ids=CLOCKS)
+def test_a_deadline_counts_by_the_clock_of_the_process_that_decides(
+    ahead: float, same_for: float, later: float, is_stalled: bool
+) -> None:
+    began = {**BEGAN, "conditions": [condition("Created"), condition("Running", at=START + min(ahead, 0))]}
+    manifest = training(a_job(status=began, **WATCHED), (5 + ahead, 1), (20 + ahead, 7))
+    now = START + 45 + later
+    observed = replace(observe(TEST_JOB, manifest, RUNNING), same_for=same_for)
+    assert stalled(next_pass(manifest, plan(TEST_JOB, job_of(manifest), observed, now))) == is_stalled
+
+
+@pytest.mark.parametrize(("same_for", "acts"), [(0, False), (14, False), (15, True)])
+@pytest.mark.parametrize("jump", [0, 3600, -3600])
+def test_the_action_waits_by_the_clock_of_the_process_that_decides(jump: float, same_for: float, acts: bool) -> None:
+    """An operator that has just started finds the condition, and has seen nothing yet; it stays as it is."""
+    manifest = stalled_with("Fail")
+    observed = replace(observe(TEST_JOB, manifest, RUNNING), same_for=same_for)
+    after = plan(TEST_JOB, job_of(manifest), observed, START + 80 + jump)
+    assert holding(after)[-1:] == ["Failed"] if acts else after.status is None
+    again = training(manifest, (70, 8))
+    observed = replace(observe(TEST_JOB, again, RUNNING), same_for=0)
+    assert holding(plan(TEST_JOB, job_of(again), observed, START + 80 + jump)) == ["Created", "Running"]
+
+
+def test_no_run_begins_while_a_replica_is_missing() -> None:
+    """A quota refuses it, and no step can be made without it."""
+    manifest = a_job(reportProgress=True, progressStartDeadlineSeconds=60)
+    assert not stalled(passed(manifest, 1000, {"Master-0": "running", "Worker-0": "running"}))
+    assert stalled(passed(manifest, 1000))
 
 
 def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> None:

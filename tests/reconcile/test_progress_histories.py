@@ -1,6 +1,7 @@
 """Random histories of a program that reports: it is never taken for stalled while it works, and always when it hangs.
 
-A history has a load time, steps, evaluations, restarts from a checkpoint, and an API server that is gone for a while.
+A history has a load time, steps, evaluations, restarts from a checkpoint, an API server that is gone and a clock that is wrong
+for a while.
 The client reports at the end of a step, at most every 5 s (as transformers does); the operator records at most every 10 s; the
 decision is asked at each change and whenever it asked to be.
 """
@@ -17,7 +18,7 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.framework import Job, Options, ProgressServer
 from jobcommon.reconcile import plan, progress, read_job
-from jobcommon.reconcile.progress import CONFIRM_SECONDS, RECORD_SECONDS, Stall, after_reports
+from jobcommon.reconcile.progress import CONFIRM_SECONDS, RECORD_SECONDS, Stall, after_reports, signs_of_life
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import next_pass
@@ -35,6 +36,7 @@ class History:
     seed: int
     events: list[tuple[float, str, int]] = field(default_factory=list)
     outage: tuple[float, float] = (0.0, 0.0)
+    wrong: tuple[float, float, float] = (0.0, 0.0, 0.0)
     hangs_after: float | None = None
     policy: dict[str, Any] = field(default_factory=dict)
 
@@ -68,6 +70,13 @@ class History:
             self.outage = begin, min([begin + chance.uniform(1, 300), *(at for at in lost if at > begin)])
             if any(at <= begin for at in lost):
                 self.outage = 0.0, 0.0
+        if chance.random() < 0.3:
+            self.wrong = chance.uniform(0, now), chance.uniform(1, 300), chance.choice([-86400, -300, -5, 5, 300, 86400])
+
+    def wall(self, at: float) -> float:
+        """The operator's clock."""
+        begin, length, ahead = self.wrong
+        return START + at + (ahead if begin <= at < begin + length else 0.0)
 
     @property
     def goodput(self) -> tuple[float, int]:
@@ -133,6 +142,7 @@ class Operator:
         self.pods = RUNNING
         self.stalls: list[float] = []
         self.restarts: list[float] = []
+        self.alive: tuple[object, float] = (None, 0.0)
 
     @property
     def status(self) -> JobStatus:
@@ -146,8 +156,12 @@ class Operator:
             return
         for _ in range(3):
             before = self.status
-            made = plan(FRAMEWORK, read_job(FRAMEWORK, self.job), observe(FRAMEWORK, self.job, self.pods), START + at)
-            self.wake = None if made.wake_at is None else made.wake_at - START
+            observed = observe(FRAMEWORK, self.job, self.pods)
+            if (alive := signs_of_life(before)) != self.alive[0]:
+                self.alive = alive, at
+            now = self.history.wall(at)
+            made = plan(FRAMEWORK, read_job(FRAMEWORK, self.job), replace(observed, same_for=at - self.alive[1]), now)
+            self.wake = None if made.wake_at is None else at + made.wake_at - now
             if made.status is None:
                 return
             self.job = next_pass(self.job, made)
@@ -157,9 +171,11 @@ class Operator:
     def run(self) -> "Operator":
         for at, what, steps in self.history.writes():
             self.until(at)
+            # Something else happens to the job just before.
+            self.decide(at)
             if what == "report":
-                status, told = self.status, [(step, START + arrived) for step, arrived in steps]
-                kept = after_reports(status, told, told[-1][1], START + at)
+                status, told = self.status, [(step, self.history.wall(arrived)) for step, arrived in steps]
+                kept = after_reports(status, told, told[-1][1], self.history.wall(at))
                 self.job = {**self.job, "status": kept.to_json()}
             elif what == "lost":
                 self.pods = LOST
@@ -186,10 +202,11 @@ def judge(seeds: Iterable[int]) -> None:
         assert operator.restarts == [], f"seed {seed}: restarted while it worked"
         if history.outage == (0.0, 0.0):
             assert operator.stalls == [], f"seed {seed}: stalled while it worked"
+        if history.outage == history.wrong[:2] == (0.0, 0.0):
             spent, (rose, again) = operator.status.time_spent or TimeSpent(), history.goodput
             assert (spent.progressing or 0.0) == pytest.approx(rose, abs=1.0), f"seed {seed}: time in which the step rose"
             assert (spent.lost_steps or 0) == again, f"seed {seed}: steps made again"
-        if history.hangs_after is None:
+        if history.hangs_after is None or history.wrong[1]:
             continue
         limit = history.policy["progressDeadlineSeconds"] + history.policy.get("evaluationSeconds", 0)
         last = max(history.hangs_after, history.outage[1])
@@ -207,34 +224,37 @@ def test_a_program_that_works_is_never_stalled_and_one_that_hangs_always_is(firs
 _stall = progress.stall
 
 
-def _without_evaluation(job: Job, now: float) -> Stall | None:
+def _without_evaluation(job: Job, *more: Any) -> Stall | None:
     policy = job.run_policy.model_copy(update={"evaluation_seconds": None})
-    return _stall(replace(job, spec=job.spec.model_copy(update={"run_policy": policy})), now)
+    return _stall(replace(job, spec=job.spec.model_copy(update={"run_policy": policy})), *more)
 
 
-def _armed_at_once(job: Job, now: float) -> Stall | None:
+def _armed_at_once(job: Job, *more: Any) -> Stall | None:
     armed = job.status.progress.model_copy(update={"armed": True}) if job.status.progress is not None else None
-    return _stall(replace(job, status=job.status.model_copy(update={"progress": armed})), now)
+    return _stall(replace(job, status=job.status.model_copy(update={"progress": armed})), *more)
 
 
-def _at_once(job: Job, now: float) -> Stall | None:
-    found = _stall(job, now)
+def _by_times(job: Job, now: float, _: Any, whole: bool) -> Stall | None:
+    return _stall(job, now, None, whole)
+
+
+def _at_once(job: Job, *more: Any) -> Stall | None:
+    found = _stall(job, *more)
     return found if found is None or found.deadline is None else replace(found, deadline=replace(found.deadline, at=found.at))
 
 
 #: wrong decisions, and what the histories say of them
-MUTANTS: dict[str, tuple[Callable[[Job, float], Stall | None], str]] = {
+MUTANTS: dict[str, tuple[Callable[..., Stall | None], str]] = {
     "evaluation is not allowed for": (_without_evaluation, "while it worked"),
     "the first report arms": (_armed_at_once, "while it worked"),
     "acts before the reports of an outage are there": (_at_once, "restarted while it worked"),
-    "never stalled": (lambda job, now: None, "not noticed"),
+    "times of wrong clocks count": (_by_times, "while it worked"),
+    "never stalled": (lambda *_: None, "not noticed"),
 }
 
 
 @pytest.mark.parametrize(("mutant", "verdict"), MUTANTS.values(), ids=MUTANTS)
-def test_the_histories_catch(
-    mutant: Callable[[Job, float], Stall | None], verdict: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_histories_catch(mutant: Callable[..., Stall | None], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "stall", mutant)
     with pytest.raises(AssertionError, match=verdict):
         judge(range(100))

@@ -14,9 +14,13 @@ _stall = progress.stall
 _logs_to_keep = failed_logs.logs_to_keep
 
 
-def _without_allowance(job: Job, now: float) -> progress.Stall | None:
+def _without_allowance(job: Job, *more: Any) -> progress.Stall | None:
     policy = job.run_policy.model_copy(update={"evaluation_seconds": None})
-    return _stall(replace(job, spec=job.spec.model_copy(update={"run_policy": policy})), now)
+    return _stall(replace(job, spec=job.spec.model_copy(update={"run_policy": policy})), *more)
+
+
+def _by_recorded_times(job: Job, now: float, _: Any, whole: bool) -> progress.Stall | None:
+    return _stall(job, now, None, whole)
 
 
 def _unless_in_place(job: Job, actions: Any, pods: Any) -> tuple[KeepLog, ...]:
@@ -59,11 +63,11 @@ RECOVERY = (
         faults=(),
     ),
     Mutant(
-        "E23-stalled-by-the-run-before",
-        "After a restart the deadline counts from the last step of the run before.",
-        ((progress, "is_of_this_run", _always),),
-        where=("*/S-rank-hangs",),
-        faults=(),
+        "E23-stalled-by-a-wrong-clock",
+        "A deadline counts from a time in the status by the clock on the wall, which may have jumped.",
+        ((progress, "stall", _by_recorded_times),),
+        where=("*/S-evaluates",),
+        faults=("clock-jump",),
     ),
     Mutant(
         "E24-acts-on-an-old-report",
@@ -71,6 +75,6 @@ RECOVERY = (
         ((progress, "CONFIRM_SECONDS", 0.0),),
         where=("pytorch/S-evaluates",),
         faults=(),
-        always=(Fault("rights-revoked", at=15.0, seconds=58.0, value="get pytorchjobs"),),
+        always=(Fault("rights-revoked", at=15.0, seconds=60.0, value="get pytorchjobs"),),
     ),
 )

@@ -46,7 +46,7 @@ class Training:
     """The ranks of a job, the leader's first: they make `steps` together and evaluate after every `every`-th.
 
     An evaluation takes half of `evaluation` seconds or more. In the first run that comes to the step `hangs`, a rank hangs; 0:
-    none does.
+    none does. `phases`: by half of the seeds the leader reports whether it trains or evaluates.
     """
 
     pods: tuple[str, ...]
@@ -54,6 +54,7 @@ class Training:
     every: int = 10
     evaluation: float = 30.0
     hangs: int = 0
+    phases: bool = False
 
 
 @dataclass(frozen=True, slots=True)

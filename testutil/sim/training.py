@@ -2,8 +2,8 @@
 
 The ranks make their steps together, so none is made unless the main programs of all pods run, and all wait for one that hangs.
 The leader reports like the callback of transformers: 0 % when it starts, then its step every few seconds, while it makes any,
-and 100 % in the end. A new run begins at the last checkpoint, which is written before each evaluation. What really happened is
-known here, so here a stall that is none is noticed (oracle false-stall).
+and 100 % in the end. A new run begins at the last checkpoint; one is written before each evaluation, and some between. What
+really happened is known here, so here a stall that is none is noticed (oracle false-stall).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +24,7 @@ TRAINED = "trained"
 """The word that is given when the last step is made."""
 LOAD_SECONDS = (2.0, 8.0)
 STEP_SECONDS = (0.5, 3.0)
+SAVE_EVERY, SAVE_SECONDS = 7, (0.0, 10.0)
 REPORT_SECONDS = 5.0
 Deliver = Callable[[ReportedJob, BoundPod, TrainerStatus], None]
 
@@ -56,6 +57,7 @@ class Programs:
         self._next_at = self._reported_at = 0.0
         self._step = self._checkpoint = 0
         self._has_hung = False
+        self._tells = training.phases and kubelet.draw("phases", 0.0, 1.0) < 0.5
         self.hung_at: float | None = None
         """When the present run began to hang."""
         self.violations: list[str] = []
@@ -92,16 +94,22 @@ class Programs:
         elif self._step % training.every == 0:
             self._checkpoint = self._step
             pause = self._draw(f"evaluation/{self._runs}/{self._step}", training.evaluation / 2, training.evaluation)
+            if self._tells:
+                self._report(at, 100 * self._step // training.steps, self._step, "evaluate")
+        elif self._step % SAVE_EVERY == 0:
+            self._checkpoint = self._step
+            pause = self._draw(f"save/{self._runs}/{self._step}", *SAVE_SECONDS)
         if at >= self._reported_at + REPORT_SECONDS:
             self._report(at, 100 * self._step // training.steps, self._step)
         self._next_at = at + pause + self._draw(f"step/{self._runs}/{self._step}", *STEP_SECONDS)
 
-    def _report(self, at: float, percentage: int, step: int | None = None) -> None:
+    def _report(self, at: float, percentage: int, step: int | None = None, phase: str = "train") -> None:
         self._reported_at = at
-        metrics = None if step is None else [Metric(name="current_step", value=str(step))]
+        metrics = [] if step is None else [Metric(name="current_step", value=str(step))]
+        metrics += [Metric(name="phase", value=phase)] if self._tells else []
         leader = self._server.storage.table("pods").get(user.NAMESPACE, self._training.pods[0])
         if leader is not None:
-            report = TrainerStatus(progress_percentage=percentage, metrics=metrics, last_updated_time=format_time(at))
+            report = TrainerStatus(progress_percentage=percentage, metrics=metrics or None, last_updated_time=format_time(at))
             pod = BoundPod(leader.namespace, leader.name, leader.uid)
             self._deliver(ReportedJob(self._framework, leader.namespace, self._job), pod, report)
 
