@@ -11,7 +11,7 @@ from jobcommon.diagnosis.cause import Cause, in_short, listed, span
 from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
-from jobcommon.diagnosis.pods import cause_of, ended
+from jobcommon.diagnosis.pods import cause_of, ended, of_init
 from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.diagnosis.torchrun import wanted_nodes
@@ -27,6 +27,7 @@ _SAME = 1.0
 _DELETED = re.compile(r"([A-Z]\w*-\d+): Deleted(?: on node ([^\s,:]+))?")
 _EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
 _HOST = re.compile(r"Could not resolve hostname ([^\s.:]+)")
+_OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
 _MOST = 200
 _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
 
@@ -90,7 +91,10 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
         return ended(member, found)
     by_kubelet = stopped(found.events_of(pod), found.framework.container, failure.exit_code, parse_time(failure.time))
     gone = pod in found.gone or (not lines and bool(found.logs.get(pod)))
-    return by_kubelet or end_of_program(failure.reason, failure.exit_code, message, lines, gone=gone, local=found.local)
+    init = _OF_INIT.search(message)
+    said = _OF_INIT.sub("", message)
+    cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
+    return of_init(init[1], cause) if init else cause
 
 
 def lines_of(found: Found, failure: Failure) -> Sequence[str]:

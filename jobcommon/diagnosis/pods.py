@@ -204,11 +204,16 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
     if container.name in inits and container.restart_policy != _SIDECAR:
-        return Cause(Reason.INIT_CONTAINER_FAILED, f"its init container {container.name} failed: {cause.text}", cause.advice)
+        return of_init(container.name, cause)
     if container.name != (main := _main_container(member, found)):
         over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
         return replace(cause, text=f"{over}container {container.name}: {cause.text}")
     return cause
+
+
+def of_init(container: str, cause: Cause) -> Cause:
+    """The cause of a failed run of an init container."""
+    return Cause(Reason.INIT_CONTAINER_FAILED, f"its init container {container} failed: {cause.text}", cause.advice)
 
 
 def _restarting(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:

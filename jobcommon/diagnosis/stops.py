@@ -33,15 +33,20 @@ CLUES = (
 def stopped(events: Sequence[EventView], container: str, code: int | None, finished_at: float | None) -> Cause | None:
     """Why the kubelet stopped a run of a container, if it did; `events` are the pod's, the latest first.
 
-    `container` is "" if it is not known. Without an announced stop, as events may be lost, a failed probe counts if the exit
-    code is that of a stopped program.
+    `container` is "" if it is not known. A kubelet that ends the whole pod does not say that it is because of a probe, and
+    events may be lost: so a failed probe counts, too, if the program was stopped, by an event or by its exit code.
     """
-    said = [
-        (event.reason, cause)
+    near = [
+        event
         for event in events
         if container in ("", event.container or container)
-        and (event.reason in _ANNOUNCED or (event.reason == "Unhealthy" and code in _STOPPED))
         and (finished_at is None or -_WITHIN_SECONDS <= event.at - finished_at <= 5.0)
+    ]
+    killed = code in _STOPPED or any(event.reason == "Killing" for event in near)
+    said = [
+        (event.reason, cause)
+        for event in near
+        if (event.reason in _ANNOUNCED or (event.reason == "Unhealthy" and killed))
         and (cause := revealed(event.message, CLUES)) is not None
         and cause.reason != Reason.READINESS_PROBE_FAILED
         # The hook of a program that ends at once fails, too.
@@ -58,5 +63,6 @@ def stopped(events: Sequence[EventView], container: str, code: int | None, finis
 
 def unhealthy(events: Sequence[EventView], container: str, *reasons: str) -> Cause | None:
     """What the latest failed probe of a container said, of those with one of `reasons`."""
-    failed = (e.message for e in events if e.reason == "Unhealthy" and container in ("", e.container or container))
-    return next((c for text in failed if (c := revealed(in_short(text), CLUES)) is not None and c.reason in reasons), None)
+    failed = [e for e in events if e.reason == "Unhealthy" and container in ("", e.container or container)]
+    causes = (revealed(in_short(e.message.removesuffix(": ")), CLUES) for e in failed)
+    return next((cause for cause in causes if cause is not None and cause.reason in reasons), None)

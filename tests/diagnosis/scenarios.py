@@ -152,10 +152,10 @@ def again(pod: Pod, at: float) -> Pod:
     return made
 
 
-def probed(kind: str, container: str = "pytorch", at: float = NOW - 21) -> list[Manifest]:
-    """The events of a kubelet that kills a container because of a probe."""
+def probed(kind: str, container: str = "pytorch", at: float = NOW - 21, *, whole: bool = False) -> list[Manifest]:
+    """The events of a kubelet that kills a container because of a probe; the `whole` pod if nothing of it is started again."""
     uid = "uid-demo-worker-1"
-    killing = f"Container {container} failed {kind.lower()} probe"
+    killing = f"Stopping container {container}" if whole else f"Container {container} failed {kind.lower()} probe"
     said = f"{kind} probe failed: HTTP probe failed with statuscode: 503"
     return [
         event(uid, "Unhealthy", said, at=at, container=container),
@@ -219,6 +219,10 @@ def init_failed(pod: Pod) -> Pod:
     made = waits.with_init(3, restarts=2, last=3)
     made.raw["status"]["initContainerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
     return made
+
+
+def init_ended(pod: Pod) -> Pod:
+    return pod.waiting("PodInitializing", "").with_init(3)._with(status={"phase": "Failed"})
 
 
 def stuck_on(pod: Pod) -> Pod:
@@ -730,6 +734,12 @@ SCENARIOS = (
         found({"Worker-0": running, "Worker-1": init_failed}),
     ),
     Scenario(
+        "init container, of a pod that is not restarted",
+        "InitContainerFailed",
+        ("prepare", "exit code 3", "no data"),
+        found({"Worker-0": running, "Worker-1": init_ended}, logs={"demo-worker-1": ("no data",)}),
+    ),
+    Scenario(
         "sidecar",
         "SidecarRunning",
         ("container sidecar runs on",),
@@ -757,13 +767,13 @@ SCENARIOS = (
         "startup, by a program that ends with a code of its own",
         "StartupProbeFailed",
         ("stopped by the kubelet (exit code 1): Startup probe failed",),
-        failed(1, lines=("KeyboardInterrupt",), events=probed("Startup")),
+        failed(1, lines=("KeyboardInterrupt",), events=probed("Startup", whole=True)),
     ),
     Scenario(
         "startup, of a pod that is gone",
         "StartupProbeFailed",
         ("Startup probe failed: HTTP",),
-        removed(failed(143), events=probed("Startup")),
+        removed(failed(143), events=probed("Startup", whole=True)),
     ),
     Scenario(
         "startup, restarted in place",

@@ -120,9 +120,12 @@ class Prober:
 
     def _kill(self, probe: Probe, kind: str) -> None:
         own = self._worker.spec_of(self._name).get("restartPolicy")
-        again = (own or self._worker.pod["spec"].get("restartPolicy")) != "Never"
+        spec = self._worker.pod["spec"]
+        again = (own or spec.get("restartPolicy")) != "Never"
         text = f"Container {self._name} failed {kind.lower()} probe{', will be restarted' if again else ''}"
-        self._worker.kill(self._name, text, probe.get("terminationGracePeriodSeconds"))
+        # Without a container that goes on, the pod is ended as a whole, and no event says why.
+        whole = not again and len(spec["containers"]) == 1
+        self._worker.kill(self._name, "" if whole else text, probe.get("terminationGracePeriodSeconds"))
 
     async def _check(self, probe: Probe) -> str:
         """One probe: "" when good, else the problem."""
