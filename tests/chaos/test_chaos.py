@@ -25,7 +25,7 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import Manifest
-from jobcommon.testutil.chaos.processes import MARKER, Ground, until_none_marked
+from jobcommon.testutil.processes import MARKER, Ground, until_none_marked
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
 TYPES: Mapping[str, tuple[str, ...]] = {

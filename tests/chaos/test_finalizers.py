@@ -13,7 +13,7 @@ import pytest
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.testutil.chaos.processes import Ground
+from jobcommon.testutil.processes import Ground
 from tests.cli.commands import jobcommon
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -41,7 +41,7 @@ def test_a_table_says_which_programme_catches_what(tmp_path: Path, capsys: pytes
     ]
     assert detection.main(chosen) == 1, "golden plans complain without a defect, as the results say"
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2] == "| golden plans | 3 | 1 | 0 | 2 |"
-    assert lines[3].startswith("| search | 0 | 1 | 1 | ")
+    assert lines[2] == "| golden plans | 3 | 1 | 0 | 0 | 2 |"
+    assert lines[3].startswith("| search | 0 | 1 | 1 | 1 | ")
     assert lines[4:] == ["caught by none: nothing", "golden plans complains without a defect"]
     assert '["D7-magic-exit-code", "search", true,' in kept.read_text(), "it is not run again"

@@ -21,8 +21,8 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.testutil.chaos.processes import ROOT, Ground
 from jobcommon.testutil.embedded import ServerTransport, endpoint, install
+from jobcommon.testutil.processes import ROOT, Ground
 from jobcommon.testutil.real.containers import container_node
 from localcluster.conformance import envtest, real
 from localcluster.conformance.envtest import LOOPBACK, Program, Servers, free_port

@@ -12,8 +12,8 @@ from jobcommon.api import labels
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
 from jobcommon.crd.rbac import handed_on, job_rules
-from jobcommon.testutil.chaos.processes import Process
 from jobcommon.testutil.embedded import DEFINITIONS, install
+from jobcommon.testutil.processes import Process
 from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
 from jobcommon.testutil.real.intermediary import Intermediary, intermediary
 from jobcommon.testutil.real.run import RowError, Run

@@ -12,7 +12,7 @@ from jobcommon.api.status import JobStatus, read_status
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
-from jobcommon.testutil.chaos.processes import Process
+from jobcommon.testutil.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 from localcluster.cluster import background
 from localcluster.errors import ClientError

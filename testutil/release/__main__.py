@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from jobcommon.testutil.chaos.processes import COMMAND, ROOT
+from jobcommon.testutil.processes import COMMAND, ROOT
 from jobcommon.testutil.release import charts, checksums, consistency, packages
 from jobcommon.testutil.release.program import ReleaseError, output_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobcommon.testutil.chaos.processes import ROOT
+from jobcommon.testutil.processes import ROOT
 from jobcommon.testutil.release.program import output_of
 
 

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobcommon.testutil.chaos.processes import ROOT
+from jobcommon.testutil.processes import ROOT
 from jobcommon.testutil.release.program import ReleaseError, output_of
 
 #: Runs a step of the build where /opt is a directory of ours, with what the machine has there below it.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcommon.testutil.chaos.processes import ROOT
+from jobcommon.testutil.processes import ROOT
 from jobcommon.testutil.release import containerfile, image_check
 from jobcommon.testutil.release.buildah import buildah, why_not
 from jobcommon.testutil.release.consistency import version_of

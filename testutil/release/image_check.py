@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from jobcommon.testutil.chaos.processes import ROOT
+from jobcommon.testutil.processes import ROOT
 from jobcommon.testutil.real.cluster import OPERATORS, RIGHTS
 from jobcommon.testutil.release import lifecycle
 from jobcommon.testutil.release.buildah import buildah, mounted, why_not

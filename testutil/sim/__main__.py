@@ -1,6 +1,7 @@
 """The simulator on the command line: ``python -m jobcommon.testutil.sim``. `make sim` and `make sim-full` call it."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from jobcommon.testutil.sim.shrink import shrink
 from jobcommon.testutil.sim.simulation import simulate
 
 #: The thin run: the stride of the write-point sweep, and the number of seeds.
-THIN_STEP = 61
+THIN_STEP = 183
 THIN_SEEDS = 200
 #: How many more seeds the thin run takes for a kind of fault that was not injected yet.
 SEEDS_OF_A_KIND = 24
@@ -74,7 +75,7 @@ def _conclude(options: argparse.Namespace, *tallies: Tally, complete: bool = Fal
         if options.results is not None:
             with options.results.open("a", encoding="utf-8") as out:
                 record(tally, out)
-    print(*total.lines(), *(total.coverage() if total.fired else ()), sep="\n")
+    print(*total.lines(), *(total.coverage() if total.fired else ()), f"CPU: {sum(os.times()[:4]):.0f} s", sep="\n")
     missing = unfired(total.fired) if complete else []
     if missing:
         print(f"never injected: {', '.join(missing)}")

@@ -14,7 +14,7 @@ from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, Timeouts
 
 COMMAND = (sys.executable, "-m", "jobcommon.cli")
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 MARKER = "JOBCOMMON_CHAOS"
 START_SECONDS = 180.0
 END_SECONDS = 180.0
