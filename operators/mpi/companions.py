@@ -7,7 +7,7 @@ from jobcommon import Companion, CompanionKind, Job, PodView, template_for
 from jobcommon.operators.mpi.hosts import files
 from jobcommon.operators.mpi.job import LAUNCHER, mpi_options, transport, workers
 from jobcommon.operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
-from jobcommon.operators.mpi.spec import Transport
+from jobcommon.operators.mpi.spec import LauncherTransport
 from jobcommon.operators.mpi.ssh_key import new_key_pair
 
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -23,7 +23,7 @@ KINDS = (
 
 def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
     """Files and access while the job runs. Access is deleted when it ends or is suspended: a resumed job has new keys."""
-    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job, pods) if mpi_options(job).exec else []
+    access = [_keys(job)] if transport(job) == LauncherTransport.SSH else _rights(job, pods) if mpi_options(job).exec else []
     if job.status.finished or job.suspended:
         return [replace(companion, manifest=None) for companion in access]
     return [_config(job, pods), *access]

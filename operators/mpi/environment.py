@@ -18,7 +18,7 @@ from jobcommon.operators.mpi.job import (
     slots,
     transport,
 )
-from jobcommon.operators.mpi.spec import Implementation, Transport
+from jobcommon.operators.mpi.spec import Implementation, LauncherTransport
 
 HOSTFILE_PATH = f"{CONFIG_PATH}/{HOSTFILE}"
 KUBEXEC_PATH = f"{CONFIG_PATH}/{KUBEXEC}"
@@ -31,7 +31,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     role = EnvVar("K_MPI_JOB_ROLE", replica.type.lower())
     if replica.type != LAUNCHER:
         return (role,)
-    variables = [role, *(_ssh_env(job) if transport(job) == Transport.SSH else _exec_env(job))]
+    variables = [role, *(_ssh_env(job) if transport(job) == LauncherTransport.SSH else _exec_env(job))]
     if not launcher_works(job) and not launcher_has_gpu(job):
         # Without this a launcher on a GPU node sees all of its GPUs.
         variables += [EnvVar("NVIDIA_VISIBLE_DEVICES", ""), EnvVar("NVIDIA_DRIVER_CAPABILITIES", "")]

@@ -36,7 +36,7 @@ from jobcommon.operators.mpi.job import (
 )
 from jobcommon.operators.mpi.options import MPIOptions
 from jobcommon.operators.mpi.pods import shape_pod
-from jobcommon.operators.mpi.spec import MPIJobSpec, Transport
+from jobcommon.operators.mpi.spec import LauncherTransport, MPIJobSpec
 from jobcommon.operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
 
 
@@ -81,7 +81,7 @@ def validate(job: Job) -> Iterator[FieldError]:
 
 def blocked(job: Job) -> str:
     """Why the job may not start: kubectl exec needs rights that the operator may not have. "" if it may."""
-    if transport(job) == Transport.SSH or mpi_options(job).exec:
+    if transport(job) == LauncherTransport.SSH or mpi_options(job).exec:
         return ""
     text = "spec.transport: by kubectl exec, the transport of v1 and v1alpha2, no job may start here; create the job anew with"
     return f"{text} transport SSH (the images need sshd), or have the operator allowed it: its chart's value mpiExec"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from jobcommon import Job, PodView, Replica
 from jobcommon.operators.mpi.job import THE_LAUNCHER, host, implementation, launcher_works, mpi_spec, slots, transport, workers
-from jobcommon.operators.mpi.spec import Implementation, Transport
+from jobcommon.operators.mpi.spec import Implementation, LauncherTransport
 
 KUBECTL = "/opt/kube/kubectl"
 
@@ -47,7 +47,7 @@ def kubexec(job: Job) -> str:
 def files(job: Job, pods: Sequence[PodView]) -> dict[str, str]:
     """The data of the job's ConfigMap."""
     found = {"hostfile": hostfile(job), "discover_hosts.sh": discover_hosts(job, pods)}
-    return {**found, "kubexec.sh": kubexec(job)} if transport(job) == Transport.EXEC else found
+    return {**found, "kubexec.sh": kubexec(job)} if transport(job) == LauncherTransport.EXEC else found
 
 
 def _launcher(job: Job) -> list[Replica]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcommon import Job, Replica, containers_of
 from jobcommon.operators.mpi.options import MPIOptions
-from jobcommon.operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
+from jobcommon.operators.mpi.spec import Implementation, LauncherCreationPolicy, LauncherTransport, MPIJobSpec
 
 LAUNCHER, WORKER = "Launcher", "Worker"
 REPLICA_SPECS = "mpiReplicaSpecs"
@@ -25,9 +25,9 @@ def mpi_options(job: Job) -> MPIOptions:
     return job.own_options if isinstance(job.own_options, MPIOptions) else MPIOptions()
 
 
-def transport(job: Job) -> Transport:
+def transport(job: Job) -> LauncherTransport:
     """How mpirun reaches the workers."""
-    return mpi_spec(job).transport or Transport.SSH
+    return mpi_spec(job).transport or LauncherTransport.SSH
 
 
 def implementation(job: Job) -> Implementation:
@@ -49,7 +49,7 @@ def waits_for_workers(job: Job) -> bool:
     """Whether the launcher is created only when all workers are ready. An exec into a worker that is not fails at once."""
     policy = mpi_spec(job).launcher_creation_policy
     if policy is None:
-        return transport(job) == Transport.EXEC
+        return transport(job) == LauncherTransport.EXEC
     return policy == LauncherCreationPolicy.WAIT_FOR_WORKERS_READY
 
 
@@ -57,13 +57,13 @@ def retried_like_a_batch_job(job: Job) -> bool:
     """Whether the launcher is run again within backoffLimit whatever its restart policy: it was a batch Job in v2beta1 and
     v1alpha2. The latter is known by the place of its backoffLimit, which it alone had directly in spec.
     """
-    return transport(job) == Transport.SSH or mpi_spec(job).backoff_limit is not None
+    return transport(job) == LauncherTransport.SSH or mpi_spec(job).backoff_limit is not None
 
 
 def launcher_works(job: Job) -> bool:
     """Whether the launcher is a host, too. In v1 it was one by asking for a GPU."""
     asked = mpi_spec(job).run_launcher_as_worker
-    return bool(asked) if asked is not None or transport(job) == Transport.SSH else launcher_has_gpu(job)
+    return bool(asked) if asked is not None or transport(job) == LauncherTransport.SSH else launcher_has_gpu(job)
 
 
 def launcher_has_gpu(job: Job) -> bool:
@@ -85,7 +85,7 @@ def workers(job: Job) -> list[Replica]:
 
 def host(job: Job, replica: Replica) -> str:
     """The name under which mpirun knows a replica: what ssh can resolve, or what kubectl exec takes."""
-    return job.address(replica) if transport(job) == Transport.SSH else job.pod_name(replica)
+    return job.address(replica) if transport(job) == LauncherTransport.SSH else job.pod_name(replica)
 
 
 def _limits(container: Mapping[str, Any]) -> Sequence[str]:

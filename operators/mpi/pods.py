@@ -15,7 +15,7 @@ from jobcommon.operators.mpi.job import (
     ssh_path,
     transport,
 )
-from jobcommon.operators.mpi.spec import Transport
+from jobcommon.operators.mpi.spec import LauncherTransport
 
 Manifest = dict[str, Any]
 
@@ -24,14 +24,14 @@ SSH_VOLUME, CONFIG_VOLUME, KUBECTL_VOLUME = "ssh-auth", "mpi-job-config", "mpi-j
 _KUBECTL_DIR = KUBECTL.rpartition("/")[0]
 NOBODY = 65534
 _READ, _RUN, _OWNER_ONLY, _ALL_READ = 0o444, 0o555, 0o600, 0o644
-_WORKER_COMMANDS = {Transport.SSH: ["/usr/sbin/sshd", "-De"], Transport.EXEC: ["sleep", "365d"]}
+_WORKER_COMMANDS = {LauncherTransport.SSH: ["/usr/sbin/sshd", "-De"], LauncherTransport.EXEC: ["sleep", "365d"]}
 
 
 def shape_pod(job: Job, replica: Replica, pod: Manifest) -> Manifest:
     """The pod with its mounts in the first container and, for a worker without a command, that which waits for mpirun."""
     spec = pod["spec"]
     is_launcher = replica.type == LAUNCHER
-    if transport(job) == Transport.SSH:
+    if transport(job) == LauncherTransport.SSH:
         pod["metadata"]["labels"][labels.JOB_ROLE] = replica.type.lower()
         _mount(spec, _ssh_volume(job, spec), ssh_path(job))
         if is_launcher:

@@ -8,7 +8,7 @@ from pydantic import Field
 from jobcommon import FlatRunPolicySpec, Int32, enum_field
 
 
-class Transport(StrEnum):
+class LauncherTransport(StrEnum):
     """How mpirun reaches the workers."""
 
     SSH = "SSH"
@@ -38,7 +38,7 @@ class MPIJobSpec(FlatRunPolicySpec):
         None, description="OpenMPI (the default; 4 and 5), Intel or MPICH."
     )
     mpi_distribution: str | None = Field(None, description="v1alpha2's name of mpiImplementation: OpenMPI, IntelMPI or MPICH.")
-    transport: Annotated[Transport, enum_field(Transport)] | None = Field(
+    transport: Annotated[LauncherTransport, enum_field(LauncherTransport)] | None = Field(
         None,
         description="How mpirun reaches the workers: SSH, with a key of the job's own (v2beta1), or Exec, by kubectl exec "
         "with a Role of the job's own (v1, v1alpha2). Defaults to that of the version in which the job was created.",

@@ -5,16 +5,19 @@ from typing import Any
 
 from jobcommon import lift_run_policy
 from jobcommon.operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER
-from jobcommon.operators.mpi.spec import LauncherCreationPolicy, Transport
+from jobcommon.operators.mpi.spec import LauncherCreationPolicy, LauncherTransport
 
 Spec = Mapping[str, Any]
 
 # What a version means where its manifest is silent. The API server writes these into each object that is created in that
 # version, so that they are still known when the object is read in another one.
-V2BETA1_DEFAULTS: Spec = {"transport": Transport.SSH.value}
+V2BETA1_DEFAULTS: Spec = {"transport": LauncherTransport.SSH.value}
 # That the launcher waits is said in the object: schedulers that count its pods read it there (KAI's pod grouper), and would
 # hold the workers back until a launcher comes that waits for them.
-_EXEC: Spec = {"transport": Transport.EXEC.value, "launcherCreationPolicy": LauncherCreationPolicy.WAIT_FOR_WORKERS_READY.value}
+_EXEC: Spec = {
+    "transport": LauncherTransport.EXEC.value,
+    "launcherCreationPolicy": LauncherCreationPolicy.WAIT_FOR_WORKERS_READY.value,
+}
 V1_DEFAULTS: Spec = {**_EXEC}
 V1ALPHA2_DEFAULTS: Spec = {**_EXEC, "backoffLimit": 6}
 # That of the batch Job which v2beta1's launcher was.
@@ -26,7 +29,7 @@ _OURS = "kubeflow.org/training-operator"
 
 def upgrade(spec: Spec, version: str) -> Spec:
     """The raw spec in the current form, its launcher's defaults filled in."""
-    batch = spec.get("transport") != Transport.EXEC or spec.get("backoffLimit") is not None
+    batch = spec.get("transport") != LauncherTransport.EXEC or spec.get("backoffLimit") is not None
     current = {**lift_run_policy(spec, version), **{k: spec[k] for k in ("backoffLimit",) if k in spec}}
     distribution = current.pop("mpiDistribution", None)
     if distribution is not None and current.get("mpiImplementation") is None:
