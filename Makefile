@@ -153,7 +153,7 @@ suites: .venv-suites/.ready-$(KEY) ## run the end-to-end tests of kr8s, lightkub
 	@export PATH=$(CURDIR)/.venv-suites/bin:$$PATH PYTHONPATH=$(CURDIR)/localcluster/tests/testing; cd .venv-suites; \
 	  for suite in kr8s-*/kr8s lightkube-*/e2e-tests python-*/kubernetes/e2e_test python-*/kubernetes/aio/e2e_test \
 	    kubernetes_asyncio-*/kubernetes_asyncio/e2e_test; do \
-	    (cd $${suite%%/*} && python -m pytest -q -p suites_session -o addopts= -o asyncio_mode=auto --timeout 60 $${suite#*/}); \
+	    (cd $${suite%%/*} && python -m pytest -q -W default -p suites_session -o addopts= -o asyncio_mode=auto --timeout 60 $${suite#*/}); \
 	  done
 
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
