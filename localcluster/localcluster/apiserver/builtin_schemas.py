@@ -6,7 +6,7 @@ except the ones put there by `crd_root` for the parts that every object shares.
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -100,27 +100,3 @@ def crd_root(version_entry: Json) -> Json:
     """The schema node of one CRD version (an entry of ``spec.versions``), with the metadata every object has."""
     schema = version_entry.get("schema", _NOTHING).get("openAPIV3Schema", {"x-kubernetes-preserve-unknown-fields": True})
     return _spliced({**schema, "x-kubernetes-embedded-resource": True})
-
-
-def unknown_fields(node: Json, value: Any, path: str = "") -> list[str]:
-    """The paths of fields that the schema does not have, as ``spec.containers[0].bar``, in document order."""
-    return list(_unknown(resolve(node), value, path))
-
-
-def _unknown(node: Json, value: Any, path: str) -> Iterator[str]:
-    if not node:
-        return
-    if isinstance(value, list):
-        below = items(node)
-        for index, item in enumerate(value):
-            yield from _unknown(below, item, f"{path}[{index}]")
-    elif isinstance(value, dict):
-        properties = node.get("properties", _NOTHING)
-        closed = bool(properties) and "additionalProperties" not in node
-        closed = closed and not node.get("x-kubernetes-preserve-unknown-fields")
-        for key, item in value.items():
-            where = f"{path}.{key}" if path else key
-            if closed and key not in properties:
-                yield where
-            else:
-                yield from _unknown(child(node, key), item, where)

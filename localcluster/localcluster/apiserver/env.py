@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from localcluster.timestamps import format_micro_time, format_time
+from localcluster.timestamps import format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,3 @@ class Env:
     def timestamp(self) -> str:
         """Now as metav1.Time: RFC 3339 in UTC, whole seconds."""
         return format_time(self.now())
-
-    def micro_timestamp(self) -> str:
-        """Now as metav1.MicroTime: RFC 3339 in UTC with six digits."""
-        return format_micro_time(self.now())

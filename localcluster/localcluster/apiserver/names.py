@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, required
+from localcluster.apiserver.errors import Cause, invalid, required
 
 _DNS1123_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -203,16 +203,6 @@ def port_name(value: str) -> Sequence[str]:
 def check(rule: NameRule, path: str, value: str) -> list[Cause]:
     """One cause per broken part of `rule`."""
     return [invalid(path, value, problem) for problem in rule(value)]
-
-
-def check_entry_name(entry: Mapping[str, Any], where: str, seen: set[str]) -> list[Cause]:
-    """The name of a container or volume: a label, and not among those `seen` in its list, to which it is added."""
-    path, name = f"{where}.name", entry.get("name") or ""
-    causes = check(dns1123_label, path, name) if name else [required(path)]
-    if name in seen:
-        causes.append(duplicate(path, name))
-    seen.add(name)
-    return causes
 
 
 def check_labels(labels: Mapping[str, Any], path: str) -> list[Cause]:

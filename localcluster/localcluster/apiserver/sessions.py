@@ -31,7 +31,7 @@ def is_session(request: Request) -> bool:
 async def serve(server: ApiServer, pods: PodBackend | None, http: web.BaseRequest, request: Request) -> web.StreamResponse:
     """Answer such a request. Raises an ApiError when it is refused before anything was sent."""
     call = server.admit(request, None)
-    return await _HANDLERS[call.info.subresource](call, _connected(call, pods), http)
+    return await _HANDLERS[call.info.subresource](call, pods, http)
 
 
 def _connected(call: Call, pods: PodBackend | None) -> PodBackend:
@@ -43,17 +43,17 @@ def _connected(call: Call, pods: PodBackend | None) -> PodBackend:
 def open_logs(server: ApiServer, pods: PodBackend | None, request: Request, user: User | None) -> AsyncIterator[bytes]:
     """The pieces of a log. Raises an ApiError when the request is refused; reading raises PodBackendError."""
     call = server.admit(request, user)
-    return _pieces(call, _connected(call, pods))
+    return _pieces(call, pods)
 
 
-def _pieces(call: Call, pods: PodBackend) -> AsyncIterator[bytes]:
+def _pieces(call: Call, pods: PodBackend | None) -> AsyncIterator[bytes]:
     pod = call.resource.typed(call.live().obj)
     options = log_options(call, pod)
-    return pods.logs(pod, options) if pod["spec"].get("nodeName") else _nothing()
+    return _connected(call, pods).logs(pod, options) if pod["spec"].get("nodeName") else _nothing()
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    """The log of a pod that no node has: an API server has none to ask, and answers 200 at once."""
+    """The log of a pod that no node has: an API server has none to ask, and answers 204 at once."""
     pieces: tuple[bytes, ...] = ()
     for piece in pieces:
         yield piece
@@ -107,9 +107,11 @@ def _container(pod: Pod, asked: str) -> str:
     return str(names[0])
 
 
-async def _logs(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
+async def _logs(call: Call, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
     chunks = _pieces(call, pods)
-    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    response = web.StreamResponse(
+        status=200 if call.live().obj["spec"].get("nodeName") else 204, headers={"Content-Type": "text/plain"}
+    )
     try:
         async for chunk in chunks:
             if not response.prepared:
@@ -131,23 +133,20 @@ def _refused(error: PodBackendError) -> ApiError:
     return ApiError(error.code, reasons.get(error.code, "InternalError"), error.message)
 
 
-async def _exec(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
-    return await _session(call, http, lambda pod, options, streams: pods.exec(pod, options, streams))
+def _on_a_node(pod: Pod) -> None:
+    if not pod["spec"].get("nodeName"):
+        raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
 
 
-async def _attach(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
-    return await _session(call, http, lambda pod, options, streams: pods.attach(pod, options, streams))
-
-
-Run = Callable[[Pod, ExecOptions, channels.Channels], Coroutine[Any, Any, int]]
-
-
-async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamResponse:
+async def _session(call: Call, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
     pod = call.resource.typed(call.live().obj)
     options = _exec_options(call, pod)
+    _on_a_node(pod)
     phase = pod.get("status", {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
+    backend = _connected(call, pods)
+    run = backend.exec if call.info.subresource == "exec" else backend.attach
     socket = _upgrade(http, _PREFERRED)
     await socket.prepare(http)
     streams = channels.Channels(socket)
@@ -214,8 +213,10 @@ def _outcome(code: int) -> dict[str, Any]:
     }
 
 
-async def _port_forward(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
+async def _port_forward(call: Call, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
     pod = call.resource.typed(call.live().obj)
+    _on_a_node(pod)
+    backend = _connected(call, pods)
     phase = pod.get("status", {}).get("phase")
     if phase != "Running":
         raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")
@@ -228,15 +229,15 @@ async def _port_forward(call: Call, pods: PodBackend, http: web.BaseRequest) -> 
         ports = [int(text) for text in texts]
     await socket.prepare(http)
     if ports:
-        await channels.Forwarder(socket, ports).run(lambda port, stream: pods.port_forward(pod, port, stream))
+        await channels.Forwarder(socket, ports).run(lambda port, stream: backend.port_forward(pod, port, stream))
     else:
-        await tunnel.Tunnel(socket, lambda port, stream: pods.port_forward(pod, port, stream)).run()
+        await tunnel.Tunnel(socket, lambda port, stream: backend.port_forward(pod, port, stream)).run()
     return socket
 
 
-_HANDLERS: Mapping[str, Callable[[Call, PodBackend, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
+_HANDLERS: Mapping[str, Callable[[Call, PodBackend | None, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
     "log": _logs,
-    "exec": _exec,
-    "attach": _attach,
+    "exec": _session,
+    "attach": _session,
     "portforward": _port_forward,
 }

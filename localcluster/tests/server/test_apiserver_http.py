@@ -168,14 +168,6 @@ async def test_logs(http: Http) -> None:
     assert http.backend.asked == [expected]
 
 
-async def test_the_log_of_a_pod_that_no_node_has_is_empty(http: Http) -> None:
-    async with http.session.post(http.url + PODS, json=pod("a")) as answer:
-        assert answer.status == 201
-    async with http.session.get(f"{http.url}{PODS}/a/log", params={"follow": "true"}) as answer:
-        assert (answer.status, await answer.text()) == (200, "")
-    assert http.backend.asked == []
-
-
 @pytest.mark.parametrize(
     ("query", "code", "message"),
     [

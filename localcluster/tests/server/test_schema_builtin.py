@@ -1,7 +1,5 @@
 """The schemas of the built-in kinds: which fields they have, and what strict validation calls unknown."""
 
-from typing import Any
-
 import pytest
 
 from localcluster.apiserver import builtin_schemas
@@ -39,36 +37,3 @@ def test_the_kinds_the_server_serves_are_there(kind: tuple[str, str, str]) -> No
 
 def test_an_unknown_kind_has_no_schema() -> None:
     assert builtin_schemas.root("kubeflow.org", "v1", "PyTorchJob") is None
-
-
-CASES: dict[str, tuple[Any, list[str]]] = {
-    "nothing unknown": (
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"any": "x"}}, "spec": {"nodeSelector": {"any": "x"}}},
-        [],
-    ),
-    "top": ({"spek": {}}, ["spek"]),
-    "in a list": ({"spec": {"containers": [{"name": "a"}, {"imge": "i"}]}}, ["spec.containers[1].imge"]),
-    "quantities are leaves": ({"spec": {"containers": [{"resources": {"limits": {"cpu": 1}}}]}}, []),
-    "below a map": ({"metadata": {"ownerReferences": [{"uid": "u", "nonsense": 1}]}}, ["metadata.ownerReferences[0].nonsense"]),
-    "managed fields are free": ({"metadata": {"managedFields": [{"fieldsV1": {"f:a": {}}}]}}, []),
-    "in document order": ({"b": 1, "a": 1, "spec": {"z": 1}}, ["b", "a", "spec.z"]),
-    "wrong shapes are not its business": ({"spec": [1], "metadata": "x"}, []),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_unknown_fields(name: str) -> None:
-    value, expected = CASES[name]
-    node = builtin_schemas.root("", "v1", "Pod")
-    assert node is not None
-    assert builtin_schemas.unknown_fields(node, value) == expected
-
-
-def test_unknown_fields_of_a_crd_version() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}, "status": {"type": "object"}},
-    }
-    node = builtin_schemas.crd_root({"schema": {"openAPIV3Schema": schema}})
-    value = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x", "odd": 1}, "spec": {"a": "1", "b": 2}}
-    assert builtin_schemas.unknown_fields(node, value) == ["metadata.odd", "spec.b"]

@@ -21,6 +21,14 @@ def _binding(node: str, **meta: Any) -> Json:
 
 
 CASES = (
+    Case("a session with a pod that is on no node", (
+        create(PODS, pod("n")),
+        *(Step("GET", PODS, "n", subresource="log", query=query, expect=Expect(204)) for query in ({}, {"follow": "true"})),
+        Step("GET", PODS, "n", subresource="log", query={"container": "x"}, expect=Expect(400, message="is not valid")),
+        *(Step("POST", PODS, "n", subresource=what, query={"command": "true", "ports": "80"},
+               expect=Expect(400, "BadRequest", "pod n does not have a host assigned"))
+          for what in ("exec", "attach", "portforward")),
+    )),
     _refused("env A=B", "FieldValueInvalid spec.containers[0].env[0].name", container={"env": [{"name": "A=B"}]}),
     _taken("a duplicate env", {"spec.containers.0.env.1.value": "2"},
            container={"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}),
