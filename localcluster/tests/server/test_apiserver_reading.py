@@ -43,43 +43,6 @@ def test_custom_items_carry_their_kind(api: Api) -> None:
         )
 
 
-SELECTORS = {
-    "app=a": ["a"],
-    "app==a": ["a"],
-    "app!=a": ["b", "c", "d"],
-    "tier=web,app!=a": ["b"],
-    "app in (a, c)": ["a", "c"],
-    "app notin (a,c)": ["b", "d"],
-    "tier": ["a", "b", "c", "d"],
-    "!tier": [],
-    "none!=x": ["a", "b", "c", "d"],
-    "": ["a", "b", "c", "d"],
-}
-
-
-@pytest.mark.parametrize("selector", SELECTORS)
-def test_label_selectors(api: Api, selector: str) -> None:
-    fill(api, "a", "b", "c", "d")
-    assert api.get(PODS, labelSelector=selector).names == SELECTORS[selector]
-
-
-FIELDS = {
-    "metadata.name=a": ["a"],
-    "metadata.name!=a": ["b"],
-    "spec.nodeName=n1": ["a"],
-    "spec.nodeName=": ["b"],
-    "metadata.namespace=default,status.phase=Pending": ["a", "b"],
-    "spec.restartPolicy=Never": [],
-}
-
-
-@pytest.mark.parametrize("selector", FIELDS)
-def test_field_selectors(api: Api, selector: str) -> None:
-    fill(api, "a", "b")
-    api.bind("a")
-    assert api.get(PODS, fieldSelector=selector).names == FIELDS[selector]
-
-
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -151,54 +114,10 @@ def test_a_continue_token_is_opaque_but_decodable(api: Api, path: str, place: st
     assert json.loads(base64.urlsafe_b64decode(token + "=="))["start"] == place
 
 
-def test_watch_from_a_version_replays_and_goes_on(api: Api) -> None:
-    fill(api, "a")
-    rv = str(api.server.storage.rv)
-    fill(api, "b")
-    watch = api.watch(ALL_PODS, resourceVersion=rv)
-    assert watch.seen() == [("ADDED", "b")]
-    woken = len(watch.woken)
-    api.delete(f"{PODS}/a")
-    assert len(watch.woken) > woken
-    assert watch.seen() == [("MODIFIED", "a"), ("DELETED", "a")]
-
-
-def test_watch_from_now_shows_what_there_is_first(api: Api) -> None:
-    fill(api, "a", "b")
-    assert api.watch(PODS, resourceVersion="0").seen() == [("ADDED", "a"), ("ADDED", "b")]
-
-
-def test_watch_list(api: Api) -> None:
-    fill(api, "a")
-    watch = api.watch(
-        PODS, resourceVersion="", sendInitialEvents="true", allowWatchBookmarks="true", resourceVersionMatch="NotOlderThan"
-    )
-    added, mark = watch.events()
-    assert (added["type"], mark["type"]) == ("ADDED", "BOOKMARK")
-    assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-    assert mark["object"]["metadata"]["resourceVersion"] == str(api.server.storage.rv)
-    fill(api, "b")
-    assert watch.seen() == [("ADDED", "b")]
-
-
 def test_watch_list_without_a_match_rule(api: Api) -> None:
     with pytest.raises(ApiError) as refused:
         api.watch(PODS, sendInitialEvents="true")
     assert refused.value.code == 422
-
-
-def test_a_watch_follows_its_selector(api: Api) -> None:
-    watch = api.watch(PODS, labelSelector="tier=web")
-    fill(api, "a", "c")
-    assert watch.seen() == [("ADDED", "a")]
-    left = api.patch(f"{PODS}/a", {"metadata": {"labels": {"tier": "db"}}})
-    (event,) = watch.events()
-    assert (event["type"], event["object"]["metadata"]["labels"]["tier"]) == ("DELETED", "web")
-    assert event["object"]["metadata"]["resourceVersion"] == left.rv
-    api.patch(f"{PODS}/c", {"metadata": {"labels": {"tier": "web"}}})
-    assert watch.seen() == [("ADDED", "c")]
-    api.patch(f"{PODS}/a", {"metadata": {"labels": {"tier": "none"}}})
-    assert watch.seen() == []
 
 
 def test_a_kubelet_watches_the_pods_of_its_node(api: Api) -> None:
@@ -295,3 +214,16 @@ def test_metadata_only(api: Api) -> None:
 def test_protobuf_alone_is_not_acceptable(api: Api) -> None:
     answer = api.send("GET", PODS, headers={"accept": "application/vnd.kubernetes.protobuf"})
     assert (answer.code, answer.reason) == (406, "NotAcceptable")
+
+
+def test_old_versions(api: Api) -> None:
+    first = api.post(PODS, pod("a")).rv
+    last = api.post(PODS, pod("b")).rv
+    exact = api.get(PODS, resourceVersion=first, resourceVersionMatch="Exact")
+    assert [item["metadata"]["name"] for item in exact.body["items"]] == ["a"]
+    api.server.storage.compact(int(last))
+    assert api.get(PODS, resourceVersion=first, resourceVersionMatch="NotOlderThan").code == 200
+    compacted = api.get(PODS, resourceVersion=first, resourceVersionMatch="Exact")
+    assert (compacted.code, compacted.reason) == (410, "Expired")
+    (event,) = api.watch(PODS, resourceVersion=first).events()
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")

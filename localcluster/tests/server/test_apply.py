@@ -101,27 +101,6 @@ def plain(item: Json) -> Json:
     return {**item, "metadata": meta}
 
 
-def test_create_keeps_what_was_applied_and_who() -> None:
-    created = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    assert plain(created) == config_map(a="1")
-    assert created["metadata"]["managedFields"] == [
-        {
-            "manager": "me",
-            "operation": "Apply",
-            "apiVersion": "v1",
-            "time": T1,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": {"f:data": {"f:a": {}}},
-        }
-    ]
-
-
-def test_applying_the_same_again_is_no_change_at_all() -> None:
-    created = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    created["metadata"].update(uid="u", resourceVersion="1")
-    assert apply(CONFIG_MAP, created, config_map(a="1"), manager="me", now=T2) == created
-
-
 def test_inputs_do_not_change() -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
     config = config_map(a="3")
@@ -169,13 +148,6 @@ REMOVALS: dict[str, tuple[FieldSetSchema, Json, Json, Json]] = {
         custom(free={"a": 1}),
     ),
 }
-
-
-@pytest.mark.parametrize("name", REMOVALS)
-def test_what_is_no_longer_applied_goes(name: str) -> None:
-    node, first, second, expected = REMOVALS[name]
-    live = apply(node, None, first, manager="me", now=T1)
-    assert plain(apply(node, live, second, manager="me", now=T2)) == expected
 
 
 def test_defaults_go_with_the_struct_they_stand_in() -> None:
@@ -239,48 +211,11 @@ def test_several_conflicts_are_grouped_by_manager() -> None:
     ]
 
 
-def test_same_value_is_no_conflict_but_shared() -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    live = apply(CONFIG_MAP, live, config_map(a="1"), manager="you", now=T2)
-    assert managers(live) == {"me/Apply": [".data.a"], "you/Apply": [".data.a"]}
-
-
-def test_force_takes_the_field() -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
-    live = apply(CONFIG_MAP, live, config_map(a="9"), manager="you", now=T2, force=True)
-    assert live["data"] == {"a": "9", "b": "2"}
-    assert managers(live) == {"me/Apply": [".data.b"], "you/Apply": [".data.a"]}
-
-
 def test_an_object_without_managed_fields_conflicts_with_before_first_apply() -> None:
     with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
         apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
     live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)
     assert managers(live) == {"before-first-apply/Update": [".data", ".data.a", ".data.b"], "me/Apply": [".data.a"]}
-
-
-def test_client_side_apply_then_server_side_apply_as_kubectl_migrates() -> None:
-    created = config_map(a="1")
-    created = written(CONFIG_MAP, None, created, "kubectl-client-side-apply", T1)
-    live = apply(CONFIG_MAP, created, config_map(a="1"), manager="kubectl", now=T2)
-    assert managers(live) == {"kubectl/Apply": [".data.a"], "kubectl-client-side-apply/Update": [".data", ".data.a"]}
-    migrated = copy.deepcopy(live)
-    migrated["metadata"]["managedFields"] = [one for one in live["metadata"]["managedFields"] if one["operation"] == "Apply"]
-    migrated = written(CONFIG_MAP, live, migrated, "kubectl", T3)
-    after = apply(CONFIG_MAP, migrated, config_map(b="2"), manager="kubectl", now=T3)
-    assert plain(after) == config_map(b="2")
-
-
-def test_status_is_applied_apart() -> None:
-    live = apply(CRD, None, custom({"phase": "x"}, a=1), manager="me", now=T1)
-    assert "status" not in live
-    live = apply(CRD, live, custom({"phase": "x"}, a=2), manager="me", now=T2, subresource="status")
-    assert (live["spec"], live["status"]) == ({"a": 1}, {"phase": "x"})
-    assert [(one["manager"], one.get("subresource")) for one in live["metadata"]["managedFields"]] == [
-        ("me", None),
-        ("me", "status"),
-    ]
-    assert apply(CRD, live, custom(a=1), manager="me", now=T3) == live
 
 
 @pytest.mark.parametrize(
@@ -359,15 +294,6 @@ def test_every_write_is_tracked() -> None:
         apply(CONFIG_MAP, new, config_map(a="2"), manager="me", now=T2)
 
 
-def test_an_update_of_an_applied_object_moves_ownership() -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
-    new = copy.deepcopy(live)
-    new["data"] = {"a": "9", "c": "3"}
-    new = written(CONFIG_MAP, live, new, "jobcommon", T2)
-    assert managers(new) == {"jobcommon/Update": [".data.a", ".data.c"]}
-    assert new["metadata"]["managedFields"][0]["time"] == T2
-
-
 def test_an_update_that_changes_nothing_keeps_the_entries() -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
     new = plain(copy.deepcopy(live))
@@ -391,13 +317,6 @@ def test_a_creator_owns_what_it_wrote_but_not_what_every_object_has() -> None:
     }
 
 
-def test_subresource_updates_have_their_own_entry() -> None:
-    live = apply(CRD, None, custom(a=1), manager="me", now=T1)
-    new = {**copy.deepcopy(live), "status": {"phase": "x"}}
-    new = written(CRD, live, new, "op", T2, "status")
-    assert new["metadata"]["managedFields"][1]["subresource"] == "status"
-
-
 @pytest.mark.parametrize("cleared", [[], [{}]])
 def test_a_client_may_clear_the_entries(cleared: list[Any]) -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
@@ -410,16 +329,6 @@ def test_a_client_may_clear_the_entries(cleared: list[Any]) -> None:
 def test_order_of_a_granular_list_is_no_change_and_of_an_atomic_one_is() -> None:
     assert not compare(CRD, custom(set=["a", "b"]), custom(set=["b", "a"]))
     assert compare(CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "a"])).written == {"f:spec": {"f:atomic": {}}}
-
-
-def test_items_with_one_key_are_one_thing() -> None:
-    twice, once = custom(ports=[{"port": 1}, {"port": 1, "name": "x"}]), custom(ports=[{"port": 1, "name": "x"}])
-    item = 'k:{"port":1,"protocol":"TCP"}'
-    assert written(CRD, None, twice, "me", T1)["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:ports"][item] == {}
-    parts: Json = {".": {}, "f:port": {}, "f:name": {}}
-    changes = compare(CRD, twice, once)
-    assert (changes.written, changes.removed) == ({"f:spec": {"f:ports": {item: parts}}}, {"f:spec": {"f:ports": {item: {}}}})
-    assert compare(CRD, once, twice).written == {"f:spec": {"f:ports": {item: {}}}}
 
 
 PATHS = st.frozensets(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(tuple), max_size=8)
