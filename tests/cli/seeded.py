@@ -18,8 +18,8 @@ TRACEBACK = "python3 -c 'import nothing_of_that_name'"
 class Seeded:
     """A job in a namespace of its own, which has `objects`; `later`: what is asked this many seconds ahead of time.
 
-    `embedded`: only on the embedded cluster. The same kubelet at a real API server serves no logs, places pods whatever they
-    request, and was late there with the status of a pod of two containers.
+    `embedded`: only on the embedded cluster, or its program is in no small image. The same kubelet at a real API server serves
+    no logs, places pods whatever they request, and was late there with the status of a pod of two containers.
     """
 
     name: str
@@ -61,7 +61,7 @@ def volume(**source: Any) -> dict[str, Any]:
 
 
 MOUNTED = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
-PROBE = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
+PROBE = {"exec": {"command": ["sh", "-c", "exit 1"]}, "periodSeconds": 1, "failureThreshold": 1}
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hub"}, "stringData": {"other": "x"}}
 QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": {"pods": "0"}}}
 OTHER = {
@@ -77,7 +77,7 @@ def init(command: str) -> dict[str, Any]:
     return {"initContainers": [{"name": "prepare", "image": "any", "command": ["sh", "-c", command]}]}
 
 
-HOOK = {"postStart": {"exec": {"command": ["false"]}}}
+HOOK = {"postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}}}
 SLOW_PROBE = {**PROBE, "failureThreshold": 300}
 NATIVE = {"name": "proxy", "image": "any", "command": ["sleep", "600"], "restartPolicy": "Always", "startupProbe": SLOW_PROBE}
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cfg"}, "data": {"other": "x"}}
@@ -90,9 +90,9 @@ SEEDED = (
     Seeded("exit-126", "CommandNotExecutable", job("exec /etc/passwd")),
     Seeded("exit-127", "CommandNotFound", job("trainn")),
     Seeded("start-error", "CommandNotFound", job(container={"command": ["trainn.sh"]})),
-    # A manifest's $$ is a single $.
-    Seeded("sigkill", "SIGKILL", job("kill -9 $$$$")),
-    Seeded("sigsegv", "SIGSEGV", job("kill -11 $$$$")),
+    # A manifest's $$ is a single $. The first process of a container ignores its own signals.
+    Seeded("sigkill", "SIGKILL", job("sh -c 'kill -9 $$$$'; exit $?")),
+    Seeded("sigsegv", "SIGSEGV", job("sh -c 'kill -11 $$$$'; exit $?")),
     Seeded("sigterm", "SIGTERM", job("exit 143")),
     Seeded("traceback", "ModuleNotFound", job(TRACEBACK), embedded=True),
     Seeded("arguments", "WrongArguments", job("echo 'train.py: error: unrecognized arguments: --lr'; exit 2"), embedded=True),
@@ -166,5 +166,7 @@ LIMITS = {
     "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
 }
 
+#: An image has a program of its own, and the runtime makes a missing directory.
+ON_PROCESSES = ("no-image", "working-dir")
 #: The embedded cluster has no LimitRanges.
 ON_A_REAL_ONE = (Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),)

@@ -34,7 +34,7 @@ from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
 from localcluster.conformance.cases import TABLE
 from tests.architecture.source import ROOT
-from tests.cli.seeded import ON_A_REAL_ONE, SEEDED
+from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS
 from tests.upgrade.reference import SHAPES
 
@@ -92,7 +92,8 @@ SENTENCES = (
     ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
-    ("docs/kubectl-train", f"and {sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE))} where"),
+    ("docs/kubectl-train", f"and {(real := sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE)))} where"),
+    ("docs/kubectl-train", f"({real - len(ON_PROCESSES)} in containers)"),
     ("docs/kubectl-train", f"`--stuck-after` seconds ({STUCK_AFTER:g}; 0 for never)"),
     ("docs/kubectl-train", f"concluded from, at most {MAX_EVIDENCE}"),
     ("docs/kubectl-train", f"the latest {MOST_READ} jobs"),
