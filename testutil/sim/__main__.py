@@ -18,7 +18,7 @@ from jobcommon.testutil.sim.simulation import simulate
 
 #: The thin run: the stride of the write-point sweep, and the number of seeds.
 THIN_STEP = 183
-THIN_SEEDS = 200
+THIN_SEEDS = 120
 #: How many more seeds the thin run takes for a kind of fault that was not injected yet.
 SEEDS_OF_A_KIND = 24
 FULL_SEEDS = 10_000

@@ -39,7 +39,14 @@ MODULE = "jobcommon.testutil.sim.detection"
 KNOWN = {**MUTANTS, **{mutant.name: mutant for mutant in REVIEWED}}
 GOLDEN = "tests/reconcile/test_golden.py"
 PROPERTIES = ("tests/reconcile/test_properties.py", "tests/reconcile/test_gang_properties.py")
-UNITS = ("tests/controller", "tests/runtime/test_executor.py", "tests/reconcile", "-k", "not properties and not histories")
+UNITS = (
+    "tests/controller",
+    "tests/runtime/test_executor.py",
+    "tests/security/test_fairness.py",
+    "tests/reconcile",
+    "-k",
+    "not properties and not histories",
+)
 SEARCHED = range(100)
 #: Of the lifecycles every eighth, and of their points so many.
 NAMES, POINTS, SEEDS, ELECTIONS = list(LIFECYCLES)[::8], 30, range(16), range(6)
