@@ -373,7 +373,7 @@ def test_plan_names_what_an_api_server_refuses_in_the_pods(tmp_path: Path) -> No
     template["tolerations"] = [{"key": "gpu", "operator": "Exist"}]
     path = tmp_path / "job.yaml"
     path.write_text(yaml.safe_dump(manifest))
-    ended = jobcommon("plan", "-f", str(path))
+    ended = answered("plan", "-f", str(path))
     assert ended.returncode == 2
     for error in (
         "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources",
@@ -399,7 +399,7 @@ def test_plan_takes_what_was_observed(tmp_path: Path) -> None:
         "status": {"phase": "Failed", "containerStatuses": [{"name": "pytorch", "state": terminated}]},
     }
     (tmp_path / "seen.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod]}))
-    done = jobcommon("plan", "-f", "-", "--observed", str(tmp_path / "seen.json"), stdin=VALID)
+    done = answered("plan", "-f", "-", "--observed", str(tmp_path / "seen.json"), stdin=VALID)
     assert done.returncode == 0, done.stderr
     assert "reason: Failed: PyTorchJobFailed" in done.stdout
     assert "Worker-0: exited with code 1" in done.stdout
@@ -407,7 +407,7 @@ def test_plan_takes_what_was_observed(tmp_path: Path) -> None:
 
 
 def test_plan_can_print_the_objects() -> None:
-    done = jobcommon("plan", "-f", "-", "-o", "yaml", stdin=VALID)
+    done = answered("plan", "-f", "-", "-o", "yaml", stdin=VALID)
     documents = done.stdout.split("---\n")
     assert len(documents) == 3
     assert "kind: Service" in documents[1]
@@ -415,9 +415,9 @@ def test_plan_can_print_the_objects() -> None:
 
 
 def test_crds_are_printed_and_written(tmp_path: Path) -> None:
-    printed = jobcommon("crds", "--framework", "pytorch")
+    printed = answered("crds", "--framework", "pytorch")
     assert printed.returncode == 0, printed.stderr
     assert [crd["metadata"]["name"] for crd in yaml.safe_load_all(printed.stdout)] == ["pytorchjobs.kubeflow.org"]
-    written = jobcommon("crds", "--framework", "pytorch", "--output", str(tmp_path / "crds"))
+    written = answered("crds", "--framework", "pytorch", "--output", str(tmp_path / "crds"))
     assert written.stdout.split() == [str(tmp_path / "crds/kubeflow.org_pytorchjobs.yaml")]
     assert (tmp_path / "crds/kubeflow.org_pytorchjobs.yaml").read_text() == printed.stdout.removeprefix("---\n")

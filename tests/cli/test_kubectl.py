@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import PATIENCE, Kubectl, cluster_up, jobcommon
+from tests.cli.commands import PATIENCE, Kubectl, answered, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -130,7 +130,7 @@ def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
 
 
 def test_the_printed_kinds_can_be_applied(kubectl: Kubectl) -> None:
-    printed = jobcommon("crds").stdout
+    printed = answered("crds").stdout
     kubectl("apply", "-f", "-", stdin=printed)
     again = kubectl("apply", "-f", "-", stdin=printed)
     assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}

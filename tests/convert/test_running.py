@@ -52,7 +52,7 @@ def test_example_runs(name: str) -> None:
 def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_path: Path) -> None:
     """What a worker has and what it has not survives kubectl, the API server and a second apply."""
     file = tmp_path / "job.yaml"
-    assert jobcommon("convert", "examples/polyaxon/pytorch.yml", "--output", str(file)).returncode == 0
+    assert answered("convert", "examples/polyaxon/pytorch.yml", "--output", str(file)).returncode == 0
     body = yaml.safe_load(file.read_text(encoding="utf-8"))
     for spec in body["spec"]["pytorchReplicaSpecs"].values():
         spec["template"]["spec"]["containers"][0]["args"] = ["sleep 600"]
@@ -70,7 +70,7 @@ def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_pa
 def test_convert_writes_the_manifest_and_warns_on_standard_error(tmp_path: Path) -> None:
     source = tmp_path / "polyaxonfile.yml"
     source.write_text(PLAIN + "colour: red\n", encoding="utf-8")
-    done = jobcommon("convert", str(source), "--name", "named", "--image", "other")
+    done = answered("convert", str(source), "--name", "named", "--image", "other")
     assert done.returncode == 0
     assert done.stderr == f"warning: {source}: colour: has no meaning here and is left out\n"
     manifest = yaml.safe_load(done.stdout)
@@ -85,7 +85,7 @@ def test_a_nameless_job_is_called_by_its_file_or_directory(tmp_path: Path) -> No
     for name, called in (("polyaxonfile.yml", "my-digits"), ("Fit_all.yaml", "fit-all")):
         (directory / name).write_text(PLAIN, encoding="utf-8")
         assert f"  name: {called}\n" in answered("convert", str(directory / name)).stdout
-    assert "  name: experiment\n" in jobcommon("convert", "-", stdin=PLAIN).stdout
+    assert "  name: experiment\n" in answered("convert", "-", stdin=PLAIN).stdout
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_plan_takes_a_polyaxonfile_and_a_flat_mpijob() -> None:
 
 
 def test_plan_shows_the_warnings() -> None:
-    done = jobcommon("plan", "-f", "-", stdin=PLAIN + "colour: red\n")
+    done = answered("plan", "-f", "-", stdin=PLAIN + "colour: red\n")
     assert done.returncode == 0
     assert done.stderr == "warning: <stdin>: colour: has no meaning here and is left out\n"
 
 
 def test_run_refuses_a_polyaxonfile_with_an_error() -> None:
-    done = jobcommon("run", "-f", "-", stdin=PLAIN + "matrix: {lr: {values: [1]}}\n")
+    done = answered("run", "-f", "-", stdin=PLAIN + "matrix: {lr: {values: [1]}}\n")
     assert (done.returncode, done.stdout) == (2, "")
     assert "error: <stdin>: matrix: describes many experiments" in done.stderr

@@ -8,7 +8,7 @@ from jobcommon.cli.convert_command import convert_file
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import load
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
-from tests.cli.commands import answered, jobcommon
+from tests.cli.commands import answered
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 NINES = "\n".join(f"{new}: &{new} [{','.join(['*' + old] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True))
@@ -70,7 +70,7 @@ def test_s13_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb:
 
 
 def test_s13_standard_input_without_an_end_is_not_read_to_its_end() -> None:
-    done = jobcommon("plan", "-f", "-", stdin="# a comment\n" * 1_000_000)
+    done = answered("plan", "-f", "-", stdin="# a comment\n" * 1_000_000)
     assert done.returncode == 2
     assert done.stderr == f"error: <stdin>: has more than {LIMITS.size} bytes; split it into several files\n"
 
