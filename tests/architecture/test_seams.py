@@ -67,6 +67,7 @@ def _used(module: ast.Module) -> Iterator[tuple[ast.expr | str, str]]:
                 yield owner, name
 
 
+@cache
 def _homes_of(module: ast.Module) -> dict[str, str]:
     """By name, the module or package that it is imported from."""
     return {
@@ -77,8 +78,9 @@ def _homes_of(module: ast.Module) -> dict[str, str]:
     }
 
 
-def _inside_classes(module: ast.Module) -> Iterator[ast.AST]:
-    return (node for cls in ast.walk(module) if isinstance(cls, ast.ClassDef) for node in ast.walk(cls))
+@cache
+def _inside_classes(module: ast.Module) -> set[ast.AST]:
+    return {node for cls in ast.walk(module) if isinstance(cls, ast.ClassDef) for node in ast.walk(cls)}
 
 
 @cache
@@ -96,7 +98,7 @@ def _is_of_the_library(owner: ast.expr | str, name: str, module: ast.Module) -> 
         owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
     if isinstance(owner, ast.Name):
         # In a class of the test code `self` is its own; in a function that replaces a method it is the library's.
-        if owner.id in ("self", "cls") and name in _own_names() and any(owner is node for node in _inside_classes(module)):
+        if owner.id in ("self", "cls") and name in _own_names() and owner in _inside_classes(module):
             return False
         owner = _homes_of(module).get(owner.id, "jobcommon")
     if not isinstance(owner, str):

@@ -212,7 +212,7 @@ STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: f
 @pytest.mark.cluster
 def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(STUCK)
-    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "5")
+    done = answered("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "5")
     assert done.returncode == 3, done.stdout + done.stderr
     cause = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
     assert (
@@ -226,7 +226,7 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
 def test_a_command_that_is_not_there_is_said_at_once_and_at_the_end(tmp_path: Path) -> None:
     typo = VALID.replace("restartPolicy: Never", "restartPolicy: OnFailure").replace("[sh, -c,", "[trainn.sh, -c,")
     (tmp_path / "job.yaml").write_text(typo.replace("spec:\n  pytorch", "spec:\n  runPolicy: {backoffLimit: 1}\n  pytorch"))
-    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
+    done = answered("run", "-f", str(tmp_path / "job.yaml"))
     assert done.returncode == 1
     missing = 'exec: "trainn.sh": executable file not found in $PATH'
     assert f"pod/quick-worker-0 StartError: exit code 128: {missing}" in done.stdout
@@ -238,7 +238,7 @@ def test_a_command_that_is_not_there_is_said_at_once_and_at_the_end(tmp_path: Pa
 def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_path: Path) -> None:
     failing = JOB.format(code=3).replace("restartPolicy: Never", "restartPolicy: OnFailure")
     (tmp_path / "job.yaml").write_text(failing.replace("spec:\n  pytorch", "spec:\n  runPolicy: {backoffLimit: 1}\n  pytorch"))
-    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
+    done = answered("run", "-f", str(tmp_path / "job.yaml"))
     assert done.returncode == 1
     assert "  the last lines of quick-worker-0:\n  | before the end\n" in done.stdout
 
@@ -247,7 +247,7 @@ def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_
 def test_an_error_that_was_printed_long_before_the_end_is_the_cause(tmp_path: Path) -> None:
     printing = "before the end; echo Traceback '(most recent call last):'; echo ValueError: batch 7; seq 100"
     (tmp_path / "job.yaml").write_text(JOB.format(code=1).replace("before the end", printing))
-    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
+    done = answered("run", "-f", str(tmp_path / "job.yaml"))
     assert "exit code 1: ValueError: batch 7" in done.stdout
     assert "  the last lines of quick-worker-0:\n  | 81\n" in done.stdout
 
@@ -318,14 +318,14 @@ def test_a_job_that_succeeds_ends_with_0() -> None:
 def test_run_names_objects_that_make_no_pods() -> None:
     template = "{spec: {restartPolicy: Never, containers: [{name: c, image: any}]}}"
     board = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: board}}\nspec: {{template: {template}}}"
-    done = jobcommon("run", "-f", "-", stdin=f"{VALID}---\n{board}")
+    done = answered("run", "-f", "-", stdin=f"{VALID}---\n{board}")
     assert done.returncode == 0, done.stderr
     assert "job/board makes no pods here: no controller for a Job\n" in done.stdout
 
 
 @pytest.mark.cluster
 def test_a_job_that_fails_ends_with_1_and_tells_what_failed_and_why() -> None:
-    done = jobcommon("run", "-f", "-", stdin=JOB.format(code=3))
+    done = answered("run", "-f", "-", stdin=JOB.format(code=3))
     assert done.returncode == 1, done.stderr
     end = done.stdout.partition("TYPE")[2]
     assert "Worker-0: exited with code 3" in end
@@ -337,7 +337,7 @@ def test_a_job_that_fails_ends_with_1_and_tells_what_failed_and_why() -> None:
 def test_every_document_is_applied_and_every_job_counts(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(READER)
     (tmp_path / "b.yml").write_text(JOB.format(code=1))
-    done = jobcommon("run", "-f", str(tmp_path))
+    done = answered("run", "-f", str(tmp_path))
     assert done.returncode == 1, "one of two jobs fails"
     assert "namespace/team created" in done.stdout
     assert "reader-worker-0 | hello from a file" in done.stdout
@@ -348,7 +348,7 @@ def test_every_document_is_applied_and_every_job_counts(tmp_path: Path) -> None:
 @pytest.mark.cluster
 def test_a_job_that_takes_too_long_ends_with_1() -> None:
     slow = VALID.replace("echo before the end; exit 0", "exec sleep 600")
-    done = jobcommon("run", "-f", "-", "--timeout", "2", stdin=slow)
+    done = answered("run", "-f", "-", "--timeout", "2", stdin=slow)
     assert done.returncode == 1
     assert "not over after 2 s (--timeout): stopping" in done.stdout
 

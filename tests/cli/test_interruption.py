@@ -15,7 +15,7 @@ import pytest
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.up import amounts
-from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, cluster_up, jobcommon, processes_with, started
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, answered, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
 
@@ -155,7 +155,7 @@ def test_the_kubeconfig_of_a_killed_cluster_is_replaced(tmp_path: Path) -> None:
 def test_a_data_directory_that_cannot_be_one_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file/below", Path("/proc/nowhere/below")):
-        done = jobcommon("up", "--data-dir", str(place), "--kubeconfig", str(tmp_path / "kubeconfig"))
+        done = answered("up", "--data-dir", str(place), "--kubeconfig", str(tmp_path / "kubeconfig"))
         assert done.returncode == 2
         assert done.stderr.startswith(f"error: --data-dir {place}: ")
         assert done.stderr.count("\n") == 1
@@ -195,7 +195,7 @@ def test_a_capacity_bounds_what_runs(tmp_path: Path, marker: str) -> None:
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = jobcommon("up", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig"))
+        done = answered("up", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert done.returncode == 2
     assert done.stderr == f"error: --port {port}: it is in use; choose another, or leave it out for a free one\n"
 

@@ -8,7 +8,7 @@ import pytest
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.cluster import cluster_for, failed, has, succeeded
-from tests.cli.commands import jobcommon
+from tests.cli.commands import answered
 from tests.cli.jobs import shell_job
 
 pytestmark = pytest.mark.cluster
@@ -110,6 +110,6 @@ def test_run_lets_a_worker_end_that_still_saves(tmp_path: Path) -> None:
     worker = f"touch {tmp_path}/works; until [ -e {tmp_path}/over ]; do sleep 0.05; done; sleep 7; echo has saved"
     specs["Worker"] = shell_job(worker)["spec"]["pytorchReplicaSpecs"]["Worker"]
     (tmp_path / "job.json").write_text(json.dumps(master))
-    done = jobcommon("run", "-f", str(tmp_path / "job.json"))
+    done = answered("run", "-f", str(tmp_path / "job.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "demo-worker-0 | has saved" in done.stdout

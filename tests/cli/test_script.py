@@ -14,7 +14,7 @@ from jobcommon.cli.plan import checked
 from jobcommon.cli.script import MAX_BYTES, Script
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.children import pod_manifest
-from tests.cli.commands import answered, jobcommon
+from tests.cli.commands import answered
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_script_that_is_too_large_is_refused_with_the_fix(tmp_path: Path) -> N
 
 @pytest.mark.cluster
 def test_a_script_runs_here_as_a_job(script: Path) -> None:
-    done = jobcommon("run", str(script), "--workers", "2", "--", "--epochs", "5")
+    done = answered("run", str(script), "--workers", "2", "--", "--epochs", "5")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "train-me-master-0 | rank 0 ['--epochs', '5']" in done.stdout
 

@@ -54,13 +54,13 @@ def outcome(text: str) -> str:
     return "converted"
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text(text: str) -> None:
     assert outcome(text) in ("refused", "converted")
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.dictionaries(WORDS, ANYTHING, max_size=6))
 def test_any_document(document: dict[str, Any]) -> None:
     assert outcome(yaml.safe_dump(document)) in ("refused", "converted")
@@ -75,7 +75,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 GOOD = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(DIRECTORY.glob("*.polyaxon.yml"))]
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.sampled_from(range(len(GOOD))), st.data())
 def test_a_good_document_with_one_value_changed(number: int, data: st.DataObject) -> None:
     document = yaml.safe_load(yaml.safe_dump(GOOD[number]))

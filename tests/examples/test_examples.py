@@ -11,7 +11,7 @@ import yaml
 
 from jobcommon.cli.frameworks import of_manifest
 from jobcommon.testutil.terminal_picture import WIDTH
-from tests.cli.commands import ROOT, cluster_up, jobcommon
+from tests.cli.commands import ROOT, answered, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -70,10 +70,11 @@ def test_every_example_is_tried_and_listed() -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in RUNS])
-def test_example(name: str) -> None:
+def test_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     skip_without(name)
     code, patterns = RUNS[name]
-    done = jobcommon("run", "-f", f"examples/{name}", env={"COLUMNS": str(WIDTH)})
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    done = answered("run", "-f", f"examples/{name}")
     assert done.returncode == code, done.stdout + done.stderr
     assert [pattern for pattern in patterns if not re.search(pattern, done.stdout)] == [], done.stdout
     if name == "pytorch/digits.yaml":
@@ -106,19 +107,15 @@ def test_example_says_what_it_shows(name: str) -> None:
             assert container["command"]
 
 
-def test_the_suspended_example_starts_as_its_comment_says(tmp_path: Path) -> None:
+def test_what_needs_a_second_command_does_as_its_comment_says(tmp_path: Path) -> None:
+    """A suspended job is resumed, and one that is over is deleted."""
     with cluster_up(tmp_path) as kubectl:
-        kubectl("apply", "-f", "examples/run-policy/suspend.yaml")
+        kubectl("apply", "-f", "examples/run-policy/suspend.yaml", "-f", "examples/run-policy/ttl.yaml")
         kubectl("wait", "--for=condition=Suspended", "pytorchjob/suspended", "--timeout=180s")
         patch = '{"spec":{"runPolicy":{"suspend":false}}}'
         assert patch in (ROOT / "examples/run-policy/suspend.yaml").read_text(encoding="utf-8")
         kubectl("patch", "pytorchjob", "suspended", "--type", "merge", "-p", patch)
         kubectl("wait", "--for=condition=Succeeded", "pytorchjob/suspended", "--timeout=180s")
         assert kubectl("logs", "suspended-worker-1") == "worker suspended-worker-1 at work\n"
-
-
-def test_the_short_lived_example_is_deleted(tmp_path: Path) -> None:
-    with cluster_up(tmp_path) as kubectl:
-        kubectl("apply", "-f", "examples/run-policy/ttl.yaml")
         kubectl("wait", "--for=delete", "pytorchjob/short-lived", "--timeout=180s")
-        kubectl.until("", "get", "pods", "-o", "name")
+        kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=short-lived", "-o", "name")

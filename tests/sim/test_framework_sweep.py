@@ -17,7 +17,7 @@ from jobcommon.testutil.sim.framework_sweep import sweep
 ODD = replace(TEST_JOB, kind="TestBox", plural="testboxes", name="box", group="example.com")
 
 
-@pytest.mark.parametrize("framework", [ODD, MPI], ids=lambda framework: framework.kind)
+@pytest.mark.parametrize("framework", [ODD, pytest.param(MPI, marks=pytest.mark.slow)], ids=lambda framework: framework.kind)
 def test_sweeps_of_correct_frameworks_have_no_problems(framework: Framework) -> None:
     found = sweep(framework, runs=4)
     assert found.problems == []
