@@ -27,6 +27,11 @@ def effort(do: Callable[[], object], allowed: float = float("inf"), *, tries: in
     return spent / unit
 
 
+def loop_seconds(tries: int = 10 * TRIES) -> float:
+    """The CPU seconds of one loop on this machine."""
+    return min(_seconds(_loop) for _ in range(tries))
+
+
 def _loop() -> None:
     for _ in range(3):
         rows = [{"name": f"worker-{number}", "labels": {"index": str(number)}} for number in range(300)]
