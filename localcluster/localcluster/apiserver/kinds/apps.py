@@ -6,6 +6,7 @@ from typing import Any
 from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
 from localcluster.apiserver.kinds import volumes
 from localcluster.apiserver.kinds.pods import default_spec, validate_spec
+from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     Rules,
     amount,
@@ -15,7 +16,6 @@ from localcluster.apiserver.kinds.tables import (
     immutable,
     in_turn,
     keep_filled,
-    label_selector,
     named,
     needed,
     number,
@@ -79,7 +79,7 @@ def _selects_template(kind: str) -> Rules:
         if selector is None:
             # An absent one matches nothing; only for a daemon set is its absence no error of its own.
             return [*([required("spec.selector")] if kind != "daemonset" else ()), _unmatched(spec)]
-        causes = list(label_selector("spec.selector", given, spec))
+        causes = list(selector_check("spec.selector", given, spec))
         if causes and kind != "daemonset":
             causes.append(invalid("spec.selector", given, "invalid label selector"))
         if not given:

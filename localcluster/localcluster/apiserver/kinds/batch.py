@@ -9,6 +9,7 @@ from typing import Any
 from localcluster.apiserver.errors import Cause, invalid, not_supported, required
 from localcluster.apiserver.kinds import schedules
 from localcluster.apiserver.kinds.apps import default_template, validate_template
+from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     Rules,
     at_least,
@@ -17,7 +18,6 @@ from localcluster.apiserver.kinds.tables import (
     immutable,
     in_turn,
     keep_filled,
-    label_selector,
     one_of,
     rules,
 )
@@ -89,7 +89,7 @@ def _own_selector(obj: Obj) -> Sequence[Cause]:
     unmatched = invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     if selector is None:
         return [required("spec.selector"), unmatched]
-    causes = list(label_selector("spec.selector", given_selector, spec))
+    causes = list(selector_check("spec.selector", given_selector, spec))
     if not spec["manualSelector"]:
         own = _own_labels(meta)
         causes += [

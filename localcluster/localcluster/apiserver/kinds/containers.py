@@ -20,13 +20,14 @@ from localcluster.apiserver.kinds.rules import (
     beyond_first,
     form,
     need,
-    not_negative,
+    on,
     one_of,
     port,
     port_causes,
     relative,
     union,
 )
+from localcluster.apiserver.kinds.tables import at_least
 from localcluster.apiserver.kinds.walk import Action, Unvisited
 from localcluster.apiserver.names import (
     check,
@@ -295,7 +296,10 @@ ACTIONS: Mapping[str, Sequence[Action]] = {
     ),
     "Probe": (
         union("handler", _HANDLERS),
-        not_negative("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
+        *(
+            on(name, at_least(0))
+            for name in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+        ),
         between("terminationGracePeriodSeconds", 1, 2**63, "must be greater than 0"),
     ),
     "LifecycleHandler": (union("handler", _HANDLERS),),

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     defaults,
     given,
     immutable,
     keep_filled,
-    label_selector,
     named,
     needed,
     one_of,
@@ -185,13 +185,13 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
 NETWORK_POLICY = Strategy(
     default=_default_policy,
     validate=rules(
-        ("spec.podSelector", label_selector),
+        ("spec.podSelector", selector_check),
         ("spec.policyTypes[]", one_of("Ingress", "Egress")),
         *((f"spec.{direction}[].ports[].protocol", one_of("TCP", "UDP", "SCTP")) for direction, _ in _DIRECTIONS),
         *((f"spec.{direction}[].ports[]", _policy_port) for direction, _ in _DIRECTIONS),
         *((f"spec.{direction}[].{peers}[]", _peer) for direction, peers in _DIRECTIONS),
         *(
-            (f"spec.{direction}[].{peers}[].{selector}", label_selector)
+            (f"spec.{direction}[].{peers}[].{selector}", selector_check)
             for direction, peers in _DIRECTIONS
             for selector in ("podSelector", "namespaceSelector")
         ),
@@ -230,7 +230,7 @@ DISRUPTION_BUDGET = Strategy(
         _one_bound,
         ("spec.minAvailable", share),
         ("spec.maxUnavailable", share),
-        ("spec.selector", label_selector),
+        ("spec.selector", selector_check),
         ("spec.unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
     ),
 )

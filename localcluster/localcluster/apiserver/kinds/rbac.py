@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, invalid, not_supported, required
+from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     Rules,
     defaults,
     in_turn,
-    label_selector,
     needed,
     needed_name,
     one_of,
@@ -108,7 +108,7 @@ CLUSTER_ROLE = Strategy(
     validate=rules(
         _validate_rules(namespaced=False),
         ("aggregationRule.clusterRoleSelectors", needed("at least one clusterRoleSelector required")),
-        ("aggregationRule.clusterRoleSelectors[]", label_selector),
+        ("aggregationRule.clusterRoleSelectors[]", selector_check),
     ),
     validate_name=path_segment,
 )

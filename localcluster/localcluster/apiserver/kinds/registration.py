@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 from localcluster.apiserver import cel
 from localcluster.apiserver.errors import Cause, duplicate, invalid, required
+from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     between,
     defaults,
     each_of,
     given,
-    label_selector,
     needed,
     needed_name,
     one_of,
@@ -125,8 +125,8 @@ def _webhooks(**more: str) -> Strategy:
             ("webhooks[].sideEffects", needed("must specify one of None, NoneOnDryRun")),
             ("webhooks[].sideEffects", one_of("None", "NoneOnDryRun")),
             ("webhooks[].timeoutSeconds", between(1, 30)),
-            ("webhooks[].namespaceSelector", label_selector),
-            ("webhooks[].objectSelector", label_selector),
+            ("webhooks[].namespaceSelector", selector_check),
+            ("webhooks[].objectSelector", selector_check),
             ("webhooks[].clientConfig", given(_client)),
             ("webhooks[].admissionReviewVersions", _versions),
             ("webhooks[].matchConditions", _conditions),
@@ -152,8 +152,8 @@ def _match_defaults(path: str) -> list[tuple[str, Any]]:
 def _match_rules(path: str) -> list[tuple[str, Any]]:
     return [
         (f"{path}.matchPolicy", _MATCH),
-        (f"{path}.namespaceSelector", label_selector),
-        (f"{path}.objectSelector", label_selector),
+        (f"{path}.namespaceSelector", selector_check),
+        (f"{path}.objectSelector", selector_check),
         (f"{path}.resourceRules[]", _rule),
         (f"{path}.excludeResourceRules[]", _rule),
     ]

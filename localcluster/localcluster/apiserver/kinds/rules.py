@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, forbidden, invalid, required
+from localcluster.apiserver.kinds import tables
 from localcluster.apiserver.kinds.walk import Action
 from localcluster.apiserver.names import NameRule, check, port_name
 
@@ -27,26 +28,18 @@ def need(*fields: str, detail: str = "") -> Action:
 def one_of(name: str, *allowed: str, needed: bool = True, detail: str = "") -> Action:
     """The field is one of the values; an empty one is reported as missing if it is `needed`."""
 
-    def action(obj: Obj, path: str, _: Any) -> Iterator[Cause]:
-        value = obj.get(name)
-        if needed and not value:
-            yield required(f"{path}.{name}", detail)
-        elif value is not None and value not in allowed:
-            yield not_supported(f"{path}.{name}", value, allowed)
+    known = tables.one_of(*allowed)
+    return on(name, lambda path, value, obj: [required(path, detail)] if needed and not value else known(path, value, obj))
 
-    return action
+
+def on(name: str, check: tables.Check) -> Action:
+    """A check of one field."""
+    return lambda obj, path, _: check(f"{path}.{name}", obj.get(name), obj)
 
 
 def between(name: str, low: int, high: int, detail: str = "") -> Action:
     """The number, if given, is in the range."""
-    told = detail or f"must be between {low} and {high}, inclusive"
-
-    def action(obj: Obj, path: str, _: Any) -> Iterator[Cause]:
-        value = obj.get(name)
-        if value is not None and not low <= value <= high:
-            yield invalid(f"{path}.{name}", value, told)
-
-    return action
+    return on(name, tables.between(low, high, detail))
 
 
 def file_mode(name: str) -> Action:
@@ -59,28 +52,9 @@ def identity(name: str) -> Action:
     return between(name, 0, 2**31 - 1)
 
 
-def not_negative(*fields: str) -> Action:
-    """The numbers are not below zero."""
-
-    def action(obj: Obj, path: str, _: Any) -> Iterator[Cause]:
-        for name in fields:
-            if obj.get(name, 0) < 0:
-                yield invalid(f"{path}.{name}", obj[name], NEGATIVE)
-
-    return action
-
-
 def form(name: str, rule: NameRule, *, needed: bool = False) -> Action:
     """The text follows a rule for names; an empty one is missing if it is `needed`."""
-
-    def action(obj: Obj, path: str, _: Any) -> Iterator[Cause]:
-        value = obj.get(name)
-        if value:
-            yield from check(rule, f"{path}.{name}", value)
-        elif needed:
-            yield required(f"{path}.{name}")
-
-    return action
+    return on(name, tables.needed_name(rule) if needed else tables.named(rule))
 
 
 def each(name: str, rule: NameRule) -> Action:

@@ -5,6 +5,7 @@ from typing import Any
 
 from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
 from localcluster.apiserver.kinds.rules import between, need, one_of
+from localcluster.apiserver.kinds.tables import Check, given
 from localcluster.apiserver.kinds.walk import Action
 from localcluster.apiserver.names import (
     check,
@@ -70,6 +71,10 @@ def label_selector(selector: Obj, path: str, _: Any) -> Iterator[Cause]:
         where = f"{path}.matchExpressions[{index}]"
         yield from _requirement(one, where, ("In", "NotIn", "Exists", "DoesNotExist"))
         yield from _values(one, where)
+
+
+#: The same, as a check of a path.
+selector_check: Check = given(lambda path, value: label_selector(value, path, None))
 
 
 def _node_term(term: Obj, path: str, _: Any) -> Iterator[Cause]:

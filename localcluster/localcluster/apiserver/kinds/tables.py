@@ -10,7 +10,6 @@ from typing import Any
 
 from localcluster.apiserver import names
 from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
-from localcluster.apiserver.kinds import scheduling
 from localcluster.quantity import parse_quantity
 
 Obj = dict[str, Any]
@@ -151,9 +150,9 @@ def at_least(least: int) -> Check:
     return given(lambda path, value: [invalid(path, value, detail)] if value < least else [])
 
 
-def between(least: int, most: int) -> Check:
+def between(least: int, most: int, detail: str = "") -> Check:
     """A number from a range."""
-    detail = f"must be between {least} and {most}, inclusive"
+    detail = detail or f"must be between {least} and {most}, inclusive"
     return given(lambda path, value: [] if least <= value <= most else [invalid(path, value, detail)])
 
 
@@ -192,10 +191,6 @@ def number(value: Any) -> int:
     if isinstance(value, int):
         return value
     return int(value[:-1]) if isinstance(value, str) and _PERCENT.fullmatch(value) else 0
-
-
-#: A metav1.LabelSelector.
-label_selector: Check = given(lambda path, value: scheduling.label_selector(value, path, None))
 
 
 def _positive(path: str, value: Any) -> Iterable[Cause]:

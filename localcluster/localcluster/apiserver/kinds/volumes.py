@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     Rules,
     at_least,
@@ -11,7 +12,6 @@ from localcluster.apiserver.kinds.tables import (
     each_of,
     immutable,
     in_turn,
-    label_selector,
     named,
     needed,
     needed_name,
@@ -53,7 +53,7 @@ def _claim_size(obj: Obj) -> Sequence[Cause]:
 
 _claim_rules: Rules = rules(
     ("spec.accessModes", _access_modes),
-    ("spec.selector", label_selector),
+    ("spec.selector", selector_check),
     ("spec.storageClassName", named(dns1123_subdomain)),
     ("spec.volumeMode", _VOLUME_MODE),
     ("spec.dataSource.kind", needed()),
