@@ -41,6 +41,7 @@ from jobcommon.reconcile.plan import (
     Create,
     Delete,
     Event,
+    Get,
     Plan,
     Update,
     Urgency,
@@ -151,6 +152,7 @@ class _Pass(Situation):
         wake_at: float | None = None,
         *,
         verify_live: bool = False,
+        as_cached: tuple[Get, str] | None = None,
         urgency: Urgency = Urgency.TRANSITION,
     ) -> Plan:
         """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
@@ -164,6 +166,7 @@ class _Pass(Situation):
             wake_at=wake_at,
             verify_live=verify_live,
             must_exist=self.must_exist,
+            as_cached=as_cached,
             urgency=urgency,
             restarts=restarts.causes(self.job.status, status, self.accounting, self.slots),
         )
@@ -210,7 +213,10 @@ class _Pass(Situation):
         if not job.status.has(ConditionType.SUSPENDED):
             first = [] if self.slots.ours else self.queue.actions(self.now, active=False)
             live = any(isinstance(action, Update | Delete) for action in first)
-            return self._plan(status, why, first, events=[*events, Event(NORMAL, reason, message)], verify_live=live)
+            # The cache of Workloads may be older than that of jobs: another operator has let it run on a later one.
+            seen = self.queue.as_cached if held and begun.is_started(job) and not self.observed.kueue_off else None
+            said = [*events, Event(NORMAL, reason, message)]
+            return self._plan(status, why, first, events=said, verify_live=live, as_cached=seen)
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), why),
             *cleanup.remove_finalizers(self.slots.unowned),

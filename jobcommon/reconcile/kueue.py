@@ -21,7 +21,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import begun
 from jobcommon.reconcile.admission import Admission
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
-from jobcommon.reconcile.plan import Action, Create, Delete, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 from jobcommon.reconcile.pod_sets import PodSets, annotations_of
 from jobcommon.reconcile.workload_status import workload_status
 
@@ -61,6 +61,11 @@ class Queue:
             return None
         view = self.observed.companions.get((KUEUE_WORKLOADS, self.workload_name))
         return Workload(view) if view is not None else None
+
+    @property
+    def as_cached(self) -> tuple[Get, str]:
+        """The Workload, and the version of it that is decided upon."""
+        return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), self.found.view.resource_version if self.found else ""
 
     @cached_property
     def held(self) -> str:

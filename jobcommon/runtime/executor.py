@@ -67,6 +67,8 @@ class Executor:
             return Result(stale=True)
         if plan.must_exist and not all(await _together(self._is_there(work, *witness) for witness in plan.must_exist)):
             return Result(stale=True)
+        if plan.as_cached is not None and not await self._is_as_cached(work, *plan.as_cached):
+            return Result(stale=True)
         log_error = await keep_logs(self.framework, self._in_background(work), work) if plan.logs else None
         done: dict[int, ActionResult] = {}
         background = set(map(id, plan.background))
@@ -319,6 +321,14 @@ class Executor:
         except ClientError:
             return False
         return found.uid == uid
+
+    async def _is_as_cached(self, work: Work, get: Get, version: str) -> bool:
+        """Whether the object has that resourceVersion, or is absent if it is ""."""
+        path = objects.object_path(get.api_version, get.plural, work.namespace, get.name)
+        try:
+            return (await self._metadata(work, objects.get(path))).resource_version == version
+        except ClientError as error:
+            return not version and isinstance(error, StatusError) and error.code == 404
 
     async def _orphaned(self, work: Work) -> bool:
         """Whether no job of that UID exists."""

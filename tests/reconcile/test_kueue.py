@@ -144,6 +144,25 @@ def test_quota_is_kept_until_the_pods_of_an_evicted_job_have_ended() -> None:
     assert one.status.get("restarts") is None
 
 
+@pytest.mark.parametrize("view", ["of before it was admitted", "of before it was created"])
+def test_a_job_that_runs_is_suspended_only_if_its_workload_is_as_cached(view: str) -> None:
+    """The cache of Workloads may lag behind that of jobs, which another operator has let run."""
+    one = world()
+    one.settle()
+    before = dict(one.others)
+    one.admit()
+    one.run()
+    one.settle()
+    one.others = before if "admitted" in view else {}
+    made = one.step(writes=0)
+    assert made.as_cached is not None
+    get, version = made.as_cached
+    assert (get.plural, get.name) == (KUEUE_WORKLOADS, KEY[1])
+    assert bool(version) == ("admitted" in view)
+    assert made.status is not None
+    assert made.status.conditions[-1].type == "Suspended"
+
+
 def test_a_deactivated_workload_stops_the_job_and_is_requeued_by_kueue_alone() -> None:
     one = world({"Master": 1})
     one.admit()

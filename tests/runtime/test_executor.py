@@ -17,7 +17,7 @@ from jobcommon.controller.unstored import UnstoredError
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update, read_job
-from jobcommon.reconcile.plan import Urgency
+from jobcommon.reconcile.plan import Get, Urgency
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import BULK_ACTIONS, Executor
 from jobcommon.runtime.fence import FencedError, FencedTransport
@@ -340,6 +340,27 @@ async def test_a_failure_is_entered_only_if_its_pod_is_there(case: str) -> None:
     transport = ScriptedTransport().on("GET", f"{POD}/p", live).on("PUT", JOB, echo)
     late = work(status=STATUS)
     result = await run(transport, replace(late, plan=replace(late.plan, must_exist=(("p", "pod-uid"),))))
+    assert result.stale == stale
+    assert len(transport.made("PUT")) == (0 if stale else 1)
+
+
+#: the version that was decided upon, what a live read says, and whether the plan is discarded
+AS_CACHED: dict[str, tuple[str, Answer, bool]] = {
+    "unchanged": ("7", reply({"metadata": {"resourceVersion": "7"}}), False),
+    "changed": ("7", reply({"metadata": {"resourceVersion": "8"}}), True),
+    "gone": ("7", NO_JOB, True),
+    "still absent": ("", NO_JOB, False),
+    "there by now": ("", reply({"metadata": {"resourceVersion": "8"}}), True),
+    "no telling": ("", LOST, True),
+}
+
+
+@pytest.mark.parametrize("case", AS_CACHED)
+async def test_nothing_is_written_on_an_old_view_of_a_workload(case: str) -> None:
+    version, live, stale = AS_CACHED[case]
+    transport = ScriptedTransport().on("GET", "/apis/kueue.x-k8s.io", live).on("PUT", JOB, echo)
+    late, get = work(status=STATUS), Get("kueue.x-k8s.io/v1beta2", "workloads", "w")
+    result = await run(transport, replace(late, plan=replace(late.plan, as_cached=(get, version))))
     assert result.stale == stale
     assert len(transport.made("PUT")) == (0 if stale else 1)
 
