@@ -24,6 +24,8 @@ _BAD: tuple[Any, ...] = ("nonsense", -1, 10**9, [], {})
 _OF_PODS = (
     (), ("containers",), ("terminationGracePeriodSeconds",), ("tolerations",), ("affinity",), ("affinity", "nodeAffinity"),
 )  # fmt: skip
+#: Those of `_BAD` that are good there after all.
+_GOOD: Mapping[str, Any] = {"terminationGracePeriodSeconds": 10**9, "tolerations": [], "affinity": {}, "nodeAffinity": {}}
 
 
 class BadEdit:
@@ -41,7 +43,9 @@ class BadEdit:
         # Of what is not there at all, the whole is taken away again.
         there = next(n for n in range(len(path)) if n + 1 == len(path) or _at(job.obj["spec"], path[: n + 1]) is None)
         self._path, below = path[: there + 1], path[there + 1 :]
-        self._bad = reduce(lambda value, key: {key: value}, reversed(below), _BAD[choice % len(_BAD)])
+        bad = _BAD[choice % len(_BAD)]
+        bad = _BAD[0] if bad == _GOOD.get(path[-1]) else bad
+        self._bad = reduce(lambda value, key: {key: value}, reversed(below), bad)
         self._before = deepcopy(_at(job.obj["spec"], self._path))
         definitions.loosen(server, self._framework)
         # The paths of the scale subresource have rules of their own, which the definition keeps.
