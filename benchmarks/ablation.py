@@ -25,7 +25,7 @@ def _not_in_the_background() -> None:
 
 MECHANISMS: dict[str, tuple[str, Callable[[], None]]] = {
     "shares": ("bulk and background requests may hold all seats", partial(setattr, flow_control, "SHARE", 1)),
-    "levels": ("no request is bulk", partial(setattr, executor, "BULK", sys.maxsize)),
+    "levels": ("no request is bulk", partial(setattr, executor, "BULK_ACTIONS", sys.maxsize)),
     "queue-levels": ("all jobs wait at one level of the work queue", _one_queue_level),
     "batching": ("new counts of pods are written at once", partial(setattr, job_state, "COUNTS_DELAY", 0.0)),
     "cooldown": ("a job is planned at once, whatever its last plan cost", partial(setattr, job_state, "MAX_COOLDOWN", 0.0)),

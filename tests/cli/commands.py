@@ -33,7 +33,7 @@ def answered(*arguments: str, stdin: str | None = None) -> subprocess.CompletedP
     """The same within this process, at a tenth of the cost: for commands that answer at once."""
     out, err, before, code = io.StringIO(), io.StringIO(), (sys.argv, sys.stdin), 0
     thresholds = gc.get_threshold()
-    sys.argv, sys.stdin = ["jobcommon", *arguments], io.StringIO(stdin)
+    sys.argv, sys.stdin = ["jobcommon", *arguments], sys.stdin if stdin is None else io.StringIO(stdin)
     try:
         with contextlib.chdir(ROOT), redirect_stdout(out), redirect_stderr(err):
             main()
