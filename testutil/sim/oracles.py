@@ -75,6 +75,7 @@ class Watchdog:
         self._tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}
         self._jobs: dict[str, _Job] = {}
         self._pods: dict[str, Item] = {}
+        self._lax = any(fault.kind in ("replicas-unreadable", "spec-unreadable") for fault in faults)
         self._logs = KeptLogs(faults, self.say)
         self._quota = WithinQuota(scenario, faults, self.say)
 
@@ -127,7 +128,7 @@ class Watchdog:
         if change.type == DELETED:
             job.exists = False
             return
-        if ours and item.obj.get("spec") != before.get("spec"):
+        if ours and not self._same(before.get("spec"), item.obj.get("spec")):
             self.say(at, "spec-changed", f"{name} by an operator")
         if (item.obj.get("status") or {}) != (before.get("status") or {}):
             if ours:
@@ -149,6 +150,12 @@ class Watchdog:
                 if history:
                     history[-1] = (at, history[-1][1])
                 history.append((float("inf"), wanted))
+
+    def _same(self, before: Any, after: Any) -> bool:
+        """Whether a write has left a spec alone. The server adds the defaults that a lax definition did not, with any write."""
+        if self._lax and isinstance(before, dict) and isinstance(after, dict):
+            return all(key in after and after[key] == value for key, value in before.items())
+        return bool(before == after)
 
     def _judge_expiry(self, at: float, name: str, job: _Job) -> None:
         ttl = _run_policy(job.obj).get("ttlSecondsAfterFinished")
