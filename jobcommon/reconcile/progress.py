@@ -142,7 +142,10 @@ def stall(job: Job, now: float, same_for: float | None = None, whole: bool = Tru
         text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
     else:
         # The kubelet may have restarted the program in place, and the job has been running all the time.
-        last, allowed, plus = began if last is None else max(began, last), 0, ""
+        last = began if last is None else max(began, last)
+        # By a clock that was set back no step is of this run, and yet it may evaluate.
+        told = status.progress is not None and (status.progress.attempt or 0) == (status.attempt or 0)
+        allowed, plus = policy.evaluation_seconds or 0 if told else 0, ""
         seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
         text = f"{who} has not reported two different steps since {format_time(last)}"
         seconds = seconds if whole else None

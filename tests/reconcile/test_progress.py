@@ -286,6 +286,14 @@ def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> Non
     assert stalled(passed(evaluates, 670))
 
 
+@pytest.mark.parametrize(("run_policy", "second"), [({}, 60), ({"evaluationSeconds": 600}, 660)])
+def test_a_program_may_evaluate_when_its_steps_seem_older_than_its_run(run_policy: dict[str, Any], second: float) -> None:
+    """The clock of the operator was set back when it recorded them."""
+    manifest = training(a_job(reportProgress=True, progressStartDeadlineSeconds=60, **run_policy), (-30, 1), (-20, 7))
+    assert not stalled(passed(manifest, second - 1))
+    assert stalled(passed(manifest, second))
+
+
 def test_progress_ends_a_stall() -> None:
     manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
     again = decided(reported(manifest, 200, 8), 201)
