@@ -19,7 +19,7 @@ from jobcommon.api.gang import GangScheduler
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartMethod, RestartPolicy, RestartScope, RunPolicy, template_for
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
-from jobcommon.api.status import JobStatus
+from jobcommon.api.status import MAX_ATTEMPT, JobStatus
 from jobcommon.api.template import containers_of, mappings_in
 
 GROUP = "kubeflow.org"
@@ -182,7 +182,8 @@ class Job:
     @property
     def attempt(self) -> int:
         """The current attempt: how often all replicas were restarted together."""
-        return max(self.status.attempt or 0, 0)
+        number = self.status.attempt or 0
+        return number if 0 <= number <= MAX_ATTEMPT else 0
 
     def count(self, kind: str) -> int:
         """The wanted number of replicas of a type; 0 for one the job does not have."""

@@ -15,6 +15,8 @@ from jobcommon.api.time_spent import TimeSpent
 MAX_FAILURES = 10
 MAX_MESSAGE = 1024
 MAX_METRICS = 256
+MAX_ATTEMPT = 999_999
+"""The highest number of an attempt; a higher one is not ours, and is ignored. With the pauses between attempts, years away."""
 _Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 _Text = Annotated[str, Field(min_length=1, max_length=64)]
 

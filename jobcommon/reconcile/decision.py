@@ -16,7 +16,7 @@ from jobcommon.api import reasons
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome
 from jobcommon.reconcile import attempt, begun, cleanup, in_place, limits, node_loss, progress, restarts
@@ -131,6 +131,9 @@ class _Pass(Situation):
         """The reason and the message with which a job fails that may not be restarted again."""
         if limits.backoff_exceeded(self.job, self.accounting):
             return reasons.BACKOFF_LIMIT_EXCEEDED, restarts.backoff_message(self.job, self.accounting, self.slots)
+        if self.accounting.attempt > MAX_ATTEMPT:
+            text = f"{self.job.kind} {self.job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
+            return reasons.of_kind(self.job.kind, reasons.FAILED), text
         text = progress.in_vain(self.job, self.accounting, self.early_failures)
         return (reasons.NO_PROGRESS, text) if text else None
 
@@ -246,7 +249,7 @@ class _Pass(Situation):
         changes: dict[str, Any] = {"start_time": self.start_time}
         if job.restarts_together and self.slots.ours:
             # The next life of the job begins when the pods of the last one are gone.
-            changes["attempt"] = self.accounting.attempt + 1
+            changes["attempt"] = min(self.accounting.attempt + 1, MAX_ATTEMPT)
         status = status.model_copy(update=changes)
         return self._plan(status, "job is resumed", events=[Event(NORMAL, reason, message)])
 

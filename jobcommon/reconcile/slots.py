@@ -19,7 +19,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, parse_indexes
-from jobcommon.api.status import ConditionType
+from jobcommon.api.status import MAX_ATTEMPT, ConditionType
 from jobcommon.framework import Framework, Job, Tallies, Tally
 from jobcommon.reconcile.ending import (
     NO_FAILED_RUNS,
@@ -260,7 +260,7 @@ def starts_again(pod: PodView) -> bool:
 
 def _number(pod: PodView, annotation: str) -> int:
     text = pod.annotations.get(annotation, "")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
+    return number if len(text) < 10 and text.isdecimal() and (number := int(text)) <= MAX_ATTEMPT else 0
 
 
 def gives_up(framework: Framework, job: Job, replica: Replica, ending: Ending) -> bool:

@@ -1,11 +1,14 @@
 """restartScope Job: one failed replica restarts all, once."""
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
+from jobcommon.api.status import MAX_ATTEMPT
 from jobcommon.framework import Job
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import ATTEMPT_VARIABLE, pod_manifest
@@ -157,6 +160,32 @@ def test_a_status_that_was_deleted_by_hand_does_not_repeat_attempts() -> None:
     decided = plan(TEST_JOB, job_of(a_job()), observe(TEST_JOB, later, {**RUNNING, "Worker-0": "failed 137"}), NOW)
     assert decided.status is not None
     assert decided.status.attempt == 5
+
+
+#: the number in the status, that in the annotation of the master, and the attempt that a failure begins; 0: the job fails
+NUMBERS = [
+    (0, "999999999", 1), (999_999_999, "0", 1), (2**70, "0", 1), (0, "9" * 5000, 1), (-7, "-7", 1),
+    (0, str(MAX_ATTEMPT - 1), MAX_ATTEMPT), (MAX_ATTEMPT - 1, "0", MAX_ATTEMPT), (0, str(MAX_ATTEMPT), 0), (MAX_ATTEMPT, "0", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("recorded", "annotated", "begins"), NUMBERS, ids=range(len(NUMBERS)))
+def test_whatever_number_is_forged_the_pods_of_a_new_attempt_stay(recorded: int, annotated: str, begins: int) -> None:
+    manifest = a_job()
+    manifest["status"] = {"attempt": recorded}
+    observed = observe(TEST_JOB, manifest, {**RUNNING, "Worker-0": "failed 137"})
+    master, *workers = observed.pods
+    forged = replace(observed, pods=(msgspec.structs.replace(master, annotations={labels.ATTEMPT: annotated}), *workers))
+    decided = plan(TEST_JOB, job_of(manifest), forged, NOW)
+    assert decided.status is not None
+    assert holding(decided)[-1] == ("Restarting" if begins else "Failed")
+    if not begins:
+        assert conditions(decided)[-1].endswith(f"has failed because no attempt follows number {MAX_ATTEMPT}")
+        return
+    assert decided.status.attempt == begins
+    manifest = next_pass(manifest, decided)
+    assert deletes(plan(TEST_JOB, job_of(manifest), forged, NOW)) == ALL
+    assert deletes(decide(TEST_JOB, manifest, RUNNING)) == []
 
 
 def test_a_resume_waits_for_the_pods_of_before() -> None:
