@@ -165,7 +165,8 @@ def test_a_status_that_was_deleted_by_hand_does_not_repeat_attempts() -> None:
 #: the number in the status, that in the annotation of the master, and the attempt that a failure begins; 0: the job fails
 NUMBERS = [
     (0, "999999999", 1), (999_999_999, "0", 1), (2**70, "0", 1), (0, "9" * 5000, 1), (-7, "-7", 1),
-    (0, str(MAX_ATTEMPT - 1), MAX_ATTEMPT), (MAX_ATTEMPT - 1, "0", MAX_ATTEMPT), (0, str(MAX_ATTEMPT), 0), (MAX_ATTEMPT, "0", 0),
+    (0, str(MAX_ATTEMPT - 1), MAX_ATTEMPT), (MAX_ATTEMPT - 1, "0", MAX_ATTEMPT),
+    (0, str(MAX_ATTEMPT), 0), (MAX_ATTEMPT, "0", 0),
 ]  # fmt: skip
 
 
