@@ -217,7 +217,7 @@ class Pod:
         main = self._main(restarts, {"running": {}}, ready=True) | {"lastState": {"terminated": {"exitCode": code}}}
         return self.running()._with(status={"containerStatuses": [main]})
 
-    def with_gate(self, attempt: int) -> "Pod":
+    def with_stopping_image(self, attempt: int) -> "Pod":
         """The operator has set an image that stops the main container, for that attempt; the kubelet has not seen it."""
         return self.with_image(f"image:stopped:attempt-{attempt}", {})._with(metadata={"generation": 2})
 
@@ -225,10 +225,10 @@ class Pod:
         """The kubelet's status is about the present spec."""
         return self._with(status={"observedGeneration": self.raw["metadata"]["generation"]})
 
-    def held(self, attempt: int = 0) -> "Pod":
-        """The kubelet has stopped the main container because of its image, that of `with_gate` if `attempt` is given."""
+    def stopped_by_image(self, attempt: int = 0) -> "Pod":
+        """The kubelet has stopped the main container because of its image: that of `attempt`, if one is given."""
         if attempt:
-            return self.with_gate(attempt).held()
+            return self.with_stopping_image(attempt).stopped_by_image()
         image = next(c["image"] for c in self.raw["spec"]["containers"] if c["name"] == self.main)
         message = f'Failed to apply default image tag "{image}": couldn\'t parse image name'
         main = self._main(self.restarts, {"waiting": {"reason": "InvalidImageName", "message": message}})

@@ -70,7 +70,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
     image_id: str = ""
 
     @property
-    def held(self) -> bool:
+    def stopped_by_image(self) -> bool:
         """Whether an image that the operator has set keeps it stopped, as far as the kubelet has reported."""
         return isinstance(self.state, Waiting) and STOPPING_TAG in self.state.message
 

@@ -72,7 +72,7 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
         return Plan(in_order(cleanup.remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
-    return _Pass.start(framework, replace(as_addressed(job, observed), held=queue.held), observed, now).decide()
+    return _Pass.start(framework, replace(as_addressed(job, observed), unadmitted=queue.unadmitted), observed, now).decide()
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -208,8 +208,8 @@ class _Pass(Situation):
         """
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
-        held = f": {job.held}" if job.held and not job.run_policy.suspend else ""
-        message = f"{job.kind} {job.name} is suspended{held}."[:MAX_MESSAGE]
+        unadmitted = f": {job.unadmitted}" if job.unadmitted and not job.run_policy.suspend else ""
+        message = f"{job.kind} {job.name} is suspended{unadmitted}."[:MAX_MESSAGE]
         created = self.created(self.waits.note)
         status = self.status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
         events, why = self.waits.events[:MAX_EVENTS], "job is suspended"
@@ -217,7 +217,7 @@ class _Pass(Situation):
             first = [] if self.slots.ours else self.queue.actions(self.now, active=False)
             live = any(isinstance(action, Update | Delete) for action in first)
             # The cache of Workloads may be older than that of jobs: another operator has let it run on a later one.
-            seen = self.queue.as_cached if held and begun.is_started(job) and not self.observed.kueue_off else None
+            seen = self.queue.as_cached if unadmitted and begun.is_started(job) and not self.observed.kueue_off else None
             said = [*events, Event(NORMAL, reason, message)]
             return self._plan(status, why, first, events=said, verify_live=live, as_cached=seen)
         clean_up = [

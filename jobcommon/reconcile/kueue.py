@@ -1,6 +1,6 @@
 """Kueue's Workload of a job that is labelled for a queue, where this operator owns it (``--kueue own``).
 
-While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.held` is the reason.
+While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.unadmitted` is the reason.
 What is admitted goes into the pods (`admission`), and the job's state into the Workload (`workload_status`). It keeps its quota
 until the pods have ended.
 """
@@ -68,11 +68,11 @@ class Queue:
         return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), self.found.view.resource_version if self.found else ""
 
     @cached_property
-    def held(self) -> str:
+    def unadmitted(self) -> str:
         """Why the queue does not let the job run; "" if it does. A job that runs goes on when Kueue's API is gone."""
         if not self.name or (self.observed.kueue_off and begun.is_started(self.job)):
             return ""
-        why = self._unadmitted()
+        why = self._obstacle_to_admission()
         return f"it waits in queue {self.name}: {why}" if why else ""
 
     @cached_property
@@ -114,7 +114,7 @@ class Queue:
 
     # -- why it waits -------------------------------------------------------------------------------------------------
 
-    def _unadmitted(self) -> str:
+    def _obstacle_to_admission(self) -> str:
         found = self.found
         if self.observed.kueue_off:
             return self.observed.kueue_off

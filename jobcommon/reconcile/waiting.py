@@ -124,7 +124,7 @@ def reported_cause(pod: PodView) -> WaitingCause | None:
     """The reason that the kubelet or the scheduler reports for a pod that cannot be scheduled or started."""
     for container in pod.containers + pod.init_containers:
         state = container.state
-        if not isinstance(state, Waiting) or container.held:
+        if not isinstance(state, Waiting) or container.stopped_by_image:
             continue
         if state.reason == reasons.CRASH_LOOP_BACK_OFF:
             why = f": {described_end(container.last)}" if container.last is not None else ""

@@ -44,15 +44,15 @@ class ReportedJob:
     name: str
 
 
-class RefusedError(Exception):
-    """What is answered instead of 200."""
+class ReportError(Exception):
+    """Why a report is not taken: what is answered instead of 200."""
 
     def __init__(self, status: HTTPStatus, reason: str, message: str) -> None:
         super().__init__(message)
         self.status, self.reason, self.message = status, reason, message
 
 
-class ForbiddenError(RefusedError):
+class ForbiddenError(ReportError):
     """The pod may not report about this job."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ async def serve_reports(
 ) -> AsyncIterator[int]:  # fmt: skip
     """Serve inside the context; yields the port, which the system chooses if `port` is 0.
 
-    `verify` gives the pod of a token for an audience, or raises TokenError; `take` takes a report, or raises RefusedError. Both
+    `verify` gives the pod of a token for an audience, or raises TokenError; `take` takes a report, or raises ReportError. Both
     are called in other threads, `refresh` (the keys may be out of date) in the event loop. The certificate in `directory` is
     read again when it changes. Raises OSError if the address is in use or there is no certificate.
     """
@@ -92,7 +92,7 @@ async def serve_reports(
         found = _PATH.fullmatch(path)
         version, namespace, plural, name = map(unquote, found.groups()) if found else ("", "", "", "")
         if (framework := served.get((version, plural))) is None:
-            raise RefusedError(HTTPStatus.NOT_FOUND, "NotFound", "Not found")
+            raise ReportError(HTTPStatus.NOT_FOUND, "NotFound", "Not found")
         scheme, _, token = authorization.strip().partition(" ")
         try:
             pod = verify(token.strip() if scheme.lower() == "bearer" else "", audience(version, namespace, plural, name))
@@ -121,14 +121,12 @@ def _read(body: bytes) -> TrainerStatus | None:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
         text = f"{path}: {first['msg']}" if path else "Invalid payload"
-        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", text) from None
+        raise ReportError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", text) from None
     if report is None:
         return None
     at = parse_time(report.last_updated_time)
     if at is None:
-        raise RefusedError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", "trainerStatus.lastUpdatedTime: must be an RFC 3339 time"
-        )
+        raise ReportError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", "trainerStatus.lastUpdatedTime: must be an RFC 3339 time")
     return report.model_copy(update={"last_updated_time": format_time(at)})
 
 
@@ -177,27 +175,27 @@ class _Handler(Handler):
         try:
             path, authorization = self.path.partition("?")[0], self.headers.get("Authorization", "")
             self._send(HTTPStatus.OK, self.server.answer(path, authorization, self._body()))
-        except RefusedError as refusal:
-            self._refuse(refusal)
+        except ReportError as error:
+            self._refuse(error)
         except OSError:
             raise
         except Exception:
             self.server.log.exception("could not take a report")
-            self._refuse(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "Internal error"))
+            self._refuse(ReportError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "Internal error"))
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
-            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "BadRequest", "Content-Length is needed")
+            raise ReportError(HTTPStatus.LENGTH_REQUIRED, "BadRequest", "Content-Length is needed")
         # A client that is still sending would not read the answer.
         body = self.rfile.read(min(int(length[:20]), MAX_DISCARDED))
         if len(body) > MAX_BODY:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", "Payload too large")
+            raise ReportError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", "Payload too large")
         return body
 
-    def _refuse(self, refusal: RefusedError) -> None:
-        status = {"metadata": {}, "status": "Failure", "message": refusal.message, "reason": refusal.reason}
-        self._send(refusal.status, msgspec.json.encode({**status, "code": refusal.status.value}) + b"\n")
+    def _refuse(self, error: ReportError) -> None:
+        status = {"metadata": {}, "status": "Failure", "message": error.message, "reason": error.reason}
+        self._send(error.status, msgspec.json.encode({**status, "code": error.status.value}) + b"\n")
 
     def _send(self, status: HTTPStatus, body: bytes) -> None:
         self.answer(status, body, "application/json")
@@ -205,10 +203,10 @@ class _Handler(Handler):
     def send_error(self, code: int, *_: object) -> None:
         # As Trainer's: anything but a POST to that path is not found.
         if code == HTTPStatus.NOT_IMPLEMENTED:
-            with suppress(RefusedError):
+            with suppress(ReportError):
                 self._body()
         found = HTTPStatus.NOT_FOUND if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
-        self._refuse(RefusedError(found, found.phrase.replace(" ", ""), found.phrase.capitalize()))
+        self._refuse(ReportError(found, found.phrase.replace(" ", ""), found.phrase.capitalize()))
 
 
 class _Server(ThreadedServer):

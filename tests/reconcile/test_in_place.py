@@ -52,7 +52,7 @@ def world(policy: str = "OnFailure", **run_policy: Any) -> ClusterModel:
 def hold(cluster: ClusterModel, *names: str) -> None:
     """The kubelet stops the containers whose image has no valid name."""
     for name in names or ALL:
-        cluster.put(cluster.pods[name].held())
+        cluster.put(cluster.pods[name].stopped_by_image())
 
 
 def begin(cluster: ClusterModel, *names: str) -> None:
@@ -145,7 +145,7 @@ def test_a_permanent_exit_code_fails_the_job_before_the_program_runs_on() -> Non
 
 # -- what is not kept ----------------------------------------------------------------------------------------------------------
 
-HELD = {"Master-0": "running,held 1", "Worker-0": "running,held 1", "Worker-1": "running,held 1"}
+STOPPED = dict.fromkeys(RUNNING, "running,stopped_by_image 1")
 
 #: how Worker-1 is when its attempt has ended, and why it gets a new pod
 REPLACED = {
@@ -166,30 +166,30 @@ def test_a_pod_that_cannot_be_kept_is_made_anew(state: str, why: str) -> None:
 
 
 def test_no_start_and_no_create_while_a_replaced_pod_may_run() -> None:
-    going = second_attempt({**HELD, "Worker-1": "running,deleting"})
+    going = second_attempt({**STOPPED, "Worker-1": "running,deleting"})
     assert (images(going), creates(going)) == ({}, [])
-    gone = second_attempt({slot: state for slot, state in HELD.items() if slot != "Worker-1"})
+    gone = second_attempt({slot: state for slot, state in STOPPED.items() if slot != "Worker-1"})
     assert (sorted(images(gone)), creates(gone)) == (["demo-master-0", "demo-worker-0"], ["demo-worker-1"])
 
 
 #: what a kubelet says of a container with the image that stops it, and whether the program is known to be stopped
 EVIDENCE = {
-    "in back-off, of the former image": ("crash_looping 1 137,with_gate 1", False),
-    "in back-off, of the present spec": ("crash_looping 1 137,with_gate 1,spec_seen", True),
-    "held by its image": ("running,held 1", True),
-    "just ended": ("running,between_runs 143,with_gate 1,spec_seen", False),
+    "in back-off, of the former image": ("crash_looping 1 137,with_stopping_image 1", False),
+    "in back-off, of the present spec": ("crash_looping 1 137,with_stopping_image 1,spec_seen", True),
+    "stopped by its image": ("running,stopped_by_image 1", True),
+    "just ended": ("running,between_runs 143,with_stopping_image 1,spec_seen", False),
 }
 
 
 @pytest.mark.parametrize(("state", "stopped"), EVIDENCE.values(), ids=EVIDENCE)
 def test_a_program_counts_as_stopped_when_the_kubelet_acts_on_the_image(state: str, stopped: bool) -> None:
-    started = images(second_attempt({**HELD, "Worker-1": state}))
+    started = images(second_attempt({**STOPPED, "Worker-1": state}))
     assert sorted(started) == (ALL if stopped else [])
 
 
 def test_a_pod_that_does_not_stop_within_its_grace_period_is_deleted() -> None:
     """It has 30 seconds of grace and 30 more: then a new pod is made, and the others wait for its end."""
-    slow = {**HELD, "Worker-1": "running,with_gate 1"}
+    slow = {**STOPPED, "Worker-1": "running,with_stopping_image 1"}
     waiting = second_attempt(slow, NOW + 59)
     assert (deletes(waiting), waiting.wake_at) == ([], NOW + 60)
     given_up = second_attempt(slow, NOW + 60)

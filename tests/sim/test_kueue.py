@@ -27,7 +27,7 @@ def test_quota_that_is_given_back_too_early_is_noticed(monkeypatch: pytest.Monke
 
 
 def test_pods_without_quota_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Queue, "held", "")
+    monkeypatch.setattr(Queue, "unadmitted", "")
     assert [text for text in simulate(PREEMPTED, 0).violations if "is created" in text]
 
 
