@@ -20,6 +20,7 @@ from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, MAX_MESSAGE, Conditi
 from jobcommon.api.timestamp import format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome
 from jobcommon.reconcile import attempt, begun, cleanup, in_place, limits, node_loss, progress, restarts
+from jobcommon.reconcile.accounting import account_for_pods
 from jobcommon.reconcile.children import create_pods
 from jobcommon.reconcile.companions import (
     RECHECK_PERIOD,
@@ -124,8 +125,12 @@ class _Pass(Situation):
             if self.now >= deadline.at:
                 return self._end_at(deadline)
         if self.accounting.attempt > job.attempt:
-            return self._begin_attempt()
+            return self._begin_attempt() if not self.blocked.types else self._with_failures_kept()._progress(outcome.running)
         return self._progress(outcome.running)
+
+    def _with_failures_kept(self) -> "_Pass":
+        """The pass that begins no attempt, because pods of some type cannot be created: what has ended remains as evidence."""
+        return replace(self, accounting=account_for_pods(self.job, self.slots, entering=False))
 
     def _reached_limit(self) -> tuple[str, str] | None:
         """The reason and the message with which a job fails that may not be restarted again."""
@@ -266,7 +271,11 @@ class _Pass(Situation):
         to_delete = pods_scaled_down(self.slots)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.remove_finalizers(self.slots.unowned)]
-        retired, awaited = attempt.retire_earlier(job, self.slots.earlier, self.observed.backed_off, self.now)
+        retired, awaited = (
+            attempt.retire_earlier(job, self.slots.earlier, self.observed.backed_off, self.now)
+            if not (self.slots.earlier and self.blocked.types)
+            else ((), inf)
+        )
         leaving = (*self.slots.notable, *self.slots.surplus, *self.slots.earlier)
         forced, due_by_force = node_loss.force_deletions(job, leaving, self.now)
         surplus += [*retired, *in_place.put_back(job, self.slots.notable), *forced]

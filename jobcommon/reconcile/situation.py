@@ -126,7 +126,8 @@ class Situation:
         # A new attempt has times of its own.
         if self.accounting.attempt == self.job.attempt:
             found += [self.stall.deadline if self.stall is not None else None, deadlines.of_placement(self.job, self.slots)]
-        return tuple(deadline for deadline in found if deadline is not None)
+        # Pods of a type that is blocked would be deleted, and not be created again.
+        return tuple(d for d in found if d is not None and not (d.restarts and self.blocked.types))
 
     @property
     def start_time(self) -> str | None:
@@ -159,10 +160,14 @@ class Situation:
         return waiting.waits(
             (*self.slots.notable, *leaving),
             self.now,
-            lambda replica: self.pod(replica)["spec"].get("schedulerName", ""),
+            self._scheduler,
             "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
             self.gang.reported,
         )
+
+    def _scheduler(self, replica: Replica) -> str:
+        """The scheduler of its pod; "" if it is unknown, because no pod can be made of the template any more."""
+        return "" if replica.type in self.blocked.types else self.pod(replica)["spec"].get("schedulerName", "")
 
     def _whole(self) -> bool:
         """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""

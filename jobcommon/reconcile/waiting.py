@@ -38,7 +38,7 @@ _PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re
 
 # By the event's reason: what a pod waits for that has no reason in its status.
 _UNREPORTED = {
-    reasons.NO_SCHEDULER: 'no scheduler has processed the pod since {time}; is the scheduler "{scheduler}" running?',
+    reasons.NO_SCHEDULER: "no scheduler has processed the pod since {time}; is the scheduler{scheduler} running?",
     reasons.VOLUMES_NOT_READY: (
         "volumes or network are not ready since {time}; a Secret, ConfigMap or PersistentVolumeClaim may be missing; "
         "see kubectl describe pod {pod.name}"
@@ -110,8 +110,8 @@ def waits(
         if now < since + REPORT_AFTER:
             wakes.append(since + REPORT_AFTER)
             continue
-        scheduler = scheduler_of(replica) if reason == reasons.NO_SCHEDULER else ""
-        text = template.format(time=format_time(since), pod=pod, scheduler=scheduler)
+        name = scheduler_of(replica) if reason == reasons.NO_SCHEDULER else ""
+        text = template.format(time=format_time(since), pod=pod, scheduler=f' "{name}"' if name else "")
         causes.setdefault(text, []).extend(member[1] for member in group)
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
     note = _note(causes)

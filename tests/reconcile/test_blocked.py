@@ -293,6 +293,66 @@ def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> Non
     assert decided.status.replica_statuses["Worker"].succeeded_indexes == "0"
 
 
+#: What a definition lets in of `overrides[].template`, which takes any object.
+OVERRIDES: list[Any] = [
+    {"spec": {"containers": ["test"]}},
+    {"spec": {"containers": [{"name": "test", "image": ""}]}},
+    {"spec": {"containers": 7}},
+    {"spec": [], "metadata": "x"},
+    7,
+]
+
+
+def overridden(good: Manifest, template: Any) -> Manifest:
+    manifest = deepcopy(good)
+    manifest["spec"][TYPES]["Worker"]["overrides"] = [{"indices": [0], "template": template}]
+    return manifest
+
+
+@pytest.mark.parametrize("template", OVERRIDES[:-1], ids=map(str, range(len(OVERRIDES) - 1)))
+def test_a_job_with_a_pod_that_no_scheduler_has_seen_goes_on(template: Any) -> None:
+    """The scheduler of a pod is in its template, of which no pod can be made any more."""
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure")
+    good["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
+    observed = observe(TEST_JOB, good, {"Master-0": "running", "Worker-1": "failed 137"})
+    waits = Pod.of(TEST_JOB, read_job(TEST_JOB, good), "Worker", 0).view
+    observed = replace(observed, pods=(*observed.pods, waits))
+    decided = plan(TEST_JOB, read_job(TEST_JOB, overridden(good, template)), observed, START + 100)
+    assert decided.status is not None
+    assert decided.status.restarts == 1
+    assert any("is the scheduler running?" in event.message for event in decided.events)
+
+
+@pytest.mark.parametrize(
+    ("method", "state"), [("Recreate", "failed 137"), ("Auto", "failed 137"), ("Recreate", "unschedulable")]
+)
+@pytest.mark.parametrize("template", OVERRIDES, ids=[str(n) for n in range(len(OVERRIDES))])
+def test_no_attempt_begins_while_pods_of_a_type_cannot_be_created(template: Any, method: str, state: str) -> None:
+    deadline = {"pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"} if state == "unschedulable" else {}
+    run_policy = {"restartScope": "Job", "restartMethod": method, **deadline}
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure", run_policy=run_policy)
+    good["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
+    bad = overridden(good, template)
+    observed = observe(TEST_JOB, good, {"Master-0": state, "Worker-0": "running", "Worker-1": "running"})
+    for _ in range(3):
+        decided = plan(TEST_JOB, read_job(TEST_JOB, bad), observed, START + 100)
+        assert decided.actions == ()
+        bad = next_pass(bad, decided)
+    assert not bad["status"]["attempt"]
+    assert "restarts" not in bad["status"]
+    mended = plan(TEST_JOB, read_job(TEST_JOB, {**bad, "spec": good["spec"]}), observed, START + 100)
+    assert mended.status is not None
+    assert (mended.status.attempt, mended.status.restarts) == (1, 1), "mended, it goes on"
+
+
+def test_pods_of_an_earlier_attempt_stay_while_pods_of_a_type_cannot_be_created() -> None:
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure", run_policy={"restartScope": "Job"})
+    observed = observe(TEST_JOB, good, {"Master-0": "failed 137", "Worker-0": "running", "Worker-1": "running"})
+    good["status"] = {"conditions": [condition("Created"), condition("Restarting")], "attempt": 1, "restarts": 1}
+    assert plan(TEST_JOB, read_job(TEST_JOB, overridden(good, OVERRIDES[0])), observed, START).actions == ()
+    assert deleted(plan(TEST_JOB, read_job(TEST_JOB, good), observed, START))
+
+
 def test_a_template_without_a_readable_pod_is_no_reason_to_fail_the_plan() -> None:
     """What a replica tolerates is asked of every template."""
     manifest = begun({"Worker": 2}, f"spec.{TYPES}.Worker.template.spec", 7)

@@ -25,7 +25,11 @@ _OF_PODS = (
     (), ("containers",), ("terminationGracePeriodSeconds",), ("tolerations",), ("affinity",), ("affinity", "nodeAffinity"),
 )  # fmt: skip
 #: Those of `_BAD` that are good there after all.
-_GOOD: Mapping[str, Any] = {"terminationGracePeriodSeconds": 10**9, "tolerations": [], "affinity": {}, "nodeAffinity": {}}
+_GOOD: Mapping[str, Any] = {
+    "terminationGracePeriodSeconds": 10**9, "tolerations": [], "affinity": {}, "nodeAffinity": {}, "overrides": []
+}  # fmt: skip
+#: Instead of these: the present definition lets any object in there.
+_OVERRIDES = [{"indices": [0], "template": {"spec": {"containers": ["nonsense"]}}}]
 
 
 class BadEdit:
@@ -44,7 +48,8 @@ class BadEdit:
         there = next(n for n in range(len(path)) if n + 1 == len(path) or _at(job.obj["spec"], path[: n + 1]) is None)
         self._path, below = path[: there + 1], path[there + 1 :]
         bad = _BAD[choice % len(_BAD)]
-        bad = _BAD[0] if bad == _GOOD.get(path[-1]) else bad
+        if bad == _GOOD.get(path[-1]):
+            bad = _OVERRIDES if path[-1] == "overrides" else _BAD[0]
         self._bad = reduce(lambda value, key: {key: value}, reversed(below), bad)
         self._before = deepcopy(_at(job.obj["spec"], self._path))
         definitions.loosen(server, self._framework)
