@@ -4,7 +4,7 @@ Total: any JSON object gives a Job, never an exception (rule R14). Defaults live
 rewritten.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from jobcommon.api.status import read_status
 from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
-from jobcommon.reconcile.validation import template_errors, validate
+from jobcommon.reconcile.validation import run_policy_errors, template_errors, validate
 
 M = TypeVar("M", bound=BaseModel)
 _WORDS = {
@@ -77,8 +77,9 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         job = replace(job, index_offsets=offsets)
     # Rules over the whole job need a job whose parts could be read.
     # Templates are checked in any case: the pods of a job that has begun are built from them.
-    found = (*errors, *template_errors(framework, job)) if errors else tuple(validate(framework, job))
-    return replace(job, errors=found) if found else job
+    # So are the rules of the run policy: what they refuse counts as not set, as what cannot be read does.
+    parts = (*errors, *run_policy_errors(job), *template_errors(framework, job)) if errors else validate(framework, job)
+    return replace(job, spec=_without_refused(job.spec, parts), errors=tuple(parts)) if parts else job
 
 
 def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:
@@ -182,6 +183,13 @@ def _without(value: Mapping[str, Any], error: ValidationError) -> dict[str, Any]
             del path[0]
         at.pop(path[0], None)
     return result
+
+
+def _without_refused(spec: JobSpec, errors: Collection[FieldError]) -> JobSpec:
+    """The spec without the fields of its run policy that are invalid, each as a whole."""
+    paths = {error.path for error in errors}
+    unset = {name: None for name, field in RunPolicy.model_fields.items() if f"spec.runPolicy.{field.alias}" in paths}
+    return spec.model_copy(update={"run_policy": spec.run_policy.model_copy(update=unset)}) if unset else spec
 
 
 def _text(value: object) -> str:

@@ -54,7 +54,7 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
     """What is wrong with the job, in the order of its fields; empty when nothing is."""
     if job.managed_elsewhere:
         return []
-    errors = [*_name_errors(job), *_run_policy_errors(job)]
+    errors = [*_name_errors(job), *run_policy_errors(job)]
     for kind in framework.replica_types:
         path = f"spec.{framework.replica_specs}[{kind.name}]"
         spec = job.replica_specs.get(kind.name)
@@ -105,7 +105,8 @@ def _name_errors(job: Job) -> Iterator[FieldError]:
         )
 
 
-def _run_policy_errors(job: Job) -> Iterator[FieldError]:
+def run_policy_errors(job: Job) -> Iterator[FieldError]:
+    """What is wrong with the run policy, as far as it could be read."""
     policy = job.run_policy
     yield from _progress_errors(policy)
     gang = policy.scheduling_policy

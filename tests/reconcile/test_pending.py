@@ -7,7 +7,7 @@ import pytest
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.plan import deletes_pod
-from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
+from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass
 
@@ -62,6 +62,22 @@ def test_jobs_within_the_limit_go_on(pods: dict[str, str], run_policy: Manifest)
 def test_a_silent_scheduler_is_named() -> None:
     decided = decide(TEST_JOB, a_job(**LIMIT), {**WAITING, "Worker-0": "running", "Worker-1": "without_finalizer"}, START + 120)
     assert "no scheduler has processed the pod" in last(decided)
+
+
+#: run policies in which Restart is an error: it counts as not set, and the default is Fail
+NO_RESTART = [{"restartScope": "Pod"}, {"restartScope": None}, {"restartScope": "Sometimes"}, {"restartMethod": "Auto"}]
+
+
+@pytest.mark.parametrize("changed", NO_RESTART, ids=str)
+def test_an_invalid_restart_deletes_no_pod(changed: Manifest) -> None:
+    manifest = a_job(**{**RESTART, **changed})
+    manifest["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START)}
+    assert "spec.runPolicy.pendingDeadlineAction" in [error.path for error in read_job(TEST_JOB, manifest).errors]
+    decided = decide(TEST_JOB, manifest, WAITING, START + 120)
+    assert decided.status is not None
+    assert last(decided) == f"Failed=T PendingTooLong: Job demo has failed because {TEXT}"
+    assert not decided.status.attempt
+    assert not any(map(deletes_pod, decided.actions))
 
 
 def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:

@@ -289,7 +289,7 @@ def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> Non
 @pytest.mark.parametrize(("run_policy", "second"), [({}, 60), ({"evaluationSeconds": 600}, 660)])
 def test_a_program_may_evaluate_when_its_steps_seem_older_than_its_run(run_policy: dict[str, Any], second: float) -> None:
     """The clock of the operator was set back when it recorded them."""
-    manifest = training(a_job(reportProgress=True, progressStartDeadlineSeconds=60, **run_policy), (-30, 1), (-20, 7))
+    manifest = training(a_job(**WATCHED, progressStartDeadlineSeconds=60, **run_policy), (-30, 1), (-20, 7))
     assert not stalled(passed(manifest, second - 1))
     assert stalled(passed(manifest, second))
 
@@ -349,6 +349,12 @@ def test_without_an_action_the_job_stays() -> None:
     for action in (None, "None"):
         after = decided(stalled_with(action), 10_000)
         assert (after.status, after.actions, after.wake_at) == (None, (), None)
+
+
+@pytest.mark.parametrize("scope", ["Pod", "Sometimes"])
+def test_an_action_that_the_scope_does_not_allow_counts_as_not_set(scope: str) -> None:
+    after = decided(stalled_with("Restart", restartScope=scope), ACTS_AT)
+    assert (after.status, after.actions) == (None, ())
 
 
 def test_fail() -> None:
