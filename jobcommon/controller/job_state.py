@@ -11,7 +11,7 @@ from jobcommon.api import reasons
 from jobcommon.api.companion import CompanionKind
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import ConditionType
+from jobcommon.api.status import ConditionType, TrainerStatus
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Change
 from jobcommon.client.errors import StatusError
@@ -80,6 +80,7 @@ class JobState:
     counts_since: float | None = None
     unkept: str = ""
     _alive: tuple[object, float] = (None, 0.0)
+    _first_report: tuple[TrainerStatus | None] | None = None
     _has_run: bool = False
     _seen: ObjectView | None = None
     _raw: dict[str, Any] = field(default_factory=dict)
@@ -144,6 +145,8 @@ class JobState:
         job = self._job if self._job is not None and self._job.run_policy.report_progress else None
         if job is not None and (alive := signs_of_life(job.status)) != self._alive[0]:
             self._alive = alive, now
+        report = job.status.trainer_status if job is not None else None
+        self._first_report = self._first_report or (report,)
         return Observed(
             pods=tuple(pods),
             companions={(kind.plural, v.name): v for kind in unwatched for v in self.last_observed.found(kind.plural)},
@@ -155,6 +158,7 @@ class JobState:
             predecessors=predecessors,
             begun=self.begun,
             same_for=now - self._alive[1] if job is not None else None,
+            reported=report != self._first_report[0],
         )
 
     def urgency_of(self, change: Change[PodView]) -> Urgency:

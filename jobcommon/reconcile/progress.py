@@ -121,10 +121,10 @@ def signs_of_life(status: JobStatus) -> object:
     return steps, phase, _run_began(status), stalled, status.attempt, status.restarts, active
 
 
-def stall(job: Job, now: float, same_for: float | None = None, whole: bool = True) -> Stall | None:
+def stall(job: Job, now: float, same_for: float | None = None, whole: bool = True, reported: bool = True) -> Stall | None:
     """When the job counts as stalled; None without a deadline, or while it does not run or has reported 100 %.
 
-    `same_for`: see `Observed`. `whole`: all replicas run; before the first steps are made they must.
+    `same_for`, `reported`: see `Observed`. `whole`: all replicas run; before the first steps are made they must.
     """
     policy, status = job.run_policy, job.status
     began, report = _run_began(status), status.trainer_status
@@ -137,7 +137,9 @@ def stall(job: Job, now: float, same_for: float | None = None, whole: bool = Tru
     who = f"{job.kind} {job.key}"
     if known is not None and last is not None and known.armed:
         seconds, name = policy.progress_deadline_seconds, "progressDeadlineSeconds"
-        allowed = 0 if report is not None and _metric(report, _PHASE) == _TRAIN else policy.evaluation_seconds or 0
+        # A crash may have lost the report that the program evaluates now.
+        trains = reported and report is not None and _metric(report, _PHASE) == _TRAIN
+        allowed = 0 if trains else policy.evaluation_seconds or 0
         plus = f" and evaluationSeconds {allowed}" if allowed else ""
         text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
     else:

@@ -117,7 +117,8 @@ class Situation:
     @cached_property
     def stall(self) -> progress.Stall | None:
         """When and why the job counts as stalled."""
-        return progress.stall(self.job, self.now, self.observed.same_for, self._whole())
+        observed = self.observed
+        return progress.stall(self.job, self.now, observed.same_for, self._whole(), observed.reported)
 
     @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:

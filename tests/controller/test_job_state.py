@@ -62,3 +62,4 @@ def test_a_sign_of_life_is_remembered_with_its_time(change: Manifest, is_one: bo
         state.read(TEST_JOB, object_view(msgspec.json.encode(job)))
         found = state.observed((), frozenset(), (), now)
     assert found.same_for == (0.0 if is_one else 60.0)
+    assert found.reported == ("trainerStatus" in change)

@@ -283,6 +283,10 @@ def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> Non
     evaluates = reported(trains, 40, 2, phase="evaluate")
     assert stalled(passed(trains, 70))
     assert not stalled(passed(evaluates, 669))
+    unsure = replace(observe(TEST_JOB, trains, RUNNING), reported=False)
+    for second, expected in ((669, False), (670, True)):
+        decided_on = plan(TEST_JOB, job_of(trains), unsure, START + second)
+        assert stalled(next_pass(trains, decided_on)) == expected, "a report may be lost with an earlier process"
     assert stalled(passed(evaluates, 670))
 
 

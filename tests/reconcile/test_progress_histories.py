@@ -234,8 +234,8 @@ def _armed_at_once(job: Job, *more: Any) -> Stall | None:
     return _stall(replace(job, status=job.status.model_copy(update={"progress": armed})), *more)
 
 
-def _by_times(job: Job, now: float, _: Any, whole: bool) -> Stall | None:
-    return _stall(job, now, None, whole)
+def _by_times(job: Job, now: float, _: Any, *more: Any) -> Stall | None:
+    return _stall(job, now, None, *more)
 
 
 def _at_once(job: Job, *more: Any) -> Stall | None:
