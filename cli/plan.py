@@ -30,8 +30,8 @@ def describe(
 
     A job without a namespace is assumed to be in `namespace`.
 
-    With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when a job's spec is invalid or there is
-    no job at all.
+    With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when the spec of a job that has not begun
+    is invalid or there is no job at all. For a job that has begun, the errors stand before the plan: the operator goes on.
     """
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
@@ -45,21 +45,29 @@ def checked(manifest: Manifest, framework: Framework, namespace: str = "default"
     """The job in `manifest`. Raises `UserError` with a line for each error: those that the operator would report,
     or else those of an API server with strict field validation.
     """
+    job, errors = _read(manifest, framework, namespace)
+    if errors:
+        raise UserError("\n".join(errors))
+    return job
+
+
+def _read(manifest: Manifest, framework: Framework, namespace: str) -> tuple[Job, Sequence[str]]:
     job = read_job(framework, manifest.body)
     # A misspelt field is also one that is missing: the first is the cause.
     strict = field_errors(framework, manifest.body)
     misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]
-    if errors := [*misspelt, *job.errors] or strict:
-        raise UserError("\n".join(f"{manifest.place}: {error}" for error in errors))
-    return replace(job, namespace=job.namespace or namespace)
+    errors = [f"{manifest.place}: {error}" for error in [*misspelt, *job.errors] or strict]
+    return replace(job, namespace=job.namespace or namespace), errors
 
 
 def _describe(
     manifest: Manifest, framework: Framework, observed: Sequence[Manifest], namespace: str, with_manifests: bool
 ) -> str:
-    job = checked(manifest, framework, namespace)
+    job, errors = _read(manifest, framework, namespace)
     job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
     seen = _observed(framework, job, observed)
+    if errors and job.status.start_time is None and not seen.pods:
+        raise UserError("\n".join(errors))
     try:
         decision = plan(framework, job, seen, time.time())
     except Exception as error:
@@ -67,7 +75,7 @@ def _describe(
     if refused := _refused_pods(decision):
         raise UserError("\n".join(f"{manifest.place}: {error}" for error in refused))
     title = f"# {job.kind} {job.key}"
-    text = f"{title}\n{decision.describe()}\n"
+    text = "\n".join([title, *(f"error: {error}" for error in errors), decision.describe(), ""])
     if (advice := partial_restarts(job)) is not None:
         text += f"warning: {advice}\n"
     return f"{text}{_manifests(decision)}" if with_manifests else text

@@ -406,6 +406,18 @@ def test_plan_takes_what_was_observed(tmp_path: Path) -> None:
     assert "action: create pods" not in done.stdout
 
 
+def test_plan_of_a_job_that_has_begun_shows_an_error_of_its_spec_and_what_goes_on() -> None:
+    manifest = yaml.safe_load(VALID)
+    manifest["spec"].setdefault("runPolicy", {})["backoffLimit"] = -1
+    refused = answered("plan", "-f", "-", stdin=yaml.safe_dump(manifest))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    manifest["status"] = {"startTime": "2023-11-14T22:13:20Z"}
+    done = answered("plan", "-f", "-", stdin=yaml.safe_dump(manifest))
+    assert done.returncode == 0, done.stderr
+    assert "error: <stdin>:1: PyTorchJob quick: spec.runPolicy.backoffLimit: must be at least 0\n" in done.stdout
+    assert "action: create pods/quick-worker-0" in done.stdout
+
+
 def test_plan_can_print_the_objects() -> None:
     done = answered("plan", "-f", "-", "-o", "yaml", stdin=VALID)
     documents = done.stdout.split("---\n")
