@@ -29,6 +29,7 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.cluster import cluster_for
+from jobcommon.testutil.embedded import endpoint
 from localcluster.conformance import envtest
 from localcluster.kubeconfig import kubeconfig
 from tests.cli.commands import ROOT, kubectl_path
@@ -113,10 +114,9 @@ async def real(directory: Path) -> AsyncIterator[Cluster]:
         pytest.skip(f"no real API server: set {envtest.ASSETS} to a directory with etcd and kube-apiserver")
     # Without a controller manager there are no service accounts, which pods of namespace default would need.
     async with envtest.servers(assets, ["--disable-admission-plugins=ServiceAccount"]) as servers:
-        endpoint = servers.endpoint
-        transport = HttpTransport(endpoint)
+        transport, found = HttpTransport(endpoint(servers.endpoint)), servers.endpoint
         try:
-            yield Cluster(transport, directory, kubeconfig(endpoint.base_url, endpoint.token or "", servers.certificate))
+            yield Cluster(transport, directory, kubeconfig(found.base_url, found.token or "", servers.certificate))
         finally:
             await transport.close()
 
@@ -329,8 +329,8 @@ async def test_the_runbook(operator: str, installer: str, server: str, tmp_path:
         running = AsyncExitStack()
         deployment = await running.enter_async_context(deployed(cluster))
         async with running:
-            if training:
-                await until(lambda: cluster.send("GET", jobs_path("second")), lambda job: bool(job.get("status")))
+            waiting = jobs_path("second") if training else f"{MPI_JOBS}/pi"
+            await until(lambda: cluster.send("GET", waiting), lambda job: bool(job.get("status")))
             assert "0 errors" in await cluster.run(install[1])
             for block in install[2:]:
                 await cluster.run(block)
