@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -71,7 +72,7 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
     wanted = arguments.only or [*map(str, workloads), *OTHERS]
-    found = Results(record.commit(), "", record.machine())
+    found = Results(record.commit(), "", record.machine(), f"{datetime.now(UTC):%Y-%m-%d}")
 
     async def workload(text: str) -> None:
         size = Workload.parse(text)

@@ -80,6 +80,7 @@ class Results(msgspec.Struct):
     commit: str
     server: str
     machine: str
+    date: str = ""
     workloads: list[WorkloadResult] = []
     memory: list[Memory] = []
     cold_start: ColdStart | None = None

@@ -13,7 +13,8 @@ from benchmarks.workloads import WHOLE
 
 def tables(results: Results) -> str:
     """Everything measured."""
-    parts = [f"Server: {results.server}. Commit: {results.commit}. Machine: {results.machine}."]
+    date = f" Date: {results.date}." if results.date else ""
+    parts = [f"Server: {results.server}. Commit: {results.commit}.{date} Machine: {results.machine}."]
     if results.workloads:
         parts += [
             table(_WORKLOAD_HEAD, map(_workload, results.workloads)),

@@ -20,6 +20,7 @@ RUN = Results(
     "abc",
     "embedded",
     "a machine",
+    "2026-11-24",
     workloads=[
         WorkloadResult("1x100", 1, 100, [TIMINGS], [replace(TIMINGS, created=1.1, cpu=0.2)]),
         WorkloadResult("1x5000", 1, 5000, [TIMINGS], [replace(TIMINGS, created=1.2, cpu=20.0, settle=Spread(1.3, 1.3))]),
@@ -58,6 +59,7 @@ def test_each_goal_is_met_or_not() -> None:
 def test_a_run_is_kept_whole_and_every_table_has_its_rows() -> None:
     kept = msgspec.json.decode(msgspec.json.encode(RUN), type=Results)
     assert kept == RUN
+    assert ". Commit: abc. Date: 2026-11-24. " in report.tables(kept)
     assert report.tables(kept).count("\n| 1 × ") == 4
     assert report.goal_table(kept).count("met") == len(WANTED)
 
