@@ -19,8 +19,8 @@ def _without_allowance(job: Job, *more: Any) -> progress.Stall | None:
     return _stall(replace(job, spec=job.spec.model_copy(update={"run_policy": policy})), *more)
 
 
-def _by_recorded_times(job: Job, now: float, _: Any, whole: bool) -> progress.Stall | None:
-    return _stall(job, now, None, whole)
+def _by_recorded_times(job: Job, now: float, _: Any, *more: Any) -> progress.Stall | None:
+    return _stall(job, now, None, *more)
 
 
 def _unless_in_place(job: Job, actions: Any, pods: Any) -> tuple[KeepLog, ...]:
