@@ -285,7 +285,8 @@ class SimStream:
         lines = self._watch.drain().splitlines()
         if lines and not self.silent:
             for line in lines:
-                self._enqueue(self._links.faults.line(self, line))
+                # What comes after a stream's end, which a fault of this line may be, is lost with it.
+                self._enqueue(self._links.faults.line(self, line) if not self._ended else [])
         if self._watch.closed:
             self._end(self._links.loop.time())
 
