@@ -35,7 +35,7 @@ class Observed:
     `cluster` holds objects without a namespace, by plural and name: the priority classes, with a gang scheduler or Kueue, and
     Kueue's own ones. `gang_off` says why the gang scheduler cannot be used now, `kueue_off` why Workloads cannot ("" when they
     can, or are not ours). `same_for`: for how many seconds, by a clock that does not jump, this process has seen no sign of
-    life of the job's program (`progress.signs_of_life`); None if no process has watched, and then the times in the status count.
+    life of the job's program (`progress.signs_of_life`); None if it has not watched, and then the times in the status count.
     `reported`: whether a report of the program was recorded while this process watched; one that came before may be lost.
     """
 

@@ -29,6 +29,9 @@ def wanted_nodes(job: Job) -> int:
 
 
 def _command(job: Job) -> str:
+    # Templates of a spec with errors may be of any shape.
+    if job.errors:
+        return ""
     return " ".join(word for spec in job.replica_specs.values() for word in _words(spec.template))
 
 

@@ -30,3 +30,11 @@ def test_torchrun_needs_the_restart_of_all(
     job = read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": worker}, run_policy=policy, **spec))
     assert not job.errors
     assert partial_restarts(job) == (SCOPE_ADVICE if told else None)
+
+
+def test_a_spec_with_errors_gets_no_advice() -> None:
+    """A job that has begun is planned in spite of them, and its templates may be of any shape."""
+    manifest = job_manifest(PYTORCH, {"Master": 1, "Worker": 2})
+    for broken in (True, {"spec": True}, {"spec": {"containers": True}}):
+        manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = broken
+        assert partial_restarts(read_job(PYTORCH, manifest)) is None
