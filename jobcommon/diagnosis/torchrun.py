@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
+from jobcommon.api.template import containers_of
 from jobcommon.framework import Job
 
 _NAMES = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
@@ -29,12 +31,10 @@ def wanted_nodes(job: Job) -> int:
 
 
 def _command(job: Job) -> str:
-    # Templates of a spec with errors may be of any shape.
-    if job.errors:
-        return ""
     return " ".join(word for spec in job.replica_specs.values() for word in _words(spec.template))
 
 
 def _words(template: Mapping[str, Any]) -> Iterator[str]:
-    for container in (template.get("spec") or {}).get("containers") or ():
-        yield from (str(word) for field in ("command", "args") for word in container.get(field) or ())
+    for container in containers_of(template):
+        lists = (value for field in ("command", "args") if isinstance(value := container.get(field), list))
+        yield from map(str, chain.from_iterable(lists))
