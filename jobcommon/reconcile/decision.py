@@ -6,7 +6,7 @@ replicas, a final failure, suspension, the limits, progress. An intended stop is
 plan with a status alone, and its consequences follow when that status is stored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 from operator import attrgetter
@@ -125,12 +125,12 @@ class _Pass(Situation):
             if self.now >= deadline.at:
                 return self._end_at(deadline)
         if self.accounting.attempt > job.attempt:
-            return self._begin_attempt() if not self.blocked.types else self._with_failures_kept()._progress(outcome.running)
+            if not self.keeps_attempt:
+                return self._begin_attempt()
+            # What has ended remains as evidence.
+            kept = replace(self, accounting=account_for_pods(job, self.slots, entering=False))
+            return kept._progress(outcome.running)
         return self._progress(outcome.running)
-
-    def _with_failures_kept(self) -> "_Pass":
-        """The pass that begins no attempt, because pods of some type cannot be created: what has ended remains as evidence."""
-        return replace(self, accounting=account_for_pods(self.job, self.slots, entering=False))
 
     def _reached_limit(self) -> tuple[str, str] | None:
         """The reason and the message with which a job fails that may not be restarted again."""
@@ -271,11 +271,7 @@ class _Pass(Situation):
         to_delete = pods_scaled_down(self.slots)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.remove_finalizers(self.slots.unowned)]
-        retired, awaited = (
-            attempt.retire_earlier(job, self.slots.earlier, self.observed.backed_off, self.now)
-            if not (self.slots.earlier and self.blocked.types)
-            else ((), inf)
-        )
+        retired, awaited = self._retire_earlier()
         leaving = (*self.slots.notable, *self.slots.surplus, *self.slots.earlier)
         forced, due_by_force = node_loss.force_deletions(job, leaving, self.now)
         surplus += [*retired, *in_place.put_back(job, self.slots.notable), *forced]
@@ -307,6 +303,12 @@ class _Pass(Situation):
                 and any(isinstance(a, Create) for a in creates)
             ),
         )
+
+    def _retire_earlier(self) -> tuple[Sequence[Action], float | None]:
+        """See `attempt.retire_earlier`."""
+        if self.keeps_attempt and self.slots.earlier:
+            return (), inf
+        return attempt.retire_earlier(self.job, self.slots.earlier, self.observed.backed_off, self.now)
 
     def _missing_pods(self) -> list[Action]:
         if self.gang.waiting or self.queue.admission.lacks:

@@ -127,8 +127,12 @@ class Situation:
         # A new attempt has times of its own.
         if self.accounting.attempt == self.job.attempt:
             found += [self.stall.deadline if self.stall is not None else None, deadlines.of_placement(self.job, self.slots)]
-        # Pods of a type that is blocked would be deleted, and not be created again.
-        return tuple(d for d in found if d is not None and not (d.restarts and self.blocked.types))
+        return tuple(d for d in found if d is not None and not (d.restarts and self.keeps_attempt))
+
+    @property
+    def keeps_attempt(self) -> bool:
+        """Whether no attempt may begin, because pods of some type would be deleted and could not be created again."""
+        return bool(self.blocked.types)
 
     @property
     def start_time(self) -> str | None:
