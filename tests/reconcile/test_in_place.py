@@ -61,6 +61,13 @@ def begin(cluster: ClusterModel, *names: str) -> None:
         cluster.put(cluster.pods[name].restarted_after(143, cluster.pods[name].restarts + 1))
 
 
+def fail_to_pull(cluster: ClusterModel, name: str, reason: str) -> None:
+    """The kubelet cannot pull the image by which a stopped container is to start again."""
+    pod = cluster.pods[name]
+    state = {"waiting": {"reason": reason, "message": "not found"}}
+    cluster.put(pod._with(status={"containerStatuses": [pod._main(0, state)]}))
+
+
 # -- one restart ---------------------------------------------------------------------------------------------------------------
 
 
@@ -217,9 +224,7 @@ def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template
     cluster.settle()
     hold(cluster)
     cluster.settle()
-    pod = cluster.pods["demo-worker-1"]
-    state = {"waiting": {"reason": reason, "message": "not found"}}
-    cluster.put(pod._with(status={"containerStatuses": [pod._main(0, state)]}))
+    fail_to_pull(cluster, "demo-worker-1", reason)
     cluster.settle()
     assert cluster.pods["demo-worker-1"].view.containers[0].image == "image"
     begin(cluster)
@@ -307,9 +312,7 @@ def test_an_image_that_the_template_no_longer_names_is_not_put_back(containers: 
     c.settle()
     hold(c)
     c.settle()
-    pod = c.pods["demo-worker-1"]
-    waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
-    c.put(pod._with(status={"containerStatuses": [pod._main(0, waiting)]}))
+    fail_to_pull(c, "demo-worker-1", "ErrImagePull")
     manifest = deepcopy(c.manifest)
     manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers
     observed = Observed(tuple(pod.view for pod in c.pods.values()))

@@ -145,7 +145,7 @@ _RESERVED = {
     "generateName": "x-",
     "finalizers": ["example.com/never"],
     "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "boss", "uid": "0", "controller": True}],
-    "labels": {labels.JOB_NAME: "another", labels.REPLICA_INDEX: "7", labels.OPERATOR_NAME: "nobody"},
+    "labels": {labels.JOB_NAME: "another", labels.REPLICA_INDEX: "7", labels.OPERATOR_NAME: "another-operator"},
 }
 _ENV = [{"name": f"V{number}", "value": "x" * 20} for number in range(3000)]
 _FORGED = {
