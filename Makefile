@@ -67,7 +67,7 @@ test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
 sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (six minutes of CPU)
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim thin --workers $(WORKERS)
 
-sim-full: $(DEV) ## simulate everything: all sweeps and 10,000 seeds of the swarm (hours)
+sim-full: $(DEV) ## simulate everything: the whole sweep and 10,000 seeds of the swarm (hours)
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim full --workers $(WORKERS)
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes

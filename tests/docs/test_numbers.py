@@ -28,7 +28,6 @@ from jobcommon.runtime.health import STALLED_AFTER
 from jobcommon.runtime.recheck import RECHECK_SECONDS
 from jobcommon.sdk.async_client import RETRY_SECONDS
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
-from jobcommon.testutil.sim.election import CRASH_SECONDS, GRACEFUL_SECONDS
 from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
@@ -36,6 +35,7 @@ from localcluster.conformance.cases import TABLE
 from tests.architecture.source import ROOT
 from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS
+from tests.properties.test_leader import CRASH_TAKE_OVER, GRACEFUL_TAKE_OVER
 from tests.upgrade.reference import SHAPES
 
 
@@ -88,7 +88,7 @@ SENTENCES = (
     ("docs/reliability", f"{len(NUMBERS)} faults (F1 to F{len(NUMBERS)},"),
     ("docs/reliability", f"`make mutants` | {len(MUTANTS)} known defects"),
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
-    ("docs/reliability", f"within {CRASH_SECONDS:g} s of a crash and {GRACEFUL_SECONDS:g} s of a graceful"),
+    ("docs/reliability", f"within {CRASH_TAKE_OVER:g} s of a crash and {GRACEFUL_TAKE_OVER:g} s of a graceful"),
     ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
@@ -104,7 +104,7 @@ SENTENCES = (
     ("docs/command", f"the first {WORDS[MAX_LIKE_IT]} are named"),
     ("docs/migration", f"{WORDS[len(SHAPES)]} kinds in seven situations"),
     ("docs/security", f"have {WORDS[len(DEPENDENCIES)]} direct dependencies"),
-    ("docs/install", f"within {CRASH_SECONDS:g} s of a crash and within {GRACEFUL_SECONDS:g} s of a graceful end"),
+    ("docs/install", f"within {CRASH_TAKE_OVER:g} s of a crash and within {GRACEFUL_TAKE_OVER:g} s of a graceful end"),
     ("docs/install", f"has been blocked for {STALLED_AFTER:g} s"),
     ("docs/install", f"no watch showed within {WORDS[expectations.TIMEOUT / 60]} minutes"),
     ("docs/install", f"`metrics.prometheusRule.launchDelaySeconds` ({RULE['launchDelaySeconds']})"),

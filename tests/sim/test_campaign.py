@@ -1,4 +1,4 @@
-"""Small campaigns over the real thing: each kind of fault once, leader election, and the same run in two interpreters."""
+"""Small campaigns over the real thing: each kind of fault once, and the same run in two interpreters."""
 
 import os
 import subprocess
@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from jobcommon.testutil.sim import election
 from jobcommon.testutil.sim.campaign import Case, judge
 from jobcommon.testutil.sim.faults import KINDS, Fault, to_json
 from jobcommon.testutil.sim.swarm import case_of
@@ -46,14 +45,6 @@ def test_each_kind_is_survived(kind: str) -> None:
     verdict = judge(Case("pytorch/L11-recreated", 1, (fault,)))
     assert verdict.problems == (), verdict.case.replay
     assert kind in LUCK or verdict.fired.get(kind), "it did not strike"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
-def test_a_replica_takes_over_from_another(seed: int) -> None:
-    trial = election.hold(seed)
-    assert trial.verdict.problems == (), trial.verdict.case.replay
-    assert trial.seconds is not None
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Faults as values, their shrinking, and the plans of sweeps and swarm."""
+"""Faults as values, their shrinking, and the plans of sweep and swarm."""
 
 import pytest
 
@@ -61,10 +61,9 @@ def test_the_swarm_draws_every_kind() -> None:
 
 
 def test_the_sweep_strikes_every_point_and_its_sample_is_spread() -> None:
-    found = [Verdict(Case("pytorch/L1-success", 0), (), {}, 16, 30, 1, "")]
+    found = [Verdict(Case("pytorch/L1-success", 0), (), {}, 16, 1, "")]
     every = list(sweep.write_points(found))
     assert len(set(every)) == 16 * len(sweep.WRITE_FAULTS)
-    assert len(set(sweep.read_points(found))) == 30 * len(sweep.READ_FAULTS)
     sample = list(sweep.write_points(found, 4))
     assert set(sample) < set(every)
     assert {case.faults[0].kind for case in sample} == {fault.kind for fault in sweep.WRITE_FAULTS}

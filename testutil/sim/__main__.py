@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from jobcommon.testutil.sim import election, regressions, swarm, sweep
+from jobcommon.testutil.sim import regressions, swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Tally, conduct, judge, record
 from jobcommon.testutil.sim.faults import from_json, unfired
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
@@ -32,10 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("thin", thin, "a sample of everything, in a few minutes"),
         ("full", full, "everything; --first and --results to go on later"),
         ("writes", writes, "the write-point sweep"),
-        ("reads", reads, "the read-point sweep"),
-        ("pairs", pairs, "two crashes in one run"),
         ("swarm", seeds, "random scenarios and faults"),
-        ("election", elections, "leader election with two and three replicas"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(run=action)
@@ -82,33 +79,29 @@ def _conclude(options: argparse.Namespace, *tallies: Tally, complete: bool = Fal
     return 1 if total.failures or missing else 0
 
 
-def _sweep(options: argparse.Namespace, title: str, points: Callable[..., object], step: int) -> Tally:
+def _sweep(options: argparse.Namespace, step: int) -> Tally:
     found = sweep.references(_names(options), options.seed, options.workers)
-    return conduct(f"{title} (1 of {step})", points(found, step), options.workers, until=_until(options))  # type: ignore[arg-type]
+    cases = sweep.write_points(found, step)
+    return conduct(f"write points (1 of {step})", cases, options.workers, until=_until(options))
 
 
 def thin(options: argparse.Namespace) -> int:
     """A sample of everything."""
-    writes = _sweep(options, "write points", sweep.write_points, THIN_STEP)
-    reads = _sweep(options, "read points", sweep.read_points, THIN_STEP * 3)
+    swept = _sweep(options, THIN_STEP)
     swarmed = conduct("swarm", swarm.cases(range(THIN_SEEDS)), options.workers)
     # A kind of fault may find no victim in so few seeds: those that draw it follow.
     for kind in unfired(swarmed.fired):
         with_it = (case for case in swarm.cases(range(THIN_SEEDS, FULL_SEEDS)) if kind in {fault.kind for fault in case.faults})
         swarmed.merge(conduct(f"swarm, seeds with {kind}", islice(with_it, SEEDS_OF_A_KIND), options.workers))
-    elected = election.conduct(range(20), options.workers)
     again = conduct("regressions", regressions.cases(), options.workers)
-    return _conclude(options, writes, reads, swarmed, elected, again, complete=True)
+    return _conclude(options, swept, swarmed, again, complete=True)
 
 
 def full(options: argparse.Namespace) -> int:
     """Everything."""
     tallies = [
-        _sweep(options, "write points", sweep.write_points, 1),
-        _sweep(options, "read points", sweep.read_points, 1),
-        _sweep(options, "double crashes", sweep.double_crashes, 1),
+        _sweep(options, 1),
         conduct("swarm", swarm.cases(range(options.first, options.first + options.count)), options.workers),
-        election.conduct(range(1000), options.workers),
         conduct("regressions", regressions.cases(), options.workers),
     ]
     return _conclude(options, *tallies, complete=True)
@@ -116,17 +109,7 @@ def full(options: argparse.Namespace) -> int:
 
 def writes(options: argparse.Namespace) -> int:
     """The write-point sweep."""
-    return _conclude(options, _sweep(options, "write points", sweep.write_points, options.step))
-
-
-def reads(options: argparse.Namespace) -> int:
-    """The read-point sweep."""
-    return _conclude(options, _sweep(options, "read points", sweep.read_points, options.step))
-
-
-def pairs(options: argparse.Namespace) -> int:
-    """Two crashes in one run."""
-    return _conclude(options, _sweep(options, "double crashes", sweep.double_crashes, options.step))
+    return _conclude(options, _sweep(options, options.step))
 
 
 def seeds(options: argparse.Namespace) -> int:
@@ -136,15 +119,8 @@ def seeds(options: argparse.Namespace) -> int:
     return _conclude(options, conduct(title, swarm.cases(chosen, options.only), options.workers, until=_until(options)))
 
 
-def elections(options: argparse.Namespace) -> int:
-    """Leader election."""
-    return _conclude(options, election.conduct(range(options.first, options.first + options.count), options.workers))
-
-
 def replay(options: argparse.Namespace) -> int:
     """One case."""
-    if options.scenario.startswith("election-"):
-        return election.replay(options.seed)
     case = Case(options.scenario, options.seed, from_json(options.faults))
     if options.trace:
         _trace(case)

@@ -52,13 +52,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a case. `writes` and `reads` are the numbers of points at which a fault can be injected."""
+    """The result of a case. `writes` is the number of points at which a fault can be injected."""
 
     case: Case
     problems: tuple[str, ...]
     fired: dict[str, int]
     writes: int
-    reads: int
     jobs: int
     history: str
 
@@ -128,7 +127,7 @@ def judge(case: Case) -> Verdict:
     problems = compare(expected, run, scenario)
     if crc32(case.replay.encode()) % DOUBLE_RUN == 0 and simulate(scenario, case.seed, case.faults).history != run.history:
         problems.append("determinism: a second run had another history")
-    return Verdict(case, tuple(problems), dict(run.fired), len(run.trace), run.reads, run.jobs, run.history)
+    return Verdict(case, tuple(problems), dict(run.fired), len(run.trace), run.jobs, run.history)
 
 
 def conduct(title: str, cases: Iterable[Case], workers: int, out: TextIO = sys.stdout, until: float | None = None) -> Tally:

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.testutil.sim import election, regressions, swarm, sweep
-from jobcommon.testutil.sim.campaign import Case, Verdict
+from jobcommon.testutil.sim import regressions, swarm, sweep
+from jobcommon.testutil.sim.campaign import Case
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
@@ -49,7 +49,7 @@ UNITS = (
 )
 SEARCHED = range(100)
 #: Of the lifecycles every eighth, and of their points so many.
-NAMES, POINTS, SEEDS, ELECTIONS = list(LIFECYCLES)[::8], 30, range(16), range(6)
+NAMES, POINTS, SEEDS = list(LIFECYCLES)[::8], 30, range(16)
 LIMIT_SECONDS = 120
 """CPU time after which a programme hangs, which is a complaint."""
 _expected: dict[tuple[str, int], Run] = {}
@@ -92,34 +92,22 @@ def _problems(case: Case) -> list[str]:
     return compare(_expected[case.scenario, case.seed], simulate(scenario, case.seed, case.faults), scenario)
 
 
-def _spread(cases: Iterable[Case]) -> list[Case]:
-    """So many of the cases, evenly."""
-    found = list(cases)
-    return found[:: max(len(found) // POINTS, 1)]
-
-
-def _swept(points: Callable[[Sequence[Verdict]], Iterable[Case]]) -> Programme:
-    return _simulated(_spread(points(sweep.references(NAMES, (0,), 1))))
-
-
-def _elected() -> Programme:
-    for seed in ELECTIONS:
-        election.hold(seed)
-    return lambda _name: any(election.hold(seed).verdict.problems for seed in ELECTIONS)
+def _swept() -> Programme:
+    """So many of the write points, evenly."""
+    found = list(sweep.write_points(sweep.references(NAMES, (0,), 1)))
+    return _simulated(found[:: max(len(found) // POINTS, 1)])
 
 
 PROGRAMMES: Mapping[str, Callable[[], Programme]] = {
     "golden plans": lambda: _pytest(GOLDEN),
     "unit tests": lambda: _pytest("-m", "not slow", *UNITS, "--ignore", GOLDEN),
     "lifecycles without faults": lambda: _simulated(Case(name, 0) for name in NAMES),
-    "elections": _elected,
     "swarm": lambda: _simulated(swarm.cases(SEEDS)),
-    "write points": lambda: _swept(sweep.write_points),
+    "write points": _swept,
     "search": lambda: lambda name: name in MUTANTS and hunt(KNOWN[name], SEARCHED) is not None,
     "bad jobs": lambda: _pytest("tests/sim/test_bad_jobs.py"),
     "properties of plans": lambda: _pytest(*PROPERTIES),
     "models": lambda: _pytest("tests/properties"),
-    "read points": lambda: _swept(sweep.read_points),
     "regressions": lambda: _simulated(regressions.cases()),
     "chaos": lambda: _with_processes("tests/chaos/test_chaos.py"),
     "real": lambda: _with_processes("tests/real/test_rows.py", "-k", "PyTorchJob"),

@@ -34,9 +34,9 @@ from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.term import Term
 from jobcommon.runtime.writes import status_write
-from jobcommon.testutil.sim.election import SCENARIO
+from jobcommon.testutil.sim.election import RETURN, SCENARIO
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.mutation import RETURN, Mutant
+from jobcommon.testutil.sim.mutation import Mutant
 
 
 def _nothing(*_: Any, **__: Any) -> tuple[()]:

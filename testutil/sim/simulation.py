@@ -69,7 +69,6 @@ class Run:
     writes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By writer, method and path."""
     trace: list[Write] = field(default_factory=list)
-    reads: int = 0
     summary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     runs: Mapping[str, int] = field(default_factory=dict)
     settled_at: float = 0.0
@@ -299,7 +298,7 @@ class Simulation:
         run.history = self._hash.hexdigest()
         run.ended_at = self.loop.time()
         run.steps = self.loop.steps
-        run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
+        run.trace, run.fired = self.network.trace, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
         falsely = self.programs.violations if self.programs is not None else ()
         run.violations, run.summary = [*self.watchdog.violations, *self.kubelet.doubled, *falsely], self.watchdog.summary
