@@ -4,16 +4,15 @@ The model applies plans as a real cluster would and checks the invariants (`test
 Tests play the kubelet, the user and crashes of the operator::
 
     world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
-    world.settle()                      # until there is nothing to do
-    world.run()                         # the kubelet starts what is pending
-    world.exit("demo-worker-0", 137)
-    world.settle()
+    world.settle()                      # the operator reconciles until there is nothing to do
+    world.run().settle()                # the kubelet starts what is pending, and the operator reconciles
+    world.exit("demo-worker-0", 137).settle()
     assert world.current == "Restarting"
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -120,21 +119,23 @@ class ClusterModel:
 
     # -- the kubelet ------------------------------------------------------------------------------------------------
 
-    def run(self, *names: str) -> None:
+    def run(self, *names: str) -> Self:
         """Start the pods named, or all that wait for their first start."""
         for name in names or sorted(self.pods):
             pod = self.pods[name]
             if pod.raw["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod.raw["metadata"]:
                 self.put(pod.running(at=self.now))
                 self.runs[name] = self.runs.get(name, 0) + 1
+        return self
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Reconcile, start the pods that wait for it, and reconcile again."""
         self.settle()
         self.run()
         self.settle()
+        return self
 
-    def exit(self, name: str, code: int, **cause: Any) -> None:
+    def exit(self, name: str, code: int, **cause: Any) -> Self:
         """The main container ends with `code`. Where the pod's restartPolicy says so, it will be started again."""
         pod = self.pods[name]
         policy = pod.raw["spec"]["restartPolicy"]
@@ -143,70 +144,88 @@ class ClusterModel:
             self.put(pod.between_runs(code, at=self.now))
         else:
             self.put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now, **cause))
+        return self
 
-    def restart(self, name: str) -> None:
+    def restart(self, name: str) -> Self:
         """The kubelet starts the main container of a pod again."""
         pod = self.pods[name]
         self.put(pod.running(at=self.now, restarts=pod.restarts + 1))
         self.runs[name] += 1
+        return self
 
-    def stop_terminating(self, code: int = 143) -> None:
+    def stop_terminating(self, code: int = 143) -> Self:
         """Every pod whose deletion was asked for comes to its end."""
         for name, pod in list(self.pods.items()):
             if "deletionTimestamp" in pod.raw["metadata"] and pod.raw["status"]["phase"] not in ("Succeeded", "Failed"):
                 ended = pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now)
                 self.put(ended.last_delete(at=self.now + 3))
                 self._reap(name)
+        return self
 
     # -- the user and the platform ----------------------------------------------------------------------------------
 
-    def tick(self, seconds: float) -> None:
+    def tick(self, seconds: float) -> Self:
         """Let time pass."""
         self.now += seconds
+        return self
 
-    def edit(self, **run_policy: Any) -> None:
+    def edit(self, **run_policy: Any) -> Self:
         """Change the run policy."""
         self.manifest["spec"]["runPolicy"].update(run_policy)
         self._touch(self.manifest)
+        return self
 
-    def scale(self, kind: str, replicas: int) -> None:
+    def suspend(self) -> Self:
+        """Suspend the job, and let its pods end."""
+        self.edit(suspend=True).settle()
+        self.stop_terminating().settle()
+        return self
+
+    def scale(self, kind: str, replicas: int) -> Self:
         """Change the number of replicas."""
         self.manifest["spec"][self.framework.replica_specs][kind]["replicas"] = replicas
         self._touch(self.manifest)
+        return self
 
-    def delete_pod(self, name: str, *, grace: int = 30) -> None:
+    def delete_pod(self, name: str, *, grace: int = 30) -> Self:
         """Ask for a pod's deletion."""
         pod = self.pods[name]
         over = pod.raw["status"]["phase"] in ("Succeeded", "Failed")
         self.put(pod.deleting(at=self.now, grace=0 if over or not pod.view.scheduled else grace))
         self._reap(name)
+        return self
 
-    def evict(self, name: str) -> None:
+    def evict(self, name: str) -> Self:
         """The kubelet evicts the pod under memory pressure."""
         self.put(self.pods[name].evicted())
+        return self
 
-    def lose_node_of(self, name: str) -> None:
+    def lose_node_of(self, name: str) -> Self:
         """The pod's node is gone, and the pod garbage collector has seen to the pod."""
         self.put(self.pods[name].disrupted("DeletionByPodGC")._with(status={"phase": "Failed"}).deleting(at=self.now, grace=0))
         self._reap(name)
+        return self
 
-    def delete_service(self, name: str) -> None:
+    def delete_service(self, name: str) -> Self:
         """A user deletes a Service."""
         del self.others["Service", name]
+        return self
 
-    def delete_job(self) -> None:
+    def delete_job(self) -> Self:
         """The job is deleted in the background: gone at once, its children left to the garbage collector."""
         self.exists = False
         for name in list(self.pods):
             self.delete_pod(name)
         self.others.clear()
+        return self
 
-    def recreate_job(self, uid: str) -> None:
+    def recreate_job(self, uid: str) -> Self:
         """A new job of the same name and spec."""
         metadata = {**self.manifest["metadata"], "uid": uid}
         self.manifest = {**self.manifest, "metadata": metadata}
         self.manifest.pop("status", None)
         self.exists = True
+        return self
 
     # -- the API server ---------------------------------------------------------------------------------------------
 
@@ -253,9 +272,11 @@ class ClusterModel:
         if over and "deletionTimestamp" in raw["metadata"] and FINALIZER not in raw["metadata"].get("finalizers", ()):
             del self.pods[name]
 
-    def put(self, pod: Pod) -> None:
+    def put(self, pod: Pod) -> Self:
+        """The pod as it is now, under a new version."""
         version = str(int(pod.raw["metadata"]["resourceVersion"]) + 1)
         self.pods[pod.name] = pod._with(metadata={"resourceVersion": version})
+        return self
 
     @staticmethod
     def _touch(manifest: Manifest) -> None:

@@ -83,25 +83,21 @@ def test_a_job_managed_elsewhere_is_left_alone(framework: Framework) -> None:
 @KINDS
 def test_a_killed_worker_is_replaced_and_counted(framework: Framework) -> None:
     world = running(framework)
-    world.exit("demo-worker-0", 137)
-    world.settle()
+    world.exit("demo-worker-0", 137).settle()
     assert (world.current, world.status["restarts"]) == ("Restarting", 1)
-    world.run()
-    world.settle()
+    world.run().settle()
     assert (world.current, world.runs["demo-worker-0"]) == ("Running", 2)
 
 
 @KINDS
 def test_a_program_that_fails_ends_the_job(framework: Framework) -> None:
     world = running(framework, ttlSecondsAfterFinished=10)
-    world.exit("demo-worker-0", 1)
-    world.settle()
+    world.exit("demo-worker-0", 1).settle()
     assert world.status["conditions"][-1]["message"].startswith(
         f"{framework.kind} demo has failed because Worker-0: exited with code 1"
     )
     assert world.status["completionTime"]
-    world.tick(10)
-    world.settle()
+    world.tick(10).settle()
     assert not world.exists, "its time to live has passed"
 
 
@@ -118,11 +114,9 @@ def test_a_deleted_worker_is_no_failure(framework: Framework) -> None:
 @KINDS
 def test_a_passed_deadline_fails_the_job(framework: Framework) -> None:
     world = running(framework, activeDeadlineSeconds=60)
-    world.tick(60)
-    world.settle()
+    world.tick(60).settle()
     assert (world.current, world.reason) == ("Failed", "DeadlineExceeded")
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert not world.pods
 
 

@@ -505,8 +505,7 @@ def test_launcher_fails_until_backoff_limit(policy: str) -> None:
     world.settle()
     world.run()
     for message in ("first message", "second message"):
-        world.exit("demo-launcher", 1, **({"message": message} if policy == "Never" else {}))
-        world.settle()
+        world.exit("demo-launcher", 1, **({"message": message} if policy == "Never" else {})).settle()
         world.tick(120)
         if policy == "OnFailure" and world.current != "Failed":
             world.restart("demo-launcher")
@@ -527,8 +526,7 @@ def test_backoff_limit_is_6_like_a_batch_jobs() -> None:
         if "demo-launcher" in world.pods and world.current != "Failed":
             world.exit("demo-launcher", 1)
         world.settle()
-        world.tick(120)
-        world.settle()
+        world.tick(120).settle()
     assert (world.current, world.reason, world.runs["demo-launcher"]) == ("Failed", "BackoffLimitExceeded", 7)
 
 
@@ -551,13 +549,11 @@ def test_the_keys_go_with_the_end_of_the_job() -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 1})
     world.settle()
     world.run()
-    world.exit("demo-launcher", 0)
-    world.settle()
+    world.exit("demo-launcher", 0).settle()
     assert world.current == "Succeeded"
     assert ("Secret", "demo-ssh") not in world.others
     assert "demo-worker-0" in world.pods
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert sorted(world.pods) == ["demo-launcher"]
 
 
@@ -570,15 +566,11 @@ def test_pods_do_not_start_without_what_they_mount() -> None:
 
 
 def test_suspended_and_resumed() -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 8})
-    world.start()
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 8}).start()
     started = world.status["startTime"]
     keys = world.others["Secret", "demo-ssh"]
     world.tick(10)
-    world.edit(suspend=True)
-    world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.suspend()
     assert not world.pods
     assert world.current == "Suspended"
     assert [c["type"] + c["status"] for c in world.status["conditions"]] == ["CreatedTrue", "RunningFalse", "SuspendedTrue"]
@@ -591,8 +583,7 @@ def test_suspended_and_resumed() -> None:
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
         "schedulingGates": [{"name": "kueue.x-k8s.io/topology"}],
     }
-    world.edit(suspend=False)
-    world.settle()
+    world.edit(suspend=False).settle()
     assert len(world.pods) == 9
     assert world.status["startTime"] != started
     launcher = world.pods["demo-launcher"].raw
@@ -601,8 +592,7 @@ def test_suspended_and_resumed() -> None:
     assert launcher["spec"]["nodeSelector"] == {"foo": "bar"}
     assert launcher["spec"]["tolerations"] == [{"key": "gpu", "operator": "Exists"}]
     assert launcher["spec"]["schedulingGates"] == [{"name": "kueue.x-k8s.io/topology"}]
-    world.run()
-    world.settle()
+    world.run().settle()
     assert [c["type"] + c["status"] for c in world.status["conditions"]] == ["CreatedTrue", "SuspendedFalse", "RunningTrue"]
     assert world.others["Secret", "demo-ssh"]["data"] != keys["data"], "a new generation of pods has new keys (S19)"
 
@@ -639,8 +629,7 @@ def test_running(pods: dict[str, str], launcher: str, worker: str, last: str, cr
     ],
 )
 def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str | int, current: str, back: bool) -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 4, policy)})
-    world.start()
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 4, policy)}).start()
     world.tick(5)
     if isinstance(end, int):
         world.exit("demo-worker-1", end)
@@ -656,8 +645,7 @@ def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str
 @pytest.mark.parametrize("launcher_too", [False, True])
 @pytest.mark.parametrize(("before", "after", "gone"), [(4, 2, [2, 3]), (3, 2, [2])])
 def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]) -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, before)}, runLauncherAsWorker=launcher_too)
-    world.start()
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, before)}, runLauncherAsWorker=launcher_too).start()
     world.scale("Worker", after)
     assert not deletes(world.step()), "it is on record first"
     decision = world.step()
@@ -669,14 +657,12 @@ def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]
 
 
 def test_scale_up() -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 2)})
-    world.start()
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 2)}).start()
     world.scale("Worker", 4)
     assert creates(world.step()) == ["demo-worker-2", "demo-worker-3"]
     files = world.others["ConfigMap", "demo-config"]["data"]
     assert (files["hostfile"].count("\n"), files["discover_hosts.sh"].count("echo")) == (4, 2)
-    world.run()
-    world.settle()
+    world.run().settle()
     assert world.others["ConfigMap", "demo-config"]["data"]["discover_hosts.sh"].count("echo") == 4
 
 
@@ -691,8 +677,7 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"suspend": suspended}, **policy)
     world.settle()
     assert "demo-launcher" not in world.pods
-    world.edit(suspend=False)
-    world.settle()
+    world.edit(suspend=False).settle()
     world.run("demo-worker-0", "demo-worker-1")
     unready(world, "demo-worker-1")
     world.settle()
@@ -720,10 +705,8 @@ def test_success(creation: str, launcher_too: bool) -> None:
     assert world.current == "Running"
     active = {kind: status["active"] for kind, status in world.status["replicaStatuses"].items()}
     assert active == {"Launcher": 1, "Worker": 2}
-    world.exit("demo-launcher", 0)
-    world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.exit("demo-launcher", 0).settle()
+    world.stop_terminating().settle()
     assert world.current == "Succeeded"
     assert sorted(world.pods) == ["demo-launcher"]
     assert world.status["replicaStatuses"]["Launcher"]["succeeded"] == 1
@@ -733,11 +716,9 @@ def test_success(creation: str, launcher_too: bool) -> None:
 
 
 def test_a_job_without_workers() -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1}, runLauncherAsWorker=True)
-    world.start()
+    world = ClusterModel.of(MPI, {"Launcher": 1}, runLauncherAsWorker=True).start()
     assert world.current == "Running"
-    world.exit("demo-launcher", 0)
-    world.settle()
+    world.exit("demo-launcher", 0).settle()
     assert world.current == "Succeeded"
 
 
@@ -756,10 +737,8 @@ def test_the_first_container_of_the_template_decides(main: int, sidecar: int, cu
 
 @pytest.mark.parametrize(("policy", "active"), [("Running", None), ("All", None), ("None", 2)])
 def test_after_the_end_active_is_what_runs(policy: str, active: int | None) -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"cleanPodPolicy": policy})
-    world.start()
-    world.exit("demo-launcher", 0)
-    world.settle()
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"cleanPodPolicy": policy}).start()
+    world.exit("demo-launcher", 0).settle()
     assert world.current == "Succeeded"
     assert world.status["replicaStatuses"]["Worker"].get("active") == active
 

@@ -118,20 +118,16 @@ def test_a_job_without_workers_has_no_rights() -> None:
 
 
 def test_the_rights_go_with_the_end_of_the_job() -> None:
-    world = ClusterModel(MPI, v1_job(1))
-    world.start()
+    world = ClusterModel(MPI, v1_job(1)).start()
     world.run()
-    world.exit("demo-launcher", 0)
-    world.settle()
+    world.exit("demo-launcher", 0).settle()
     assert world.current == "Succeeded"
     assert not {"Role", "RoleBinding", "ServiceAccount"} & {kind for kind, _ in world.others}
 
 
 def test_the_rights_follow_the_workers() -> None:
-    world = ClusterModel(MPI, v1_job(3))
-    world.start()
-    world.scale("Worker", 1)
-    world.settle()
+    world = ClusterModel(MPI, v1_job(3)).start()
+    world.scale("Worker", 1).settle()
     rules = world.others["Role", "demo-launcher"]["rules"]
     assert [rule["resourceNames"] for rule in rules] == [["demo-worker-0"]] * 2
 

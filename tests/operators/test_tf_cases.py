@@ -311,14 +311,11 @@ def test_dynamic_workers_may_fail() -> None:
 
 
 def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
-    world = ClusterModel.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True)
-    world.start()
+    world = ClusterModel.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True).start()
     world.exit("demo-worker-1", 1)
-    world.exit("demo-worker-2", 137)
-    world.settle()
+    world.exit("demo-worker-2", 137).settle()
     assert world.current == "Restarting"
-    world.run()
-    world.settle()
+    world.run().settle()
     assert world.current == "Running"
     assert world.pods["demo-worker-1"].view.phase == "Failed"
 
@@ -443,16 +440,13 @@ def test_a_worker_ends_by_itself_and_a_server_does_not() -> None:
     world = ClusterModel.of(TF, specs(Worker=3, PS=1))
     world.settle()
     world.run()
-    world.exit("demo-worker-0", 0)
-    world.settle()
+    world.exit("demo-worker-0", 0).settle()
     assert world.current == "Succeeded"
     assert [name for name, pod in world.pods.items() if "deletionTimestamp" in pod.raw["metadata"]] == ["demo-ps-0"]
     world.exit("demo-worker-1", 0)
     world.exit("demo-worker-2", 1, message="a parameter server has gone")
-    world.stop_terminating()
-    world.settle()
-    world.tick(60)
-    world.settle()
+    world.stop_terminating().settle()
+    world.tick(60).settle()
     assert sorted(world.pods) == ["demo-worker-0", "demo-worker-1"], "without its server a worker's failure tells nothing"
     assert world.job.status.replica_statuses["Worker"].succeeded == 2
     assert world.runs["demo-worker-2"] == 1

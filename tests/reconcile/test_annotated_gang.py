@@ -94,17 +94,12 @@ def test_annotations_of_koordinator(policy: dict[str, Any], expected: dict[str, 
 def test_a_whole_life(scheduler: GangScheduler) -> None:
     there = world(scheduler, {"Worker": 2}, policy="ExitCode")
     there.start()
-    there.exit("demo-worker-1", 137)
-    there.settle()
+    there.exit("demo-worker-1", 137).settle()
     there.tick(60)
     there.start()
     assert there.current == "Running"
-    there.edit(suspend=True)
-    there.settle()
-    there.stop_terminating()
-    there.settle()
-    there.edit(suspend=False)
-    there.settle()
+    there.suspend()
+    there.edit(suspend=False).settle()
     there.run()
     for name in sorted(there.pods):
         there.exit(name, 0)

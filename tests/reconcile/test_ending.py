@@ -260,31 +260,26 @@ def test_pods_that_have_not_ended_have_no_verdict(pod: Pod) -> None:
     [("Never", 1, "Failed"), ("Never", 137, "Failed"), ("ExitCode", 1, "Failed"), ("ExitCode", 137, "replaced")],
 )
 def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: int, outcome: str) -> None:
-    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy)
-    world.start()
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy).start()
     world.put(world.pods["demo-worker-0"].main_ended(code, at=world.now))
     recorded = world.step()
     assert not recorded.actions
     assert "MainContainerFailed" in {event.reason for event in recorded.events}
     world.settle()
     assert world.pods["demo-worker-0"].view.deletion_time is not None
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     if outcome == "Failed":
         assert world.current == "Failed"
         return
-    world.run()
-    world.settle()
+    world.run().settle()
     assert (world.current, world.runs["demo-worker-0"], world.status["restarts"]) == ("Running", 2, 1)
 
 
 def test_a_failure_beside_a_sidecar_is_listed_once_when_the_next_one_ends_the_job() -> None:
-    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 1})
-    world.start()
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 1}).start()
     world.put(world.pods["demo-worker-0"].main_ended(137, at=world.now))
     world.step()
-    world.put(world.pods["demo-worker-1"].failed(137, at=world.now))
-    world.settle()
+    world.put(world.pods["demo-worker-1"].failed(137, at=world.now)).settle()
     assert world.current == "Failed"
     assert [failure["replica"] for failure in world.status["failures"]] == ["Worker-0", "Worker-1"]
 
@@ -322,8 +317,7 @@ def test_an_init_container_and_a_sidecar_use_up_no_retries(policy: str) -> None:
     world.run()
     pod = world.pods["demo-worker-0"]
     for one in (pod.with_init(0), pod.with_init(None, restarts=2, last=1, policy="Always")):
-        world.put(one)
-        world.settle()
+        world.put(one).settle()
         assert world.current == "Running"
 
 

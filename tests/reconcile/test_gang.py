@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -49,8 +49,9 @@ class GangWorld(ClusterModel):
     def group(self) -> Manifest:
         return self.others[KEY]
 
-    def phase(self, phase: str) -> None:
+    def phase(self, phase: str) -> Self:
         self.others[KEY] = {**self.group, "status": {"phase": phase}}
+        return self
 
     def writes(self) -> list[str]:
         """What the passes until it is at rest have done."""
@@ -63,6 +64,13 @@ class GangWorld(ClusterModel):
 def world(scheduler: GangScheduler | None, replicas: Mapping[str, Any] | None = None, **job: Any) -> GangWorld:
     framework = under(job.pop("framework", TEST_JOB), scheduler)
     return GangWorld(framework, job_manifest(framework, replicas or {"Master": 1, "Worker": 2}, **job))
+
+
+def settled(scheduler: GangScheduler | None, replicas: Mapping[str, Any] | None = None, **job: Any) -> GangWorld:
+    """The same, with all made that is made before the scheduler has answered."""
+    there = world(scheduler, replicas, **job)
+    there.settle()
+    return there
 
 
 def spec(
@@ -264,8 +272,7 @@ def test_the_pod_group_is_the_jobs() -> None:
     ],
 )
 def test_bad_min_resources_fail_the_job_with_advice(scheduler: GangScheduler, amounts: Manifest, advice: str) -> None:
-    there = world(scheduler, run_policy={"schedulingPolicy": {"minResources": amounts}})
-    there.settle()
+    there = settled(scheduler, run_policy={"schedulingPolicy": {"minResources": amounts}})
     assert there.current == "Failed"
     assert advice in there.message("Failed")
     assert "write a number" in there.message("Failed")
@@ -282,8 +289,7 @@ def test_enormous_amounts_are_bounded() -> None:
 @SCHEDULERS
 def test_a_pod_group_without_changes_of_ours_is_not_rewritten(scheduler: GangScheduler) -> None:
     """Defaults of the server, other controllers' fields and other spellings of an amount are no differences."""
-    there = world(scheduler, {"Worker": of_test_job(2, {"cpu": "1500m", "memory": "1Gi"})})
-    there.settle()
+    there = settled(scheduler, {"Worker": of_test_job(2, {"cpu": "1500m", "memory": "1Gi"})})
     group = there.group
     changed = {
         "minResources": {"memory": "2048Mi", "cpu": "3000m"},
@@ -297,8 +303,7 @@ def test_a_pod_group_without_changes_of_ours_is_not_rewritten(scheduler: GangSch
 
 @SCHEDULERS
 def test_only_our_fields_are_put_right(scheduler: GangScheduler) -> None:
-    there = world(scheduler)
-    there.settle()
+    there = settled(scheduler)
     foreign = {"minTaskMember": {"worker": 1}, "minMember": 7}
     there.others[KEY] = {**there.group, "spec": {**there.group["spec"], **foreign}, "status": {"phase": "Running"}}
     assert "update podgroups/demo" in there.writes()
@@ -307,8 +312,7 @@ def test_only_our_fields_are_put_right(scheduler: GangScheduler) -> None:
 
 
 def test_the_queue_is_kept_unless_the_policy_names_one() -> None:
-    there = world(VOLCANO)
-    there.settle()
+    there = settled(VOLCANO)
     there.others[KEY] = {**there.group, "spec": {**there.group["spec"], "queue": "from-the-webhook"}}
     assert there.writes() == []
     there.edit(schedulingPolicy={"queue": "mine", "minAvailable": 2})
@@ -317,22 +321,17 @@ def test_the_queue_is_kept_unless_the_policy_names_one() -> None:
 
 
 def test_a_field_that_the_policy_no_longer_has_goes() -> None:
-    there = world(VOLCANO, run_policy={"schedulingPolicy": {"priorityClass": "high", "minResources": {"cpu": 1}}})
-    there.settle()
+    there = settled(VOLCANO, run_policy={"schedulingPolicy": {"priorityClass": "high", "minResources": {"cpu": 1}}})
     assert there.group["spec"] == {"minMember": 3, "priorityClassName": "high", "minResources": {"cpu": "1"}}
-    there.edit(schedulingPolicy=None)
-    there.settle()
+    there.edit(schedulingPolicy=None).settle()
     assert there.group["spec"] == {"minMember": 3}
 
 
 @SCHEDULERS
 def test_scaling_changes_the_pod_group(scheduler: GangScheduler) -> None:
-    there = world(scheduler)
-    there.settle()
-    there.phase("Inqueue")
-    there.settle()
-    there.scale("Worker", 5)
-    there.settle()
+    there = settled(scheduler)
+    there.phase("Inqueue").settle()
+    there.scale("Worker", 5).settle()
     assert there.group["spec"]["minMember"] == 6
     assert len(there.pods) == 6
 
@@ -363,10 +362,8 @@ def test_another_scheduler_is_noticed(named: Sequence[str], gang: str, warn: boo
 
 @SCHEDULERS
 def test_another_scheduler_is_kept_and_its_pod_marked(scheduler: GangScheduler) -> None:
-    there = world(scheduler, {"Master": of_test_job(schedulerName="mine"), "Worker": 1})
-    there.settle()
-    there.phase("Inqueue")
-    there.settle()
+    there = settled(scheduler, {"Master": of_test_job(schedulerName="mine"), "Worker": 1})
+    there.phase("Inqueue").settle()
     master, worker = there.pods["demo-master-0"].raw, there.pods["demo-worker-0"].raw
     assert (master["spec"]["schedulerName"], worker["spec"]["schedulerName"]) == ("mine", scheduler.name)
     for pod, task in ((master, "master"), (worker, "worker")):
@@ -415,21 +412,18 @@ def unplaced(since: str) -> Manifest:
 
 def test_the_condition_quotes_the_pod_groups_reason() -> None:
     """In the scheduler's words, and since when; Volcano renews the time every minute, which costs no write."""
-    there = world(VOLCANO)
-    there.settle()
+    there = settled(VOLCANO)
     there.others[KEY] = {**there.group, "status": unplaced("2026-11-24T08:48:38Z")}
     there.settle()
     told = "TestJob demo is created; waiting: gang of 3 pods since 2026-11-24T08:48:38Z: 3/3 tasks in gang unschedulable"
     assert there.message() == f"{told}."
     for name in there.pods:
         there.put(there.pods[name].unschedulable("pod group is not ready, 3 Pending, 3 minAvailable"))
-    there.put(there.pods["demo-worker-0"].unschedulable("0/4 nodes are available: 4 Insufficient cpu."))
-    there.settle()
+    there.put(there.pods["demo-worker-0"].unschedulable("0/4 nodes are available: 4 Insufficient cpu.")).settle()
     assert there.message() == f"{told}; Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
     there.others[KEY] = {**there.group, "status": unplaced("2026-11-24T09:49:40Z")}
     assert [decided.status for decided in there.settle()] == [None]
-    there.run()
-    there.settle()
+    there.run().settle()
     assert "waiting" not in there.message("Running")
 
 
@@ -445,17 +439,14 @@ def test_the_coscheduling_plugin_never_holds_pods_back() -> None:
 @SCHEDULERS
 def test_more_wanted_than_there_are_stays_waiting(scheduler: GangScheduler) -> None:
     """As in the reference; a smaller minAvailable then lets it go on."""
-    there = world(scheduler, run_policy={"schedulingPolicy": {"minAvailable": 10}})
-    there.settle()
+    there = settled(scheduler, run_policy={"schedulingPolicy": {"minAvailable": 10}})
     assert there.group["spec"]["minMember"] == 10
     assert there.current == "Created"
     field = "spec.runPolicy.schedulingPolicy.minAvailable"
     assert f"; {field}: 10 is more than the 3 replicas; lower it, or the job waits" in there.message()
-    there.edit(schedulingPolicy={"minAvailable": 3})
-    there.settle()
+    there.edit(schedulingPolicy={"minAvailable": 3}).settle()
     assert there.group["spec"]["minMember"] == 3
-    there.phase("Inqueue")
-    there.start()
+    there.phase("Inqueue").start()
     assert there.current == "Running"
 
 
@@ -463,8 +454,7 @@ def test_more_wanted_than_there_are_stays_waiting(scheduler: GangScheduler) -> N
 
 
 def test_the_deadline_does_not_run_in_the_queue() -> None:
-    there = world(VOLCANO, run_policy={"activeDeadlineSeconds": 60})
-    there.settle()
+    there = settled(VOLCANO, run_policy={"activeDeadlineSeconds": 60})
     there.phase("Pending")
     there.tick(3600)
     assert there.writes() == []
@@ -475,25 +465,19 @@ def test_the_deadline_does_not_run_in_the_queue() -> None:
     waits = [event for event in there.events if event.reason == "Waiting"]
     assert waits
     assert all(event.lasting for event in waits), "said once"
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert there.message() == "TestJob demo is created."
     there.run()
-    there.tick(59)
-    there.settle()
+    there.tick(59).settle()
     assert there.current == "Running"
-    there.tick(1)
-    there.settle()
+    there.tick(1).settle()
     assert there.current == "Failed"
     assert KEY not in there.others
 
 
 @SCHEDULERS
 def test_life_and_end(scheduler: GangScheduler) -> None:
-    there = world(scheduler)
-    there.settle()
-    there.phase("Running")
-    there.start()
+    there = settled(scheduler).phase("Running").start()
     assert there.current == "Running"
     for name in sorted(there.pods):
         there.exit(name, 0)
@@ -505,30 +489,23 @@ def test_life_and_end(scheduler: GangScheduler) -> None:
 
 @SCHEDULERS
 def test_suspend_and_resume(scheduler: GangScheduler) -> None:
-    there = world(scheduler, run_policy={"activeDeadlineSeconds": 100})
-    there.settle()
-    there.phase("Inqueue")
-    there.start()
+    there = settled(scheduler, run_policy={"activeDeadlineSeconds": 100}).phase("Inqueue").start()
     started = there.status["startTime"]
     there.edit(suspend=True)
     assert "delete podgroups/demo (no pods to place)" in there.writes()
-    there.stop_terminating()
-    there.settle()
+    there.stop_terminating().settle()
     assert there.current == "Suspended"
     there.tick(50)
-    there.edit(suspend=False)
-    there.settle()
+    there.edit(suspend=False).settle()
     assert KEY in there.others
     if scheduler is VOLCANO:
         assert "startTime" not in there.status, "in the queue again"
         assert there.pods == {}
         assert there.current == "Created"
         there.tick(1000)
-        there.phase("Inqueue")
-        there.settle()
+        there.phase("Inqueue").settle()
     assert there.status["startTime"] > started
-    there.run()
-    there.settle()
+    there.run().settle()
     assert there.current == "Running"
 
 
@@ -539,10 +516,8 @@ def test_created_suspended_has_no_pod_group() -> None:
 
 
 def test_a_terminating_pod_group_is_waited_for() -> None:
-    there = world(COSCHEDULING, run_policy={"suspend": True})
-    there.settle()
-    there.edit(suspend=False)
-    there.settle()
+    there = settled(COSCHEDULING, run_policy={"suspend": True})
+    there.edit(suspend=False).settle()
     group = there.group
     there.pods.clear()
     there.others[KEY] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
@@ -553,30 +528,21 @@ def test_a_terminating_pod_group_is_waited_for() -> None:
 
 
 def test_a_pod_is_replaced_within_the_gang() -> None:
-    there = world(VOLCANO, policy="ExitCode")
-    there.settle()
-    there.phase("Inqueue")
-    there.start()
+    there = settled(VOLCANO, policy="ExitCode").phase("Inqueue").start()
     started = there.status["startTime"]
     there.exit("demo-worker-1", 137)
-    there.phase("Pending")
-    there.settle()
-    there.tick(10)
-    there.settle()
+    there.phase("Pending").settle()
+    there.tick(10).settle()
     assert "demo-worker-1" not in there.pods, "the scheduler wants it to wait"
     assert there.message() == "TestJob demo is created.", "the job runs; an event says what is missing"
     assert there.events[-1].message == "Pods wait for volcano to take up PodGroup demo"
     assert there.status["startTime"] == started
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert there.pods["demo-worker-1"].raw["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "demo"
 
 
 def test_a_deleted_pod_group_comes_back() -> None:
-    there = world(VOLCANO)
-    there.settle()
-    there.phase("Running")
-    there.start()
+    there = settled(VOLCANO).phase("Running").start()
     del there.others[KEY]
     assert there.writes() == ["create podgroups/demo"]
     assert there.current == "Running"
@@ -584,8 +550,7 @@ def test_a_deleted_pod_group_comes_back() -> None:
 
 def test_after_a_failed_start_the_job_is_reconciled_again() -> None:
     """The operator died after the pods of a queued job: before the rest, a live read."""
-    there = world(VOLCANO)
-    there.settle()
+    there = settled(VOLCANO)
     there.phase("Inqueue")
     decided = there.step(writes=1)
     assert decided.verify_live
@@ -606,20 +571,16 @@ def launcher_last(_job: Job, replica: Replica, tallies: Tallies) -> bool:
 def test_held_back_replicas_are_not_members(scheduler: GangScheduler, min_available: int | None) -> None:
     """mpi-operator#608: the workers waited for the launcher, and the launcher for the workers."""
     policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
-    there = world(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy, policy="ExitCode")
-    there.settle()
+    there = settled(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy, policy="ExitCode")
     assert there.group["spec"]["minMember"] == 2
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert sorted(there.pods) == ["demo-worker-0", "demo-worker-1"]
     there.run()
-    there.phase("Running")
-    there.settle()
+    there.phase("Running").settle()
     assert "demo-master-0" in there.pods
     assert there.group["spec"]["minMember"] == 3
     there.run()
-    there.exit("demo-worker-0", 137)
-    there.settle()
+    there.exit("demo-worker-0", 137).settle()
     assert there.pods["demo-worker-0"].view.phase == "Pending"
     assert there.group["spec"]["minMember"] == 3, "who is there counts"
 
@@ -634,12 +595,10 @@ def test_an_mpi_launcher_that_waits(scheduler: GangScheduler) -> None:
     )
     there.settle()
     assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "8"}}
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert sorted(there.pods) == ["demo-worker-0", "demo-worker-1"]
     there.run()
-    there.phase("Running")
-    there.settle()
+    there.phase("Running").settle()
     assert there.group["spec"] == {"minMember": 3, "minResources": {"cpu": "9"}}
     assert "demo-launcher" in there.pods
 
@@ -659,14 +618,12 @@ def test_without_pod_groups_pods_run_one_by_one() -> None:
     assert there.message() == f"TestJob demo is created; gang scheduling is off: {MISSING}."
     (event,) = {e for e in there.events if e.reason == "GangSchedulingOff"}
     assert event.lasting
-    there.run()
-    there.settle()
+    there.run().settle()
     assert there.current == "Running"
 
 
 def test_a_queued_job_goes_on_when_pod_groups_vanish() -> None:
-    there = world(VOLCANO)
-    there.settle()
+    there = settled(VOLCANO)
     assert there.pods == {}
     there.gang_off = MISSING
     there.settle()
@@ -680,22 +637,15 @@ def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     there.gang_off = MISSING
     there.start()
     there.gang_off = ""
-    there.exit("demo-worker-1", 137)
-    there.settle()
-    there.tick(10)
-    there.settle()
+    there.exit("demo-worker-1", 137).settle()
+    there.tick(10).settle()
     assert KEY not in there.others
     assert "schedulerName" not in there.pods["demo-worker-1"].raw["spec"]
     assert "suspend and resume the job" in there.message()
-    there.edit(suspend=True)
-    there.settle()
-    there.stop_terminating()
-    there.settle()
-    there.edit(suspend=False)
-    there.settle()
+    there.suspend()
+    there.edit(suspend=False).settle()
     assert there.group["spec"]["minMember"] == 3
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert {pod.raw["spec"]["schedulerName"] for pod in there.pods.values()} == {"volcano"}
     assert there.message() == "TestJob demo is created."
 
@@ -705,41 +655,30 @@ def test_terminating_pods_do_not_turn_the_gang_off() -> None:
     there = world(VOLCANO)
     there.gang_off = MISSING
     there.start()
-    there.edit(suspend=True)
-    there.settle()
+    there.edit(suspend=True).settle()
     there.gang_off = ""
-    there.edit(suspend=False)
-    there.settle()
+    there.edit(suspend=False).settle()
     assert len(there.pods) == 3, "terminating"
     assert there.group["spec"]["minMember"] == 3
     assert "created without it" not in there.message()
     there.stop_terminating()
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert {pod.raw["spec"].get("schedulerName") for pod in there.pods.values()} == {"volcano"}
 
 
 @SCHEDULERS
 def test_succeeded_replicas_are_not_members(scheduler: GangScheduler) -> None:
     """It is never run again: a gang of three would keep the other two waiting for ever, replaced or resumed."""
-    there = world(scheduler, {"Master": 1, "Worker": of_test_job(2, {"cpu": 1})}, policy="ExitCode")
-    there.settle()
+    there = settled(scheduler, {"Master": 1, "Worker": of_test_job(2, {"cpu": 1})}, policy="ExitCode")
     assert there.group["spec"] == {"minMember": 3, "minResources": {"cpu": "2"}}
-    there.phase("Running")
-    there.settle()
+    there.phase("Running").settle()
     there.run()
-    there.exit("demo-worker-0", 0)
-    there.settle()
+    there.exit("demo-worker-0", 0).settle()
     assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "1"}}
-    there.edit(suspend=True)
-    there.settle()
-    there.stop_terminating()
-    there.settle()
-    there.edit(suspend=False)
-    there.settle()
+    there.suspend()
+    there.edit(suspend=False).settle()
     assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "1"}}
-    there.phase("Inqueue")
-    there.settle()
+    there.phase("Inqueue").settle()
     assert sorted(there.pods) == ["demo-master-0", "demo-worker-1"]
 
 
@@ -749,21 +688,17 @@ def test_a_finished_pod_of_no_gang_keeps_its_job_outside() -> None:
     there.gang_off = MISSING
     there.settle()
     there.run()
-    there.exit("demo-worker-0", 0)
-    there.settle()
+    there.exit("demo-worker-0", 0).settle()
     there.gang_off = ""
     there.exit("demo-worker-1", 137)
-    there.exit("demo-master-0", 137)
-    there.settle()
-    there.tick(10)
-    there.settle()
+    there.exit("demo-master-0", 137).settle()
+    there.tick(10).settle()
     assert KEY not in there.others
     assert len(there.pods) == 3
 
 
 def test_a_pod_group_without_members_is_deleted() -> None:
-    there = world(VOLCANO)
-    there.settle()
+    there = settled(VOLCANO)
     job = there.job
     for index in range(2):
         pod = Pod.of(TEST_JOB, job, "Worker", index)
@@ -772,8 +707,7 @@ def test_a_pod_group_without_members_is_deleted() -> None:
 
 
 def test_without_replicas_there_is_no_pod_group_to_wait_for() -> None:
-    there = world(VOLCANO, {"Worker": 0})
-    there.settle()
+    there = settled(VOLCANO, {"Worker": 0})
     assert KEY not in there.others
     assert there.message() == "TestJob demo is created."
     assert there.status["startTime"]
@@ -781,10 +715,7 @@ def test_without_replicas_there_is_no_pod_group_to_wait_for() -> None:
 
 def test_members_of_another_schedulers_gang_are_outside() -> None:
     """The operator was started with another flag: a PodGroup of the new scheduler would have none of these pods."""
-    there = world(VOLCANO)
-    there.settle()
-    there.phase("Running")
-    there.start()
+    there = settled(VOLCANO).phase("Running").start()
     del there.others[KEY]
     there.framework = under(TEST_JOB, COSCHEDULING)
     assert there.writes() == []

@@ -22,8 +22,7 @@ def situation(build: Callable[[], ClusterModel]) -> Callable[[], ClusterModel]:
 
 
 def started(policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
-    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy=run_policy)
-    world.start()
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy=run_policy).start()
     world.tick(5)
     return world
 
@@ -114,8 +113,7 @@ def suspended_on_record() -> ClusterModel:
 def resumed() -> ClusterModel:
     world = suspended()
     world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     world.edit(suspend=False)
     return world
 
@@ -165,8 +163,7 @@ def main_container_succeeded_beside_a_sidecar() -> ClusterModel:
 @situation
 def stuck_on_a_dead_node() -> ClusterModel:
     world = started()
-    world.delete_pod("demo-worker-1")
-    world.settle()
+    world.delete_pod("demo-worker-1").settle()
     world.tick(331)
     return world
 

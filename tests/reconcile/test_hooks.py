@@ -27,14 +27,12 @@ def test_a_tolerated_failure_leaves_the_job_running() -> None:
     world = ClusterModel.of(TOLERANT, {"Master": 1, "Worker": 2}, policy="Never")
     world.settle()
     world.run()
-    world.exit("demo-worker-0", 1)
-    world.settle()
+    world.exit("demo-worker-0", 1).settle()
     assert world.current == "Running"
     assert world.runs["demo-worker-0"] == 1
     assert world.status["failures"][0]["replica"] == "Worker-0"
     assert "training.kubeflow.org/job-tracking" in world.pods["demo-worker-0"].view.finalizers
-    world.exit("demo-master-0", 1)
-    world.settle()
+    world.exit("demo-master-0", 1).settle()
     assert world.current == "Failed"
     assert "training.kubeflow.org/job-tracking" not in world.pods["demo-worker-0"].view.finalizers
 
@@ -59,8 +57,7 @@ def test_may_create_holds_pods_back() -> None:
     world = ClusterModel.of(replace(TEST_JOB, may_create=after_master), {"Master": 1, "Worker": 2})
     world.settle()
     assert set(world.pods) == {"demo-master-0"}
-    world.run()
-    world.settle()
+    world.run().settle()
     assert set(world.pods) == {"demo-master-0", "demo-worker-0", "demo-worker-1"}
 
 

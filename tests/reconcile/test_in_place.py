@@ -44,28 +44,28 @@ def second_attempt(later: dict[str, str], now: float = NOW, job: Manifest | None
 def world(policy: str = "OnFailure", **run_policy: Any) -> ClusterModel:
     """A job of three whose pods run."""
     run = {"restartScope": "Job", "restartMethod": "Auto", **run_policy}
-    cluster = ClusterModel.of(TEST_JOB, SPEC, policy=policy, run_policy=run)
-    cluster.start()
-    return cluster
+    return ClusterModel.of(TEST_JOB, SPEC, policy=policy, run_policy=run).start()
 
 
-def hold(cluster: ClusterModel, *names: str) -> None:
+def hold(cluster: ClusterModel, *names: str) -> ClusterModel:
     """The kubelet stops the containers whose image has no valid name."""
     for name in names or ALL:
         cluster.put(cluster.pods[name].stopped_by_image())
+    return cluster
 
 
-def begin(cluster: ClusterModel, *names: str) -> None:
+def begin(cluster: ClusterModel, *names: str) -> ClusterModel:
     """The kubelet starts the containers again."""
     for name in names or ALL:
         cluster.put(cluster.pods[name].restarted_after(143, cluster.pods[name].restarts + 1))
+    return cluster
 
 
-def fail_to_pull(cluster: ClusterModel, name: str, reason: str) -> None:
+def fail_to_pull(cluster: ClusterModel, name: str, reason: str) -> ClusterModel:
     """The kubelet cannot pull the image by which a stopped container is to start again."""
     pod = cluster.pods[name]
     state = {"waiting": {"reason": reason, "message": "not found"}}
-    cluster.put(pod._with(status={"containerStatuses": [pod._main(0, state)]}))
+    return cluster.put(pod._with(status={"containerStatuses": [pod._main(0, state)]}))
 
 
 # -- one restart ---------------------------------------------------------------------------------------------------------------
@@ -74,22 +74,18 @@ def fail_to_pull(cluster: ClusterModel, name: str, reason: str) -> None:
 def test_all_are_stopped_before_one_is_started_and_every_pod_stays() -> None:
     cluster = world()
     uids = {name: pod.view.uid for name, pod in cluster.pods.items()}
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    cluster.settle()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
     assert cluster.current == "Restarting"
     assert (cluster.status["attempt"], cluster.status["restarts"]) == (1, 1)
     assert cluster.status["failures"][0]["exitCode"] == 137
     assert "is restarting all replicas in place because Worker-0: " in cluster.job.status.conditions[-1].message
     assert all(pod.view.containers[0].image == "image:stopped:attempt-1" for pod in cluster.pods.values())
-    hold(cluster, "demo-master-0", "demo-worker-1")
-    cluster.settle()
+    hold(cluster, "demo-master-0", "demo-worker-1").settle()
     assert all(":stopped:" in pod.view.containers[0].image for pod in cluster.pods.values()), "one still runs"
-    hold(cluster, "demo-worker-0")
-    cluster.settle()
+    hold(cluster, "demo-worker-0").settle()
     assert {pod.view.containers[0].image for pod in cluster.pods.values()} == {f"{REPOSITORY}:attempt-1@{DIGEST}"}
     assert {pod.view.annotations[labels.ATTEMPT] for pod in cluster.pods.values()} == {"1"}
-    begin(cluster)
-    cluster.settle()
+    begin(cluster).settle()
     assert cluster.current == "Running"
     assert {name: pod.view.uid for name, pod in cluster.pods.items()} == uids
     assert (cluster.status["attempt"], cluster.status["restarts"]) == (1, 1), "our own stops are no failures"
@@ -100,13 +96,10 @@ def test_a_failure_of_the_next_attempt_is_charged_once() -> None:
     for attempt in (1, 2, 3):
         name = "demo-worker-0"
         cluster.tick(100)
-        cluster.put(cluster.pods[name].restarted_after(137, cluster.pods[name].restarts + 1))
-        cluster.settle()
+        cluster.put(cluster.pods[name].restarted_after(137, cluster.pods[name].restarts + 1)).settle()
         if attempt < 3:
-            hold(cluster)
-            cluster.settle()
-            begin(cluster)
-            cluster.settle()
+            hold(cluster).settle()
+            begin(cluster).settle()
             assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", attempt, attempt)
     assert (cluster.current, cluster.reason) == ("Failed", "BackoffLimitExceeded")
     assert len(cluster.status["failures"]) == 3
@@ -123,8 +116,7 @@ def test_a_restart_survives_a_crash_after_any_write(writes: int) -> None:
     cluster.step(writes=writes)
     cluster.settle()
     assert {pod.view.containers[0].image for pod in cluster.pods.values()} == {f"{REPOSITORY}:attempt-1@{DIGEST}"}
-    begin(cluster)
-    cluster.settle()
+    begin(cluster).settle()
     assert (cluster.current, cluster.status["restarts"]) == ("Running", 1)
 
 
@@ -220,15 +212,11 @@ def test_an_image_without_a_digest_of_its_repository_is_not_stopped(image_id: st
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
 def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template(reason: str) -> None:
     cluster = world()
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    cluster.settle()
-    hold(cluster)
-    cluster.settle()
-    fail_to_pull(cluster, "demo-worker-1", reason)
-    cluster.settle()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
+    hold(cluster).settle()
+    fail_to_pull(cluster, "demo-worker-1", reason).settle()
     assert cluster.pods["demo-worker-1"].view.containers[0].image == "image"
-    begin(cluster)
-    cluster.settle()
+    begin(cluster).settle()
     assert (cluster.current, cluster.status["attempt"]) == ("Running", 1)
 
 
@@ -265,26 +253,19 @@ def restart_policy(manifest: Manifest, containers: int = 1) -> str:
 
 def test_a_suspension_deletes_stopped_pods() -> None:
     cluster = world()
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    cluster.settle()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
     hold(cluster)
-    cluster.edit(suspend=True)
-    cluster.settle()
-    cluster.stop_terminating()
-    cluster.settle()
+    cluster.suspend()
     assert (cluster.current, cluster.pods) == ("Suspended", {})
 
 
 def test_a_pod_on_a_lost_node_is_made_anew_and_the_others_are_kept() -> None:
     cluster = world()
     kept = {name: pod.view.uid for name, pod in cluster.pods.items() if name != "demo-worker-1"}
-    cluster.lose_node_of("demo-worker-1")
-    cluster.settle()
-    hold(cluster, *kept)
-    cluster.settle()
+    cluster.lose_node_of("demo-worker-1").settle()
+    hold(cluster, *kept).settle()
     cluster.run()
-    begin(cluster, *kept)
-    cluster.settle()
+    begin(cluster, *kept).settle()
     assert cluster.current == "Running"
     assert {name: pod.view.uid for name, pod in cluster.pods.items() if name in kept} == kept
     assert (cluster.status["attempt"], cluster.status.get("restarts"), cluster.status["disruptions"]) == (1, None, 1)
@@ -292,11 +273,9 @@ def test_a_pod_on_a_lost_node_is_made_anew_and_the_others_are_kept() -> None:
 
 def test_the_method_is_changed_while_pods_are_stopped() -> None:
     cluster = world()
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    cluster.settle()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
     hold(cluster)
-    cluster.edit(restartMethod="Recreate")
-    cluster.settle()
+    cluster.edit(restartMethod="Recreate").settle()
     cluster.stop_terminating()
     cluster.start()
     assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", 1, 1)
@@ -308,10 +287,8 @@ def test_the_method_is_changed_while_pods_are_stopped() -> None:
 @pytest.mark.parametrize("containers", [[], [{"name": "other", "image": "x"}], "x"], ids=["none", "renamed", "unreadable"])
 def test_an_image_that_the_template_no_longer_names_is_not_put_back(containers: object) -> None:
     c = world()
-    c.put(c.pods["demo-worker-0"].restarted_after(137))
-    c.settle()
-    hold(c)
-    c.settle()
+    c.put(c.pods["demo-worker-0"].restarted_after(137)).settle()
+    hold(c).settle()
     fail_to_pull(c, "demo-worker-1", "ErrImagePull")
     manifest = deepcopy(c.manifest)
     manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers

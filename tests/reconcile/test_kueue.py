@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -55,14 +55,15 @@ class KueueWorld(ClusterModel):
         (found,) = (one for (kind, _), one in self.others.items() if kind == "Workload")
         return found
 
-    def kueue(self, workload: Manifest) -> None:
+    def kueue(self, workload: Manifest) -> Self:
         """Kueue writes the Workload."""
         self.others["Workload", workload["metadata"]["name"]] = workload
+        return self
 
-    def admit(self, **assignment: Any) -> None:
+    def admit(self, **assignment: Any) -> Self:
         self.settle()
-        self.kueue(admitted(self.workload, at=self.now, **assignment))
-        self.settle()
+        self.kueue(admitted(self.workload, at=self.now, **assignment)).settle()
+        return self
 
     def told(self, kind: str) -> tuple[str, str]:
         """The status and the reason of a condition of the Workload."""
@@ -80,6 +81,20 @@ def world(replicas: Mapping[str, Any] | None = None, **job: Any) -> KueueWorld:
     return KueueWorld(OWN, manifest)
 
 
+def queued(replicas: Mapping[str, Any] | None = None, **job: Any) -> KueueWorld:
+    """A job that has asked for all that it asks before Kueue answers."""
+    one = world(replicas, **job)
+    one.settle()
+    return one
+
+
+def running(replicas: Mapping[str, Any] | None = None, **job: Any) -> KueueWorld:
+    """A job that has been admitted, and whose pods run."""
+    one = world(replicas, **job).admit()
+    one.run().settle()
+    return one
+
+
 def written(plans: list[Plan]) -> list[str]:
     return [str(action) for decided in plans for action in decided.actions]
 
@@ -92,14 +107,12 @@ def test_a_job_waits_until_its_workload_is_admitted() -> None:
     assert written(one.settle()) == [f"create {KUEUE_WORKLOADS}/{KEY[1]}"]
     assert (one.current, one.pods) == ("Suspended", {})
     assert one.message() == "TestJob demo is suspended: it waits in queue team: not yet considered."
-    one.kueue(waiting(one.workload))
-    one.settle()
+    one.kueue(waiting(one.workload)).settle()
     assert one.message() == "TestJob demo is suspended: it waits in queue team: WaitingForQuota: insufficient quota for cpu."
     assert one.status.get("startTime") is None
     one.admit()
     assert sorted(one.pods) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
-    one.run()
-    one.settle()
+    one.run().settle()
     assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Started"))
     assert not any(event.reason == "NotQueued" for event in one.events)
 
@@ -109,25 +122,19 @@ def test_the_workload_is_told_of_the_end() -> None:
         one = world({"Master": 1}, policy="Never")
         one.admit()
         one.run()
-        one.exit("demo-master-0", code)
-        one.settle()
+        one.exit("demo-master-0", code).settle()
         assert one.told("Finished") == told
         assert one.job.status.finished
 
 
 def test_quota_is_kept_until_the_pods_of_an_evicted_job_have_ended() -> None:
-    one = world()
-    one.admit()
-    one.run()
-    one.settle()
+    one = running()
     one.tick(10)
-    one.kueue(evicted(one.workload))
-    one.settle()
+    one.kueue(evicted(one.workload)).settle()
     assert one.current == "Suspended"
     assert one.message().endswith("it waits in queue team: Preempted: Preempted to accommodate a workload (UID: u).")
     assert "admission" in one.workload["status"], "the pods are still terminating"
-    one.stop_terminating()
-    one.settle()
+    one.stop_terminating().settle()
     status = one.workload["status"]
     assert "admission" not in status
     assert status["accumulatedPastExecutionTimeSeconds"] == 10
@@ -138,8 +145,7 @@ def test_quota_is_kept_until_the_pods_of_an_evicted_job_have_ended() -> None:
         ("False", "WaitForStart"),
     ]
     one.admit()
-    one.run()
-    one.settle()
+    one.run().settle()
     assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Started"))
     assert one.status.get("restarts") is None
 
@@ -147,12 +153,10 @@ def test_quota_is_kept_until_the_pods_of_an_evicted_job_have_ended() -> None:
 @pytest.mark.parametrize("view", ["of before it was admitted", "of before it was created"])
 def test_a_job_that_runs_is_suspended_only_if_its_workload_is_as_cached(view: str) -> None:
     """The cache of Workloads may lag behind that of jobs, which another operator has let run."""
-    one = world()
-    one.settle()
+    one = queued()
     before = dict(one.others)
     one.admit()
-    one.run()
-    one.settle()
+    one.run().settle()
     one.others = before if "admitted" in view else {}
     made = one.step(writes=0)
     assert made.as_cached is not None
@@ -164,27 +168,18 @@ def test_a_job_that_runs_is_suspended_only_if_its_workload_is_as_cached(view: st
 
 
 def test_a_deactivated_workload_stops_the_job_and_is_requeued_by_kueue_alone() -> None:
-    one = world({"Master": 1})
-    one.admit()
-    one.run()
-    one.settle()
-    one.kueue({**one.workload, "spec": {**one.workload["spec"], "active": False}})
-    one.settle()
+    one = running({"Master": 1})
+    one.kueue({**one.workload, "spec": {**one.workload["spec"], "active": False}}).settle()
     assert one.current == "Suspended"
     one.kueue(evicted(one.workload, "Deactivated"))
-    one.stop_terminating()
-    one.settle()
+    one.stop_terminating().settle()
     assert one.told("Requeued") == ("False", "Deactivated")
     assert one.workload["spec"]["active"] is False
 
 
 def test_a_restart_keeps_the_admission_and_recovers() -> None:
-    one = world({"Master": 1, "Worker": 1}, policy="ExitCode", run_policy={"restartScope": "Job"})
-    one.admit()
-    one.run()
-    one.settle()
-    one.exit("demo-worker-0", 137)
-    one.settle()
+    one = running({"Master": 1, "Worker": 1}, policy="ExitCode", run_policy={"restartScope": "Job"})
+    one.exit("demo-worker-0", 137).settle()
     assert (one.current, one.told("PodsReady")) == ("Restarting", ("False", "WaitForRecovery"))
     one.stop_terminating()
     one.tick(60)
@@ -193,19 +188,13 @@ def test_a_restart_keeps_the_admission_and_recovers() -> None:
 
 
 def test_a_suspension_by_the_user_gives_the_workload_up() -> None:
-    one = world({"Master": 1})
-    one.admit()
-    one.run()
-    one.settle()
-    one.edit(suspend=True)
-    one.settle()
+    one = running({"Master": 1})
+    one.edit(suspend=True).settle()
     assert one.message() == "TestJob demo is suspended."
     assert "admission" in one.workload["status"]
-    one.stop_terminating()
-    one.settle()
+    one.stop_terminating().settle()
     assert not any(kind == "Workload" for kind, _ in one.others)
-    one.edit(suspend=False)
-    one.settle()
+    one.edit(suspend=False).settle()
     assert "not yet considered" in one.message()
     assert "status" not in one.workload
 
@@ -213,10 +202,7 @@ def test_a_suspension_by_the_user_gives_the_workload_up() -> None:
 @pytest.mark.parametrize("how", ["suspended", "evicted"])
 def test_quota_is_given_back_only_if_a_live_read_shows_the_job_unchanged(how: str) -> None:
     """Another operator may have resumed the job, whose pods this one's caches do not show yet."""
-    one = world({"Master": 1})
-    one.admit()
-    one.run()
-    one.settle()
+    one = running({"Master": 1})
     if how == "suspended":
         one.edit(suspend=True)
     else:
@@ -230,14 +216,10 @@ def test_quota_is_given_back_only_if_a_live_read_shows_the_job_unchanged(how: st
 
 
 def test_pods_that_have_succeeded_give_their_quota_back() -> None:
-    one = world(policy="Never")
-    one.admit()
-    one.run()
-    one.exit("demo-worker-1", 0)
-    one.settle()
+    one = world(policy="Never").admit().run()
+    one.exit("demo-worker-1", 0).settle()
     assert one.workload["status"]["reclaimablePods"] == [{"name": "worker", "count": 1}]
-    one.kueue(evicted(one.workload))
-    one.settle()
+    one.kueue(evicted(one.workload)).settle()
     one.stop_terminating()
     one.admit()
     assert sorted(one.pods) == ["demo-master-0", "demo-worker-0"], "the third has succeeded"
@@ -245,32 +227,24 @@ def test_pods_that_have_succeeded_give_their_quota_back() -> None:
 
 
 def test_a_workload_that_a_user_deletes_is_made_anew_once_the_pods_have_ended() -> None:
-    one = world({"Master": 1})
-    one.admit()
-    one.run()
-    one.settle()
+    one = running({"Master": 1})
     del one.others[KEY]
     one.settle()
     assert (one.current, one.others.get(KEY)) == ("Suspended", None)
-    one.stop_terminating()
-    one.settle()
+    one.stop_terminating().settle()
     assert KEY in one.others
 
 
 @pytest.mark.parametrize("reserved", [False, True])
 def test_a_job_that_is_scaled_asks_anew(reserved: bool) -> None:
-    one = world()
-    one.settle()
+    one = queued()
     before = one.workload["metadata"]["uid"]
     if reserved:
         one.admit()
-        one.run()
-        one.settle()
-    one.scale("Worker", 3)
-    one.settle()
+        one.run().settle()
+    one.scale("Worker", 3).settle()
     assert one.current == "Suspended"
-    one.stop_terminating()
-    one.settle()
+    one.stop_terminating().settle()
     assert [(each["name"], each["count"]) for each in one.workload["spec"]["podSets"]] == [("master", 1), ("worker", 3)]
     assert (one.workload["metadata"]["uid"] != before) == reserved, "what waits keeps its place in the queue"
     one.admit()
@@ -306,8 +280,7 @@ def test_the_workload_of_a_job() -> None:
     worker["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
     given = {"provreq.kueue.x-k8s.io/class": "x", "other": "y"}
     labels = {QUEUE_LABEL: "team", "kueue.x-k8s.io/max-exec-time-seconds": "60"}
-    one = world({"Master": 1, "Worker": worker}, annotations=given, labels=labels)
-    one.settle()
+    one = queued({"Master": 1, "Worker": worker}, annotations=given, labels=labels)
     found = one.workload
     assert found["metadata"]["labels"]["kueue.x-k8s.io/job-uid"] == "uid-demo"
     assert {*found["metadata"]["annotations"]} == {"provreq.kueue.x-k8s.io/class", POD_SETS}
@@ -331,16 +304,13 @@ def test_the_topology_of_the_policy(mode: Manifest, key: str) -> None:
     worker = replica_spec(OWN, 2)
     worker["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}}
     policy = {"schedulingPolicy": {"topology": {"key": "rack", **mode}}}
-    one = world({"Master": 1, "Worker": worker}, run_policy=policy)
-    one.settle()
+    one = queued({"Master": 1, "Worker": worker}, run_policy=policy)
     index = {"podIndexLabel": "training.kubeflow.org/replica-index"}
     master, workers = one.workload["spec"]["podSets"]
     assert (master["topologyRequest"], workers["topologyRequest"]) == ({key: "rack", **index}, {"unconstrained": True, **index})
-    one.edit(schedulingPolicy={"topology": {"key": "block", **mode}})
-    one.settle()
+    one.edit(schedulingPolicy={"topology": {"key": "block", **mode}}).settle()
     assert one.workload["spec"]["podSets"][0]["topologyRequest"] == {key: "block", **index}
-    one.kueue(admitted(one.workload, topologyAssignment={"levels": ["rack"], "slices": []}))
-    one.settle()
+    one.kueue(admitted(one.workload, topologyAssignment={"levels": ["rack"], "slices": []})).settle()
     annotations = one.pods["demo-master-0"].raw["metadata"]["annotations"]
     assert annotations[f"kueue.x-k8s.io/podset-{key}-topology"] == "block"
     assert not [event for event in one.events if event.reason == "TopologyIgnored"]
@@ -352,8 +322,7 @@ def overridden(*indices: list[int], replicas: int = 40) -> Manifest:
 
 
 def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> None:
-    one = world({"Worker": overridden([0, 1], [1, 99], replicas=4)})
-    one.settle()
+    one = queued({"Worker": overridden([0, 1], [1, 99], replicas=4)})
     found = [(each["name"], each["count"], "topologyRequest" in each) for each in one.workload["spec"]["podSets"]]
     assert found == [("worker", 2, False), ("worker-0", 1, False), ("worker-0-1", 1, False)]
     one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
@@ -362,8 +331,7 @@ def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> Non
 
 
 def test_too_many_pod_sets_are_refused_by_name() -> None:
-    one = world({"Worker": overridden(*([n] for n in range(18)))})
-    one.settle()
+    one = queued({"Worker": overridden(*([n] for n in range(18)))})
     assert not one.others
     text = (
         "spec.testReplicaSpecs.Worker.overrides: templates that differ in resources, nodes, tolerations or topology would be 19"
@@ -379,8 +347,7 @@ def test_too_many_pod_sets_are_merged_where_kueue_counts_the_same() -> None:
         big = {"resources": {"requests": {"memory": "9Gi"}}} if index >= 20 else {}
         return {"indices": [index], "template": {"spec": {"containers": [{**own, **big}]}}}
 
-    one = world({"Worker": replica_spec(OWN, 30, overrides=[override(n) for n in range(30)])}, policy="Never")
-    one.admit()
+    one = world({"Worker": replica_spec(OWN, 30, overrides=[override(n) for n in range(30)])}, policy="Never").admit()
     pod_sets = [(each["name"], each["count"]) for each in one.workload["spec"]["podSets"]]
     assert pod_sets == [("worker-0", 20), ("worker-20", 10)]
     for index in (0, 19, 20, 29):
@@ -451,8 +418,7 @@ def test_pods_get_the_admitted_flavor_and_updates() -> None:
     update = {"name": "master", "labels": {"l": "1"}, "annotations": {"a": "2"}, "nodeSelector": {"n": "3"}}
     check = {"name": "c", "state": "Ready", "podSetUpdates": [update, {"name": "worker", "labels": {"no": "no"}}]}
     found = admitted(one.workload, topologyAssignment={"levels": ["rack"], "slices": []})
-    one.kueue({**found, "status": {**found["status"], "admissionChecks": [check]}})
-    one.settle()
+    one.kueue({**found, "status": {**found["status"], "admissionChecks": [check]}}).settle()
     pod = one.pods["demo-master-0"].raw
     assert pod["spec"]["nodeSelector"] == {"pool": "spot", "n": "3"}
     assert {"key": "spot", "operator": "Exists"} in pod["spec"]["tolerations"]
@@ -478,8 +444,7 @@ def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> 
     one.known = []
     one.settle()
     assert one.current == "Running"
-    one.exit("demo-master-0", 137)
-    one.settle()
+    one.exit("demo-master-0", 137).settle()
     assert one.pods == {}
 
 
@@ -493,8 +458,7 @@ def test_without_the_definition_a_new_job_waits_and_a_running_one_goes_on() -> N
     assert one.message().endswith("it waits in queue team: Workload is not served.")
     one.kueue_off = ""
     one.admit()
-    one.run()
-    one.settle()
+    one.run().settle()
     one.kueue_off = "Workload is not served"
     one.others.pop(KEY)
     one.settle()
@@ -502,10 +466,7 @@ def test_without_the_definition_a_new_job_waits_and_a_running_one_goes_on() -> N
 
 
 def test_an_invalid_change_of_a_running_job_does_not_cost_its_quota() -> None:
-    one = world()
-    one.admit()
-    one.run()
-    one.settle()
+    one = running()
     one.manifest["spec"][OWN.replica_specs]["Worker"] = {"template": 5}
     one.settle()
     assert one.current == "Running"
@@ -519,18 +480,15 @@ def test_a_job_without_a_queue_has_no_workload(labels: dict[str, str]) -> None:
 
 
 def test_a_job_that_leaves_its_queue_gives_its_workload_up_and_runs() -> None:
-    one = world({"Master": 1})
-    one.admit()
+    one = world({"Master": 1}).admit()
     one.manifest["metadata"]["labels"] = {}
     one.settle()
     assert (list(one.pods), [key for key in one.others if key[0] == "Workload"]) == (["demo-master-0"], [])
 
 
 def test_a_finished_workload_holds_its_job() -> None:
-    one = world({"Master": 1})
-    one.settle()
-    one.kueue(with_condition(one.workload, "Finished", True, "OutOfSync", "out of sync", START))
-    one.settle()
+    one = queued({"Master": 1})
+    one.kueue(with_condition(one.workload, "Finished", True, "OutOfSync", "out of sync", START)).settle()
     assert one.message().endswith("it waits in queue team: OutOfSync: out of sync.")
 
 
@@ -544,17 +502,13 @@ def prebuilt_by_others(one: KueueWorld, name: str = "theirs") -> Manifest:
 
 
 def test_a_workload_that_others_have_made_is_taken_over() -> None:
-    one = world(labels={QUEUE_LABEL: "team", PREBUILT: "theirs"})
-    one.settle()
+    one = queued(labels={QUEUE_LABEL: "team", PREBUILT: "theirs"})
     assert "there is no Workload theirs (label kueue.x-k8s.io/prebuilt-workload-name)" in one.message()
     one.kueue(prebuilt_by_others(one))
     one.admit()
     (owner,) = one.workload["metadata"]["ownerReferences"]
     assert (owner["uid"], owner["controller"], len(one.pods)) == ("uid-demo", True, 3)
-    one.edit(suspend=True)
-    one.settle()
-    one.stop_terminating()
-    one.settle()
+    one.suspend()
     assert one.workload, "it is not ours to delete"
 
 

@@ -9,8 +9,7 @@ from jobcommon.testutil.frameworks import TEST_JOB
 
 
 def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
-    world = ClusterModel.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
-    world.start()
+    world = ClusterModel.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy).start()
     assert world.current == "Running"
     return world
 
@@ -22,30 +21,24 @@ def counts(world: ClusterModel, kind: str = "Worker") -> dict[str, object]:
 def restart(world: ClusterModel, name: str, code: int = 137) -> None:
     """The pod fails, and its replacement comes up in due time."""
     uid = world.pods[name].view.uid
-    world.exit(name, code)
-    world.settle()
-    world.tick(60)
-    world.settle()
+    world.exit(name, code).settle()
+    world.tick(60).settle()
     if world.current not in ("Failed", "Succeeded"):
         assert world.pods[name].view.uid != uid
-        world.run()
-        world.settle()
+        world.run().settle()
 
 
 def test_a_job_runs_and_succeeds() -> None:
     world = started({"Master": 1, "Worker": 2})
-    world.exit("demo-worker-0", 0)
-    world.settle()
+    world.exit("demo-worker-0", 0).settle()
     assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
     world.exit("demo-master-0", 0)
     assert world.settle()[-1].wake_at == world.now + 60
     assert (world.current, world.reason) == ("Succeeded", "TestJobSucceeded")
     assert "deletionTimestamp" not in world.pods["demo-worker-1"].raw["metadata"], "it may be saving"
-    world.tick(60)
-    world.settle()
+    world.tick(60).settle()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-master-0"}
-    world.stop_terminating(0)
-    world.settle()
+    world.stop_terminating(0).settle()
     assert set(world.pods) == {"demo-worker-0", "demo-master-0"}
     assert not world.others
     assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
@@ -82,12 +75,10 @@ def test_replicas_that_end_after_the_success_are_counted(policy: str | None, cra
 
 def test_a_failure_after_the_success_changes_nothing() -> None:
     world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
-    world.exit("demo-master-0", 0)
-    world.settle()
+    world.exit("demo-master-0", 0).settle()
     status = world.status
     world.exit("demo-worker-0", 1)
-    world.exit("demo-worker-1", 137)
-    world.settle()
+    world.exit("demo-worker-1", 137).settle()
     assert world.status == {**status, "replicaStatuses": {**status["replicaStatuses"], "Worker": {
         "selector": status["replicaStatuses"]["Worker"]["selector"]
     }}}  # fmt: skip
@@ -98,31 +89,26 @@ def test_a_failure_after_the_success_changes_nothing() -> None:
 def test_final_counts_of_another_operator_are_kept() -> None:
     """training-operator adds the active replicas to the succeeded ones when a job succeeds."""
     world = started({"Master": 1, "Worker": 2}, cleanPodPolicy="None")
-    world.exit("demo-master-0", 0)
-    world.settle()
+    world.exit("demo-master-0", 0).settle()
     world.manifest["status"]["replicaStatuses"] = {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}
     world.exit("demo-worker-0", 0)
-    world.exit("demo-worker-1", 0)
-    world.settle()
+    world.exit("demo-worker-1", 0).settle()
     assert world.status["replicaStatuses"] == {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}
 
 
 @pytest.mark.parametrize("end", ["expires", "is deleted", "is suspended"])
 def test_a_job_whose_replicas_still_end(end: str) -> None:
     world = started({"Master": 1, "Worker": 1}, **({"ttlSecondsAfterFinished": 30} if end == "expires" else {}))
-    world.exit("demo-master-0", 0)
-    world.settle()
+    world.exit("demo-master-0", 0).settle()
     world.tick(30)
     if end == "is suspended":
-        world.edit(suspend=True)
-        world.settle()
+        world.edit(suspend=True).settle()
         assert (world.current, "deletionTimestamp" in world.pods["demo-worker-0"].raw["metadata"]) == ("Succeeded", False)
         return
     if end == "is deleted":
         world.delete_job()
     world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert (world.exists, world.pods) == (False, {})
 
 
@@ -133,20 +119,17 @@ def test_a_retryable_exit_is_followed_by_success() -> None:
     assert (world.status["restarts"], counts(world)["restarts"]) == (1, 1)
     assert [failure["reason"] for failure in world.status["failures"]] == ["SIGKILL"]
     world.exit("demo-worker-0", 0)
-    world.exit("demo-worker-1", 0)
-    world.settle()
+    world.exit("demo-worker-1", 0).settle()
     assert world.current == "Succeeded"
     assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 2}
 
 
 def test_a_permanent_exit_fails_the_job() -> None:
     world = started({"Worker": 2})
-    world.exit("demo-worker-1", 3, message="no such file")
-    world.settle()
+    world.exit("demo-worker-1", 3, message="no such file").settle()
     assert (world.current, world.reason) == ("Failed", "TestJobFailed")
     assert "Worker-1: exited with code 3 (Error) on node node-1: no such file" in world.job.status.conditions[-1].message
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert set(world.pods) == {"demo-worker-1"}, "the failed pod stays, so that its log can be read"
 
 
@@ -166,10 +149,8 @@ def test_backoff_limit_counts_restarts_in_place(limit: int) -> None:
     for number in range(limit + 1):
         assert world.current == "Running"
         if number:
-            world.restart("demo-worker-0")
-            world.settle()
-        world.exit("demo-worker-0", 1)
-        world.settle()
+            world.restart("demo-worker-0").settle()
+        world.exit("demo-worker-0", 1).settle()
     assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
     assert world.runs == {"demo-worker-0": limit + 1}
 
@@ -177,20 +158,15 @@ def test_backoff_limit_counts_restarts_in_place(limit: int) -> None:
 def test_backoff_limit_counts_both() -> None:
     """In place, then as a whole (node shutdown would be a disruption; here the pod simply ends Failed), then in place."""
     world = started({"Worker": 2}, "OnFailure", backoffLimit=3)
-    world.exit("demo-worker-0", 1)
-    world.settle()
-    world.restart("demo-worker-0")
-    world.settle()
-    world.put(world.pods["demo-worker-0"].failed(1, at=world.now))
-    world.settle()
+    world.exit("demo-worker-0", 1).settle()
+    world.restart("demo-worker-0").settle()
+    world.put(world.pods["demo-worker-0"].failed(1, at=world.now)).settle()
     assert world.status["restarts"] == 2
     world.tick(60)
     world.start()
-    world.exit("demo-worker-1", 1)
-    world.settle()
+    world.exit("demo-worker-1", 1).settle()
     assert world.current == "Running"
-    world.exit("demo-worker-0", 1)
-    world.settle()
+    world.exit("demo-worker-0", 1).settle()
     assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
     assert world.job.status.conditions[-1].message.partition(": ")[2].startswith("failed runs 4, restarts allowed 3")
 
@@ -205,8 +181,7 @@ def test_the_operator_dies_at_every_write(writes: int) -> None:
             world.step(writes=writes)
             world.step()
             world.tick(10)
-        world.run()
-        world.settle()
+        world.run().settle()
     assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
     assert world.runs == {"demo-worker-0": 3, "demo-worker-1": 1}
     assert world.status["restarts"] == 2, "the third run was not restarted"
@@ -217,11 +192,9 @@ def test_a_passed_deadline_fails_the_job() -> None:
     world = started({"Worker": 1}, activeDeadlineSeconds=60, cleanPodPolicy="None")
     world.tick(59)
     assert world.settle()[-1].wake_at == world.now + 1
-    world.tick(1)
-    world.settle()
+    world.tick(1).settle()
     assert (world.current, world.reason) == ("Failed", "DeadlineExceeded")
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert not world.pods
 
 
@@ -234,8 +207,7 @@ def test_a_finished_job_is_deleted_after_its_time_to_live(code: int, ttl: int) -
     assert world.current == ("Failed" if code else "Succeeded"), "the end is written first"
     world.step()
     assert world.exists == (ttl > 0)
-    world.tick(ttl)
-    world.settle()
+    world.tick(ttl).settle()
     assert not world.exists
     assert not world.pods
 
@@ -244,15 +216,13 @@ def test_a_finished_job_is_deleted_after_its_time_to_live(code: int, ttl: int) -
 @pytest.mark.parametrize("end", ["success", "failure", "backoff", "deadline"])
 def test_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None:
     world = started({"Master": 1, "Worker": 2}, cleanPodPolicy=policy, backoffLimit=0, activeDeadlineSeconds=60)
-    world.exit("demo-worker-0", 0)
-    world.settle()
+    world.exit("demo-worker-0", 0).settle()
     if end == "deadline":
         world.tick(60)
     else:
         world.exit("demo-master-0", {"success": 0, "failure": 1, "backoff": 137}[end])
     world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert world.current == ("Succeeded" if end == "success" else "Failed")
     ended = {"demo-worker-0"} | ({"demo-master-0"} if end in ("success", "failure", "backoff") else set())
     everything = {"demo-master-0", "demo-worker-0", "demo-worker-1"}
@@ -268,21 +238,15 @@ def test_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None
 
 def test_suspend_and_resume() -> None:
     world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
-    world.exit("demo-worker-1", 0)
-    world.settle()
+    world.exit("demo-worker-1", 0).settle()
     before = world.status["startTime"]
     world.tick(5)
-    world.edit(suspend=True)
-    world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.suspend()
     assert (world.current, world.pods, world.others) == ("Suspended", {}, {})
     world.tick(5)
-    world.edit(suspend=False)
-    world.settle()
+    world.edit(suspend=False).settle()
     assert world.current == "Created"
-    world.run()
-    world.settle()
+    world.run().settle()
     assert world.current == "Running"
     assert world.status["startTime"] != before
     assert set(world.pods) == {"demo-master-0", "demo-worker-0"}, "what has succeeded is not run again"
@@ -294,11 +258,9 @@ def test_suspend_and_resume() -> None:
 def test_resumed_before_the_pods_are_gone(policy: str, code: int) -> None:
     world = started({"Worker": 2}, policy, backoffLimit=0)
     world.tick(5)
-    world.edit(suspend=True)
-    world.settle()
+    world.edit(suspend=True).settle()
     world.tick(1)
-    world.edit(suspend=False)
-    world.settle()
+    world.edit(suspend=False).settle()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "the old pods are waited for"
     world.tick(3)
     world.stop_terminating(code)
@@ -310,19 +272,15 @@ def test_resumed_before_the_pods_are_gone(policy: str, code: int) -> None:
 
 def test_scaled_up_and_down() -> None:
     world = started({"Worker": 4})
-    world.exit("demo-worker-3", 0)
-    world.settle()
-    world.scale("Worker", 2)
-    world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.exit("demo-worker-3", 0).settle()
+    world.scale("Worker", 2).settle()
+    world.stop_terminating().settle()
     assert (world.current, counts(world)) == ("Running", {"active": 2, "succeededIndexes": "3"})
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}
     world.scale("Worker", 4)
     world.start()
     assert counts(world) == {"active": 3, "succeeded": 1, "succeededIndexes": "3"}, "what has succeeded is not run again"
-    world.scale("Worker", 0)
-    world.settle()
+    world.scale("Worker", 0).settle()
     world.stop_terminating()
     assert not world.settle()[-1].actions, "67: no pods, and no loop"
     assert not world.pods
@@ -330,10 +288,8 @@ def test_scaled_up_and_down() -> None:
 
 def test_scaled_down_and_up_at_once_counts_nothing() -> None:
     world = started({"Worker": 3})
-    world.scale("Worker", 1)
-    world.settle()
-    world.scale("Worker", 3)
-    world.settle()
+    world.scale("Worker", 1).settle()
+    world.scale("Worker", 3).settle()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, "the old ones are still terminating"
     world.stop_terminating()
     world.start()
@@ -344,11 +300,9 @@ def test_scaled_down_and_up_at_once_counts_nothing() -> None:
 def test_a_success_seen_when_it_was_scaled_away_already_is_kept() -> None:
     world = started({"Worker": 3})
     world.exit("demo-worker-2", 0)
-    world.scale("Worker", 2)
-    world.settle()
+    world.scale("Worker", 2).settle()
     assert "demo-worker-2" not in world.pods
-    world.scale("Worker", 3)
-    world.settle()
+    world.scale("Worker", 3).settle()
     assert "demo-worker-2" not in world.pods
     assert counts(world) == {"active": 2, "succeeded": 1, "succeededIndexes": "2"}
 
@@ -362,8 +316,7 @@ def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -
     assert world.step().actions == ()
     world.settle()
     assert "demo-worker-1" not in world.pods
-    world.scale("Worker", 2)
-    world.settle()
+    world.scale("Worker", 2).settle()
     assert "demo-worker-1" not in world.pods
 
 
@@ -382,21 +335,17 @@ def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
     uid = world.pods["demo-worker-1"].view.uid
     world.scale("Worker", 1)
     world.step()
-    world.scale("Worker", 2)
-    world.settle()
-    world.stop_terminating()
-    world.settle()
+    world.scale("Worker", 2).settle()
+    world.stop_terminating().settle()
     assert world.pods["demo-worker-1"].view.uid != uid
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
 
 
 def test_deleted_while_it_runs() -> None:
     world = started({"Worker": 2})
-    world.delete_job()
-    world.settle()
+    world.delete_job().settle()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "they terminate in their own time"
-    world.stop_terminating()
-    world.settle()
+    world.stop_terminating().settle()
     assert not world.pods
 
 
@@ -422,8 +371,7 @@ def test_disruptions_are_not_charged(policy: str, event: str) -> None:
         getattr(world, event)("demo-worker-0")
         world.settle()
         assert world.current == "Restarting"
-        world.run()
-        world.settle()
+        world.run().settle()
         assert (world.current, world.status["disruptions"]) == ("Running", number + 1)
     assert "restarts" not in world.status
     assert world.status["failures"][0]["reason"] == {"evict": "Evicted", "lose_node_of": "DeletionByPodGC"}[event]
@@ -440,10 +388,8 @@ def test_a_disruption_under_policy_never(event: str) -> None:
 
 def test_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
     world = started({"Worker": 2})
-    world.delete_pod("demo-worker-0")
-    world.settle()
-    world.tick(3600)
-    world.settle()
+    world.delete_pod("demo-worker-0").settle()
+    world.tick(3600).settle()
     assert world.runs["demo-worker-0"] == 1
     assert counts(world) == {"active": 1}
     world.lose_node_of("demo-worker-0")
@@ -456,8 +402,7 @@ def test_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
 def test_the_user_deletes_a_pod(policy: str, code: int) -> None:
     world = started({"Master": 1, "Worker": 2}, policy, backoffLimit=0)
     world.tick(5)
-    world.delete_pod("demo-worker-0")
-    world.settle()
+    world.delete_pod("demo-worker-0").settle()
     world.tick(5)
     world.stop_terminating(code)
     world.start()
@@ -470,12 +415,10 @@ def test_the_user_deletes_a_pod_that_has_succeeded() -> None:
     world = started({"Worker": 2})
     world.exit("demo-worker-0", 0)
     world.step()
-    world.delete_pod("demo-worker-0")
-    world.settle()
+    world.delete_pod("demo-worker-0").settle()
     assert "demo-worker-0" not in world.pods
     assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
-    world.exit("demo-worker-1", 0)
-    world.settle()
+    world.exit("demo-worker-1", 0).settle()
     assert world.current == "Succeeded"
     assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 1}
 
@@ -488,8 +431,7 @@ def test_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None
     assert "demo-worker-0" in world.pods, "16: our finalizer keeps it until it is on record"
     world.settle()
     assert (world.status["disruptions"], world.runs["demo-worker-0"]) == (1, 2) or world.pods["demo-worker-0"]
-    world.run()
-    world.settle()
+    world.run().settle()
     assert (world.current, counts(world)) == ("Running", {"active": 2})
 
 
@@ -505,13 +447,10 @@ def test_restarting_ends_when_every_replica_is_back() -> None:
     world = started({"Master": 1, "Worker": 2}, "OnFailure")
     world.tick(5)
     world.evict("demo-worker-0")
-    world.evict("demo-worker-1")
-    world.settle()
-    world.run("demo-worker-0")
-    world.settle()
+    world.evict("demo-worker-1").settle()
+    world.run("demo-worker-0").settle()
     assert world.current == "Restarting"
-    world.run("demo-worker-1")
-    world.settle()
+    world.run("demo-worker-1").settle()
     assert [c["type"] for c in world.status["conditions"]] == ["Created", "Running"]
 
 
@@ -528,6 +467,5 @@ def test_events_are_told_once() -> None:
     world = started({"Worker": 2})
     restart(world, "demo-worker-1")
     world.exit("demo-worker-0", 0)
-    world.exit("demo-worker-1", 0)
-    world.settle()
+    world.exit("demo-worker-1", 0).settle()
     assert [event.reason for event in world.events] == ["ExitedWithCode", "TestJobRestarting", "TestJobSucceeded"]

@@ -26,6 +26,21 @@ def world(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, *
     return NativeWorld(framework, job_manifest(framework, replicas or {"Worker": 4}, **job))
 
 
+def waiting(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> NativeWorld:
+    """A job whose pods wait for the scheduler."""
+    there = world(scheduler, replicas, **job)
+    there.settle()
+    return there
+
+
+def running(scheduler: GangScheduler, **job: Any) -> NativeWorld:
+    """A job that the scheduler has placed."""
+    there = waiting(scheduler, **job)
+    there.schedule()
+    there.settle()
+    return there
+
+
 def settled(there: NativeWorld) -> list[str]:
     """What the passes until it is at rest have done."""
     return [str(action) for decided in there.settle() for action in decided.actions]
@@ -68,12 +83,11 @@ def test_workload_and_pod_group(scheduler: GangScheduler, reference: dict[str, A
 
 @VERSIONS
 def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangScheduler) -> None:
-    there = world(scheduler, {"Launcher": 1, "Worker": 2}, framework=MPI, launcherCreationPolicy="WaitForWorkersReady")
-    settled(there)
+    there = waiting(scheduler, {"Launcher": 1, "Worker": 2}, framework=MPI, launcherCreationPolicy="WaitForWorkersReady")
     assert sorted(there.schedule()) == ["demo-worker-0", "demo-worker-1"]
-    settled(there)
+    there.settle()
     assert there.schedule() == ["demo-launcher"]
-    settled(there)
+    there.settle()
     assert min_count(there.others[GROUP]) == 2
     assert group_of(there.pods["demo-launcher"]) is None
 
@@ -89,8 +103,7 @@ def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangSched
 )
 def test_templates_that_rule_a_gang_out(scheduler: GangScheduler, pod: dict[str, Any], field: str) -> None:
     worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "test-container", "image": "i"}], **pod}}}
-    there = world(scheduler, {"Master": 1, "Worker": worker})
-    settled(there)
+    there = waiting(scheduler, {"Master": 1, "Worker": worker})
     assert GROUP not in there.others
     assert WORKLOAD not in there.others
     assert f"gang scheduling is off: spec.{field}" in message(there)
@@ -102,8 +115,7 @@ def test_templates_that_rule_a_gang_out(scheduler: GangScheduler, pod: dict[str,
 )
 def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, kind: str) -> None:
     """The words of kube-scheduler 1.36.2."""
-    there = world(scheduler)
-    settled(there)
+    there = waiting(scheduler)
     condition = {"type": kind, "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable"}
     status = {"conditions": [{**condition, "lastTransitionTime": "2026-11-24T08:48:38Z"}]}
     there.others[GROUP] = {**there.others[GROUP], "status": status}
@@ -112,13 +124,13 @@ def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, ki
         ("demo-worker-1", "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"),
     ):
         there.put(there.pods[name].unschedulable(text))
-    settled(there)
+    there.settle()
     assert message(there) == (
         "TestJob demo is created; waiting: gang of 4 pods since 2026-11-24T08:48:38Z: pod group is unschedulable; "
         "Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
     )
     there.schedule()
-    settled(there)
+    there.settle()
     assert "waiting" not in message(there, "Running")
 
 
@@ -129,15 +141,15 @@ def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, ki
 def test_all_or_none(scheduler: GangScheduler) -> None:
     there = world(scheduler)
     there.room = 3
-    settled(there)
+    there.settle()
     assert there.schedule() == []
     there.room = 4
     assert len(there.schedule()) == 4
-    settled(there)
+    there.settle()
     assert there.current == "Running"
     for name in sorted(there.pods):
         there.exit(name, 0)
-    settled(there)
+    there.settle()
     assert there.current == "Succeeded"
     assert not {GROUP, WORKLOAD} & set(there.others)
 
@@ -145,16 +157,10 @@ def test_all_or_none(scheduler: GangScheduler) -> None:
 @VERSIONS
 def test_a_replacement_is_placed_after_others_have_succeeded(scheduler: GangScheduler) -> None:
     """A batch Job hangs here (kubernetes#142330): its minCount still counts pods that the scheduler has forgotten."""
-    there = world(scheduler, policy="ExitCode")
-    settled(there)
-    there.schedule()
-    settled(there)
-    there.exit("demo-worker-0", 0)
-    settled(there)
-    there.exit("demo-worker-3", 137)
-    settled(there)
-    there.tick(60)
-    settled(there)
+    there = running(scheduler, policy="ExitCode")
+    there.exit("demo-worker-0", 0).settle()
+    there.exit("demo-worker-3", 137).settle()
+    there.tick(60).settle()
     assert there.schedule() == ["demo-worker-3"]
     if scheduler is BETA:
         assert min_count(there.others[GROUP]) == 3
@@ -163,33 +169,23 @@ def test_a_replacement_is_placed_after_others_have_succeeded(scheduler: GangSche
 
 @VERSIONS
 def test_a_replacement_that_waits_while_another_succeeds_is_placed(scheduler: GangScheduler) -> None:
-    there = world(scheduler, policy="ExitCode")
-    settled(there)
-    there.schedule()
-    settled(there)
-    there.exit("demo-worker-3", 137)
-    settled(there)
-    there.tick(60)
-    settled(there)
+    there = running(scheduler, policy="ExitCode")
+    there.exit("demo-worker-3", 137).settle()
+    there.tick(60).settle()
     assert group_of(there.pods["demo-worker-3"]) == "demo"
-    there.exit("demo-worker-0", 0)
-    settled(there)
-    there.tick(60)
-    settled(there)
+    there.exit("demo-worker-0", 0).settle()
+    there.tick(60).settle()
     assert there.schedule() == ["demo-worker-3"]
-    settled(there)
+    there.settle()
     assert there.status.get("restarts") == 1, "the pod that never ran is no restart"
 
 
 @VERSIONS
 @pytest.mark.parametrize("count", [2, 6])
 def test_scaled_while_it_waits(scheduler: GangScheduler, count: int) -> None:
-    there = world(scheduler)
-    settled(there)
-    there.scale("Worker", count)
-    settled(there)
-    there.tick(60)
-    settled(there)
+    there = waiting(scheduler)
+    there.scale("Worker", count).settle()
+    there.tick(60).settle()
     assert min_count(there.others[GROUP]) == count
     there.room = count - 1
     assert there.schedule() == []
@@ -199,29 +195,22 @@ def test_scaled_while_it_waits(scheduler: GangScheduler, count: int) -> None:
 
 @VERSIONS
 def test_suspend_and_resume(scheduler: GangScheduler) -> None:
-    there = world(scheduler)
-    settled(there)
-    there.schedule()
-    settled(there)
+    there = running(scheduler)
     old = there.others[GROUP]["metadata"]["uid"]
-    there.edit(suspend=True)
-    settled(there)
-    there.edit(suspend=False)
-    settled(there)
+    there.edit(suspend=True).settle()
+    there.edit(suspend=False).settle()
     assert message(there).endswith("its pods wait for the previous PodGroup demo to be deleted.")
     there.stop_terminating()
     there.protect()
-    settled(there)
+    there.settle()
     assert there.others[GROUP]["metadata"]["uid"] != old
     assert len(there.schedule()) == 4
 
 
 @VERSIONS
 def test_suspended_it_has_neither(scheduler: GangScheduler) -> None:
-    there = world(scheduler)
-    settled(there)
-    there.edit(suspend=True)
-    settled(there)
+    there = waiting(scheduler)
+    there.edit(suspend=True).settle()
     there.protect()
     assert not {GROUP, WORKLOAD} & set(there.others)
 
@@ -231,53 +220,40 @@ def test_suspended_it_has_neither(scheduler: GangScheduler) -> None:
 def test_a_crash_at_any_write_leaves_one_of_each(scheduler: GangScheduler, writes: int) -> None:
     there = world(scheduler)
     there.step(writes=writes)
-    settled(there)
+    there.settle()
     assert {key for key in there.others if key[0] != "Service"} == {GROUP, WORKLOAD}
     assert len(there.schedule()) == 4
 
 
 @VERSIONS
 def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended(scheduler: GangScheduler) -> None:
-    there = world(scheduler, policy="ExitCode")
-    settled(there)
-    there.schedule()
-    settled(there)
+    there = running(scheduler, policy="ExitCode")
     group = there.others[GROUP]
     there.others[GROUP] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    there.exit("demo-worker-1", 137)
-    settled(there)
-    there.tick(60)
-    settled(there)
+    there.exit("demo-worker-1", 137).settle()
+    there.tick(60).settle()
     assert there.schedule() == ["demo-worker-1"], "it does not wait for a group that waits for the other pods"
 
 
 @VERSIONS
 def test_a_preempted_gang_is_a_disruption(scheduler: GangScheduler) -> None:
-    there = world(scheduler, policy="ExitCode", run_policy={"backoffLimit": 0})
-    settled(there)
-    there.schedule()
-    settled(there)
+    there = running(scheduler, policy="ExitCode", run_policy={"backoffLimit": 0})
     for name in sorted(there.pods):
         there.put(there.pods[name].disrupted("PreemptionByScheduler"))
         there.delete_pod(name)
-    settled(there)
-    there.stop_terminating()
-    settled(there)
-    there.tick(60)
-    settled(there)
+    there.settle()
+    there.stop_terminating().settle()
+    there.tick(60).settle()
     assert there.status["disruptions"] == 4
     assert len(there.schedule()) == 4
-    settled(there)
+    there.settle()
     assert there.current == "Running"
 
 
 def test_the_version_of_an_upgraded_server_leaves_running_jobs_alone() -> None:
-    there = world(ALPHA)
-    settled(there)
-    there.schedule()
-    settled(there)
+    there = running(ALPHA)
     there.framework = replace(there.framework, options=replace(there.framework.options, gang=BETA))
-    settled(there)
+    there.settle()
     assert len(there.pods) == 4
     assert there.current == "Running"
     assert there.others.get(GROUP, {}).get("apiVersion") in (None, V1ALPHA2)

@@ -89,8 +89,7 @@ POLICIES = ("Never", "OnFailure", "ExitCode")
 def suspended(policy: str, **run_policy: Any) -> ClusterModel:
     """A job that ran, its suspension on record and all its pods being deleted."""
     world = started(policy, **run_policy)
-    world.edit(suspend=True)
-    world.settle()
+    world.edit(suspend=True).settle()
     assert all(pod.view.deletion_time is not None for pod in world.pods.values())
     return world
 
@@ -114,8 +113,7 @@ def test_pods_stopped_by_suspension_are_not_charged(policy: str, code: int, resu
     world = suspended(policy)
     first = {name: pod.view.uid for name, pod in world.pods.items()}
     if resume == "before they end":
-        world.edit(suspend=False)
-        world.settle()
+        world.edit(suspend=False).settle()
         assert world.current == "Created"
     world.tick(1)
     world.stop_terminating(code)
@@ -148,8 +146,7 @@ def test_an_operator_that_dies_while_it_suspends_counts_nothing(policy: str, wri
             # It fails for want of its peers.
             world.exit(name, 1)
             break
-        world.edit(suspend=not resumed)
-        world.settle()
+        world.edit(suspend=not resumed).settle()
         world.stop_terminating(1)
         world.start()
         assert world.current == ("Running" if resumed else "Suspended")
@@ -161,8 +158,7 @@ def test_pods_that_seem_not_to_be_deleted_are_stopped_before_the_job_is_resumed(
     """Another operator may have deleted them, and this one not have heard of it: the resume would not enter them."""
     world = started(policy)
     old = world.observed
-    world.edit(suspend=True)
-    world.settle()
+    world.edit(suspend=True).settle()
     world.edit(suspend=False)
     decided = plan(TEST_JOB, world.job, old, world.now)
     assert [str(action) for action in decided.actions if "pods" in str(action)] == [
@@ -175,8 +171,7 @@ def test_pods_that_seem_not_to_be_deleted_are_stopped_before_the_job_is_resumed(
     world.start()
     assert world.current == "Running"
     nothing_counted(world)
-    world.exit("demo-worker-0", 137)
-    world.settle()
+    world.exit("demo-worker-0", 137).settle()
     assert world.status["failures"], "what failed later counts"
 
 
@@ -186,8 +181,7 @@ def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
     world.edit(suspend=True)
     world.step()
     world.step(writes=1)
-    world.edit(suspend=False)
-    world.settle()
+    world.edit(suspend=False).settle()
     assert all(pod.view.deletion_time is not None for pod in world.pods.values())
     world.stop_terminating(1)
     world.start()
@@ -199,12 +193,10 @@ def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypat
     for module in (accounting, slots):
         monkeypatch.setattr(module, "MAX_ENTRIES", 2)
     world = suspended("Never")
-    world.edit(suspend=False)
-    world.settle()
+    world.edit(suspend=False).settle()
     assert world.current == "Suspended"
     name = next(iter(world.pods))
-    world.put(world.pods[name].failed(143).last_delete(at=world.now))
-    world.settle()
+    world.put(world.pods[name].failed(143).last_delete(at=world.now)).settle()
     assert world.current == "Created"
     world.stop_terminating(1)
     world.start()
@@ -228,10 +220,8 @@ def test_ended_pods_are_recorded_before_suspension_deletes_them() -> None:
         "delete pods/demo-master-0 (job is suspended)", "delete pods/demo-worker-0 (job is suspended)",
         "delete pods/demo-worker-1 (job is suspended)",
     ]  # fmt: skip
-    world.stop_terminating()
-    world.settle()
-    world.edit(suspend=False)
-    world.settle()
+    world.stop_terminating().settle()
+    world.edit(suspend=False).settle()
     assert set(world.pods) == {"demo-master-0", "demo-worker-1"}
 
 
