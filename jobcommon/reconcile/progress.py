@@ -48,11 +48,14 @@ class Stall:
     deadline: Deadline | None
 
 
-def plan_report(job: Job, report: TrainerStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> Plan:
+def plan_report(
+    job: Job, report: TrainerStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float, *, at_once: bool = False
+) -> Plan:
     """The plan that records `report`, which arrived last, at `arrived`, and `steps` (see `after_reports`): a status alone.
 
-    While the last record is too recent, it has no status and wakes when the next one is due. It does nothing for a job that
-    wants no reports, or of which a later one is on record. The last report, 100 %, may come after the job has finished.
+    While the last record is too recent, it has no status and wakes when the next one is due, unless it is to be recorded
+    `at_once`. It does nothing for a job that wants no reports, or of which a later one is on record. The last report, 100 %,
+    may come after the job has finished.
     """
     known = job.status.progress or JobProgress()
     times = (parse_time(time) or 0.0 for time in (known.last_report_time, known.recorded_time))
@@ -60,7 +63,7 @@ def plan_report(job: Job, report: TrainerStatus, steps: Iterable[tuple[int, floa
     last, recorded = (time if time <= now else 0.0 for time in times)
     if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress or last > arrived:
         return Plan(reason="the report is not wanted")
-    if now < (due := recorded + RECORD_SECONDS):
+    if now < (due := recorded + RECORD_SECONDS) and not at_once:
         return Plan(wake_at=due, reason="a report was recorded just before")
     # Steps that waited longer than a later report, here or in another replica, would look like another run.
     status = after_reports(job.status, [(step, since) for step, since in steps if since >= last], arrived, now)

@@ -46,7 +46,8 @@ from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.term import Term, cancelled
 from jobcommon.runtime.terminating_namespace import free_pods_if_terminating
 
-# The seconds, after the last write, for each of the last steps: pods of a namespace that is being deleted, events, the lease.
+# The seconds, after the last plan, for each of the last steps: pods of a namespace that is being deleted, reports with events,
+# the lease.
 CLOSING_SECONDS = 3.0
 
 
@@ -114,6 +115,8 @@ class Manager:
         fenced = FencedTransport(self.unfenced, self.elector) if self.elector is not None else self.unfenced
         self._transport = self._limited(fenced)
         self.progress_server: ProgressServer | None = None
+        self.reports: ReportWriter | None = None
+        self._report_server = AsyncExitStack()
         self._term = self._new_term()
         self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
@@ -172,7 +175,8 @@ class Manager:
                     executors = [self._executor(framework, self.unfenced) for framework in self._frameworks]
                     leaving = free_pods_if_terminating(settings.namespace, self.unfenced, executors, self.log)
                     await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
-                await self.recorder.flush(clock.monotonic() + CLOSING_SECONDS)
+                until = clock.monotonic() + CLOSING_SECONDS
+                await asyncio.gather(clock.bounded(self._finish_reports(), until), self.recorder.flush(until))
                 # The server may still process cancelled writes: then the lease must expire by itself.
                 if self.elector is not None and self._term.drained:
                     await clock.bounded(self.elector.release(), clock.monotonic() + CLOSING_SECONDS)
@@ -185,13 +189,15 @@ class Manager:
         """Serve programs that report their progress. Every replica does, whether it leads or not."""
         settings, clock = self.settings, self.env.clock
         tokens, writer = AccountTokens(self.unfenced, clock, self.log), self.report_writer()
+        self.reports = writer
         for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
         host, directory = settings.metrics_host, Path(settings.progress_tls)
         server = serve_reports(
             self._frameworks, tokens.pod_of, tokens.refresh, writer.take, self.log, host=host, port=port, directory=directory
         )
-        port = await stack.enter_async_context(server)
+        await stack.enter_async_context(self._report_server)
+        port = await self._report_server.enter_async_context(server)
         where = f"[{host}]" if ":" in host else host
         url = settings.progress_url or f"https://{where}:{port}"
         self.progress_server = ProgressServer(url, certificate_in(directory))
@@ -202,6 +208,12 @@ class Manager:
         return ReportWriter(
             self.unfenced, partial(self._executor, transport=self.unfenced), self.env.clock, self.log, self.metrics
         )
+
+    async def _finish_reports(self) -> None:
+        """Take no more reports, and write those that have been answered."""
+        await self._report_server.aclose()
+        if self.reports is not None:
+            await self.reports.finish()
 
     async def _lead(self) -> None:
         """Lead for one term: from acquiring the lease, if there is one, to losing it or being stopped."""

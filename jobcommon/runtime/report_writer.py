@@ -67,6 +67,8 @@ class ReportWriter:
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived = asyncio.Event()
+        self._finishing = False
+        self._finished = asyncio.Event()
         self._inbox: dict[_Key, _Pending] = {}
         self._not_before: dict[_Key, float] = {}
         self._owners: dict[str, str] = {}
@@ -89,23 +91,36 @@ class ReportWriter:
         self._inbox[key] = replace(new, steps=steps)
         self._arrived.set()
 
+    async def finish(self) -> None:
+        """Have what is in memory written, without waiting for a job's next turn; return when that is done."""
+        self._finishing = True
+        self._not_before.clear()
+        self._arrived.set()
+        await self._finished.wait()
+
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write until cancelled, or until `finish` and then what is left."""
         self._loop = asyncio.get_running_loop()
+        # A write that fails puts its report back.
+        while not self._finishing or self._inbox:
+            async with asyncio.TaskGroup() as tasks:
+                await self._write_reports(tasks)
+        self._finished.set()
+
+    async def _write_reports(self, tasks: asyncio.TaskGroup) -> None:
         turn = asyncio.Semaphore(CONCURRENCY)
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                self._arrived.clear()
-                now = self._clock.monotonic()
-                # A job that has reported nothing for a while may be gone.
-                self._not_before = {key: at for key, at in self._not_before.items() if at > now or key in self._inbox}
-                for key in [key for key in self._inbox if self._not_before.get(key, now) <= now]:
-                    self._not_before[key] = now + RECORD_SECONDS
-                    await turn.acquire()
-                    writing = tasks.create_task(self._write(key, self._inbox.pop(key)))
-                    writing.add_done_callback(lambda _: turn.release())
-                soon = min((self._not_before[key] for key in self._inbox if key in self._not_before), default=None)
-                await self._clock.wait(self._arrived, soon)
+        while not self._finishing or self._inbox:
+            self._arrived.clear()
+            now = self._clock.monotonic()
+            # A job that has reported nothing for a while may be gone.
+            self._not_before = {key: at for key, at in self._not_before.items() if at > now or key in self._inbox}
+            for key in [key for key in self._inbox if self._not_before.get(key, now) <= now]:
+                self._not_before[key] = now + RECORD_SECONDS
+                await turn.acquire()
+                writing = tasks.create_task(self._write(key, self._inbox.pop(key)))
+                writing.add_done_callback(lambda _: turn.release())
+            soon = min((self._not_before[key] for key in self._inbox if key in self._not_before), default=None)
+            await self._clock.wait(self._arrived, soon)
 
     async def _write(self, key: _Key, pending: _Pending) -> None:
         try:
@@ -138,7 +153,7 @@ class ReportWriter:
         if await self._owner_of(pending.pod) != job.uid:
             self._foreign.add((pending.pod.uid, key))
             return None
-        plan = plan_report(job, pending.report, pending.steps, pending.at, now)
+        plan = plan_report(job, pending.report, pending.steps, pending.at, now, at_once=self._finishing)
         if plan.status is None:
             return plan.wake_at - now if plan.wake_at is not None else None
         work = Work(target.namespace, target.name, job.uid, plan, job, raw)

@@ -105,6 +105,8 @@ def test_a_report_becomes_one_status_write_in_ten_seconds(
         assert plan.status.trainer_status == report
         assert plan.status.progress is not None
         assert plan.status.progress.step == 6
+    at_once = plan_report(job_of(manifest), report, [(6, START + arrived)], START + arrived, START + now, at_once=True)
+    assert (at_once.status is not None, at_once.wake_at) == (recorded or due is not None, None), "the process ends"
 
 
 # -- what is remembered of the reports -----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from jobcommon.runtime.settings import Settings
 from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
 from localcluster.certificates import self_signed
 from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, quiet_log, reply
+from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 
 AUDIENCE = "kubeflow.org/v1/namespaces/default/testjobs/train/status"
@@ -110,9 +111,13 @@ async def running(world: World, settings: Settings, *names: str, **run_policy: A
         yield Program(world)
 
 
-def status(world: World) -> Json:
-    found: Json = world.job().get("status", {})
+def status(world: World, name: str = "train") -> Json:
+    found: Json = world.job(name).get("status", {})
     return found
+
+
+def step_on_record(world: World, name: str) -> int | None:
+    return status(world, name).get("progress", {}).get("step")
 
 
 async def settled(world: World, holds: Callable[[], object]) -> None:
@@ -307,6 +312,39 @@ async def test_the_replica_that_does_not_lead_takes_reports_as_well(world: World
         program.url = urlsplit(f"https://127.0.0.1:{port}{program.url.path}")
         assert (await program.post(report(5)))[0] == 200
         await settled(world, lambda: status(world).get("progress", {}).get("step") == 5)
+
+
+async def test_what_is_in_memory_is_written_when_the_operator_is_stopped(world: World, settings: Settings) -> None:
+    """One write for each job, without waiting for its turn."""
+    elected = replace(settings, leader_elect=True, lease_namespace="default")
+    world.transport = tap = Tap(world.transport)
+    async with running(world, elected, "train", "other") as program:
+        second = Program(world, "other-worker-0")
+        second.token = second.fresh_token(AUDIENCE.replace("train", "other"))
+        for each in (program, second):
+            await each.post(report(1))
+        await settled(world, lambda: step_on_record(world, "train") == step_on_record(world, "other") == 1)
+        tap.writes.clear()
+        for step in (2, 3):
+            for each in (program, second):
+                await each.post(report(step))
+        assert tap.writes == []
+    assert (step_on_record(world, "train"), step_on_record(world, "other")) == (3, 3)
+    *statuses, lease = [request.path.rsplit("/", 3)[-2:] for request in tap.writes if "events" not in request.path]
+    assert sorted(statuses) == [["other", "status"], ["train", "status"]]
+    assert lease == ["leases", "jobcommon-operator"]
+
+
+async def test_reports_that_cannot_be_written_do_not_hold_up_the_end(world: World, settings: Settings) -> None:
+    world.transport = tap = Tap(world.transport)
+    async with running(world, settings) as program:
+        await program.post(report(1))
+        await settled(world, lambda: "progress" in status(world))
+        await program.post(report(2))
+        tap.open.clear()
+        asked = world.clock.monotonic()
+    assert world.clock.monotonic() - asked <= 30
+    assert step_on_record(world, "train") == 1
 
 
 async def test_a_job_that_reports_nothing_more_is_stalled_and_fails(world: World, settings: Settings) -> None:

@@ -23,7 +23,6 @@ from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
-from jobcommon.runtime.report_writer import ReportWriter
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.term import cancelled
 from jobcommon.testutil.sim.clock import SimClock
@@ -41,8 +40,6 @@ class Deployment:
 
 class _Manager(Manager):
     """Without a server for reports of progress: `reports` gets them."""
-
-    reports: ReportWriter | None = None
 
     async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
         self.reports = self.report_writer()
