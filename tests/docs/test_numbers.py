@@ -134,6 +134,8 @@ SENTENCES = (
     ),
     ("docs/when-training-fails", f"its node has {LOG_SECONDS:g} s to answer"),
     ("docs/when-training-fails", f"the status has the report within {progress.RECORD_SECONDS:g} s"),
+    ("docs/when-training-fails", f"loses it, at most {progress.RECORD_SECONDS:g} s of reports"),
+    ("docs/when-training-fails", f"for longer than the deadline + {progress.CONFIRM_SECONDS:g} s while the leader can write"),
     ("docs/when-training-fails", f"the longest step plus {progress.CONFIRM_SECONDS:g} s"),
     ("docs/when-training-fails", f"restarts in a row ({progress.MAX_RESTARTS} unless set"),
 )
