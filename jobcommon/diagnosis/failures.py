@@ -10,7 +10,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, listed, span
 from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.platform import ended_by_platform
+from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended, of_init
 from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.stops import stopped
@@ -24,7 +24,8 @@ _TOGETHER = 60.0
 _PATIENCE = 3600.0
 # Times on record are whole seconds.
 _SAME = 1.0
-_DELETED = re.compile(r"([A-Z]\w*-\d+): Deleted(?: on node ([^\s,:]+))?")
+# Of a deletion, and of a pod that was still terminating when the job failed, nothing else is on record.
+_BY_OTHERS = re.compile(rf"([A-Z]\w*-\d+): ({'|'.join(PLATFORM_ENDS)})\b(?: on node ([^\s,:;]+))?")
 _EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
 _HOST = re.compile(r"Could not resolve hostname ([^\s.:]+)")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
@@ -33,7 +34,7 @@ _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPoli
 
 
 def ends(found: Found) -> list[Failure]:
-    """The failures on record; those of pods that ended later or had no room there; and the pods that were deleted by hand."""
+    """The failures on record; those of pods that ended later or had no room there; and those by others."""
     known = [*found.status.failures]
     for member in found.members:
         end = _end_of(member, found)
@@ -41,8 +42,10 @@ def ends(found: Found) -> list[Failure]:
             known.append(end)
     said = [(event.message, format_time(event.at)) for event in reversed(found.events_of(found.read.uid)) if event.warning]
     said += [(c.message, c.last_transition_time or "") for c in found.status.conditions if c.message]
-    deleted = {(match[1], match[2], at) for text, at in said for match in _DELETED.finditer(text)}
-    return known + [Failure(replica=name, node=node, reason="Deleted", time=at) for name, node, at in sorted(deleted, key=str)]
+    on_record = {(failure.replica, failure.reason) for failure in known}
+    told = {(*match.groups(), at) for text, at in said for match in _BY_OTHERS.finditer(text)}
+    new = (one for one in sorted(told, key=str) if one[:2] not in on_record)
+    return known + [Failure(replica=name, reason=reason, node=node, time=at) for name, reason, node, at in new]
 
 
 def _end_of(member: Member, found: Found) -> Failure | None:

@@ -36,6 +36,9 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     ),
 }
 
+PLATFORM_ENDS = frozenset(_BY_REASON)
+"""The reasons of ends that the platform or another user causes."""
+
 
 def ended_by_platform(reason: str, message: str = "") -> Cause | None:
     """The cause of an end that the platform gives as `reason`; None for an end of the program's own."""

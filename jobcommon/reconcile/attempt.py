@@ -6,28 +6,31 @@ attempt is recorded first (rule R1). Only then are the pods of the earlier attem
 new attempt is started while one of an earlier attempt may still run.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf
+
+import msgspec
 
 from jobcommon.api.pod import PodView
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, in_place, limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_restarts
-from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.ending import Verdict, ending_by_others
 from jobcommon.reconcile.plan import Action
-from jobcommon.reconcile.slots import Slot, attempt_of
+from jobcommon.reconcile.slots import Ended, Slot, Slots, attempt_of, restart_policy
 
 # Of failures seen together the first of these counts as the cause. Times decide nothing: nodes have clocks of their own, and an
 # evicted pod may have no time. A rank whose peer was lost or killed often ends with a permanent exit code.
 _CAUSES = (Verdict.DISRUPTED, Verdict.RETRYABLE, Verdict.PERMANENT)
 
 
-def without_consequences(framework: Framework, job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+def without_consequences(framework: Framework, job: Job, accounting: Accounting, slots: Slots) -> Accounting:
     """The accounting in which only the first failure of the attempt is charged; as it is if no replica has failed.
 
-    Unless that failure is permanent, it begins a new attempt, in which no earlier success counts.
+    Unless that failure is permanent, it begins a new attempt, in which no earlier success counts. A deletion by others comes
+    before the failures of peers, although its pod still terminates: its program may have ended at once.
     """
     failed = [
         entry
@@ -36,7 +39,7 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     ]
     if not failed:
         return accounting
-    first = min(failed, key=_order)
+    first = min([*failed, *_being_deleted(job, slots)], key=_order)
     verdict, charged = first.ending.verdict, recorded_restarts(job)
     charged[first.replica.type] += verdict == Verdict.RETRYABLE
     counted = replace(
@@ -49,7 +52,14 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     )
     if verdict == Verdict.PERMANENT:
         return counted
-    return _in_new_attempt(job, counted, pods)
+    return _in_new_attempt(job, counted, [slot.pod for slot in slots.ours])
+
+
+def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
+    """The pods that others are deleting, as ended by that."""
+    for slot in slots.leaving:
+        if (ending := ending_by_others(slot.pod, restart_policy(job, slot.replica))) is not None:
+            yield msgspec.structs.replace(slot, state=Ended(ending))
 
 
 def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:

@@ -103,9 +103,7 @@ class _Pass(Situation):
         """The pass in which the first failure alone is charged, where it restarts all replicas."""
         if not self.job.restarts_together:
             return self
-        counted = attempt.without_consequences(
-            self.framework, self.job, self.accounting, [slot.pod for slot in self.slots.ours]
-        )
+        counted = attempt.without_consequences(self.framework, self.job, self.accounting, self.slots)
         return replace(self, accounting=counted)
 
     def _decide_unfinished(self, outcome: Outcome) -> Plan:
@@ -114,11 +112,12 @@ class _Pass(Situation):
         if final:
             first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
             cause = first.ending.describe(first.replica, first.pod.node_name)
-            return self._fail(reasons.of_kind(job.kind, reasons.FAILED), f"{job.kind} {job.name} has failed because {cause}")
+            text = f"{job.kind} {job.name} has failed because {cause}"
+            return self._fail(reasons.of_kind(job.kind, reasons.FAILED), text, restarts.still_terminating(job, self.slots))
         if job.suspended or is_stopping(job, self.slots, self.accounting):
             return self._suspend()
         if (reached := self._reached_limit()) is not None:
-            return self._fail(*reached)
+            return self._fail(*reached, restarts.still_terminating(job, self.slots))
         if job.status.has(ConditionType.SUSPENDED):
             return self._resume()
         for deadline in self.deadlines:
@@ -187,8 +186,9 @@ class _Pass(Situation):
         message = f"{job.kind} {job.key} successfully completed."
         return self._end(ConditionType.SUCCEEDED, reason, message, Event(NORMAL, reason, message))
 
-    def _fail(self, reason: str, message: str) -> Plan:
-        message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
+    def _fail(self, reason: str, message: str, note: str = "") -> Plan:
+        room = MAX_MESSAGE - len(note)
+        message = (message if len(message) <= room else message[: room - 3] + "...") + note
         event = Event(WARNING, reasons.of_kind(self.job.kind, reasons.FAILED), message)
         return self._end(ConditionType.FAILED, reason, message, event)
 

@@ -124,10 +124,8 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
     run = _decisive_run(pod, main_container)
     if pod.reason == _POD_DEADLINE:
         return _out_of_time(pod, policy, run)
-    if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
-        return _without_fault(pod, policy, run)
-    if pod.deletion_time is not None:
-        return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
+    if (by_others := ending_by_others(pod, policy, run)) is not None:
+        return by_others
     if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
         return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
     if run is None or _code_is_unknown(run) or run.exit_code is None:
@@ -139,6 +137,15 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         message=run.message or pod.message,
         finished_at=run.finished_at,
     )
+
+
+def ending_by_others(pod: PodView, policy: RestartPolicy, run: Terminated | None = None) -> Ending | None:
+    """How a pod ends that the platform ends or that is being deleted, whatever its programs say; None for another."""
+    if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
+        return _without_fault(pod, policy, run)
+    if pod.deletion_time is None:
+        return None
+    return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
 
 
 def main_failed(pod: PodView, main_container: str) -> bool:

@@ -13,11 +13,13 @@ from jobcommon.reconcile.ending import (
     Ending,
     Verdict,
     decode,
+    ending_by_others,
 )
-from jobcommon.reconcile.slots import Slot, Slots
+from jobcommon.reconcile.slots import Slot, Slots, restart_policy
 
 # The characters that are kept of a termination message, from its end, where the cause is.
 MAX_END = 300
+MAX_NAMED = 3
 OTHER_CAUSE = "Other"
 # The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.
 KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
@@ -76,6 +78,13 @@ def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     causes += [f"{slot.replica}: {described_end(run)}" for slot, run in runs_in_place(slots)]
     cause = f"; last: {causes[-1]}" if causes else ""
     return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
+
+
+def still_terminating(job: Job, slots: Slots) -> str:
+    """The text on pods that others are deleting while the job fails: their peers may have failed of that."""
+    ends = [(slot, ending_by_others(slot.pod, restart_policy(job, slot.replica))) for slot in slots.leaving]
+    told = [ending.describe(slot.replica, slot.pod.node_name) for slot, ending in ends[:MAX_NAMED] if ending is not None]
+    return f"; still terminating: {', '.join(told)}" if told else ""
 
 
 def last_failures(slots: Slots) -> Iterable[Failure]:

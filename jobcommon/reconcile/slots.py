@@ -154,6 +154,11 @@ class Slots:
         return tuple(slot for slot in self.notable if isinstance(slot.state, Starting | Active | Leaving))
 
     @property
+    def leaving(self) -> tuple[Slot, ...]:
+        """Those of `living` whose pods others are deleting."""
+        return tuple(slot for slot in self.notable if isinstance(slot.state, Leaving))
+
+    @property
     def ours(self) -> tuple[Slot, ...]:
         """The pods that are ours to delete."""
         return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier)

@@ -407,6 +407,18 @@ def deleted_peer(**more: Any) -> Found:
     return found(pods, events=events, logs={"demo-worker-0": RESET}, **more)
 
 
+def leaving_peer(*changes: str) -> Found:
+    """The job fails while the pod of Worker-1 still terminates, which another client has deleted."""
+
+    def leaving(pod: Pod) -> Pod:
+        for change in changes:
+            pod = getattr(pod, change)()
+        return pod.deleting(at=NOW - 25)
+
+    pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": lambda pod: leaving(running(pod))}
+    return found(pods, logs={"demo-worker-0": RESET})
+
+
 def launching(pod: Pod) -> Pod:
     """Its launcher waits for the next start."""
     return pod.crash_looping(3, 255)
@@ -554,6 +566,18 @@ SCENARIOS = (
         "Deleted",
         ("Worker-1 on node node-2: deleted",),
         deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3}),
+    ),
+    Scenario(
+        "a peer whose pod was still being deleted",
+        "Deleted",
+        ("Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 lost it",),
+        replace(leaving_peer(), pods=[]),
+    ),
+    Scenario(
+        "a peer whose pod was still being evicted",
+        "Evicted",
+        ("Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 lost it",),
+        leaving_peer("disrupted"),
     ),
     Scenario(
         "a peer that was deleted, and whose new pod could not join",

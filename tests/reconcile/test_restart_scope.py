@@ -53,6 +53,18 @@ ENDS = {
         "ExitCode", {"Worker-0": "evicted", "Worker-1": "failed 1"}, (1, 0, 1), ["Worker-0"],
     ),
     "deleted": ("OnFailure", {"Worker-0": "running,deleting,last_delete"}, (1, 0, 1), []),
+    "a peer of a pod that is being deleted has failed": (
+        "OnFailure", {"Worker-0": "running,deleting", "Worker-1": "failed 1"}, (1, 0, 1), [],
+    ),
+    "a peer of a pod that is being deleted has failed with a permanent code": (
+        "ExitCode", {"Worker-0": "running,deleting", "Worker-1": "failed 1"}, (1, 0, 1), [],
+    ),
+    "a peer of a pod that is being deleted has failed, and nothing is restarted otherwise": (
+        "Never", {"Worker-0": "running,deleting", "Worker-1": "failed 1"}, (1, 0, 1), [],
+    ),
+    "a peer of a pod that is being evicted has failed": (
+        "ExitCode", {"Worker-0": "running,disrupted,deleting", "Worker-1": "failed 1"}, (1, 0, 1), ["Worker-0"],
+    ),
     "a peer has succeeded": ("OnFailure", {"Worker-0": "failed 137", "Worker-1": "succeeded"}, (1, 1, 0), ["Worker-0"]),
 }  # fmt: skip
 
@@ -86,6 +98,12 @@ def test_a_job_whose_leader_has_succeeded_is_not_restarted(state: str) -> None:
     assert decided.status is not None
     assert holding(decided)[-1] == "Succeeded"
     assert (decided.status.attempt, decided.status.restarts, decided.status.disruptions) == (0, None, None)
+
+
+def test_a_deletion_alone_ends_an_attempt_when_the_pod_has_ended() -> None:
+    """Until then its program may be saving."""
+    decided = decide(TEST_JOB, a_job(), {**RUNNING, "Worker-0": "running,deleting"})
+    assert decided.status is None or decided.status.attempt == 0
 
 
 def test_backoff_limit_counts_attempts() -> None:

@@ -1,5 +1,7 @@
 """What the status says: counts and conditions (of a Master/Worker job), the success rule, and counts that last."""
 
+from dataclasses import replace
+
 import pytest
 
 from jobcommon.api.observed import Observed
@@ -85,6 +87,21 @@ def test_a_permanent_exit_code_beats_a_retryable_one() -> None:
     assert status.conditions[-1].message == (
         "TestJob demo has failed because Worker-1: exited with code 1 (Error) on node node-1"
     )
+
+
+@pytest.mark.parametrize(("policy", "backoff"), [("Never", None), ("OnFailure", 0)])
+def test_the_end_of_a_job_names_the_pods_that_others_are_deleting(policy: str, backoff: int | None) -> None:
+    """Their programs may have ended at once, and the one that failed lost its peers. The pods of a scale-down are ours."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 3}, policy=policy, run_policy={"backoffLimit": backoff})
+    others = {"Worker-1": "running,disrupted,deleting", "Worker-2": "running,deleting", "Worker-3": "running,deleting"}
+    observed, job = observe(TEST_JOB, manifest, others), read_job(TEST_JOB, manifest)
+    failed = Pod.of(TEST_JOB, job, "Worker", 0).running().failed(1, message="x" * 2000).view
+    decided = plan(TEST_JOB, job, replace(observed, pods=(failed, *observed.pods)), START)
+    assert decided.status is not None
+    condition = decided.status.conditions[-1]
+    assert (condition.type, len(condition.message)) == ("Failed", 1024)
+    ends = ("Worker-1: EvictionByEvictionAPI on node node-1", "Worker-2: Deleted on node node-1")
+    assert condition.message.endswith(f"xxx...; still terminating: {', '.join(ends)}")
 
 
 def test_a_failure_while_restarting() -> None:

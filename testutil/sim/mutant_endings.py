@@ -139,7 +139,7 @@ def _no_barrier(
     return _retire_earlier(job, slots, backed_off, now)[0], None
 
 
-def _all_charged(_framework: Framework, job: Job, ledger: Accounting, _pods: Iterable[PodView]) -> Accounting:
+def _all_charged(_framework: Framework, job: Job, ledger: Accounting, _slots: Slots) -> Accounting:
     """Each failure is charged, and the replicas are restarted together all the same."""
     lost = ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
     return replace(ledger, attempt=job.attempt + 1) if lost else ledger

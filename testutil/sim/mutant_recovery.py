@@ -27,7 +27,7 @@ def _unless_in_place(job: Job, actions: Any, pods: Any) -> tuple[KeepLog, ...]:
     return _logs_to_keep(job, [action for action in actions if not isinstance(action, SetImage)], pods)
 
 
-def _all_charged(_framework: Any, _job: Any, accounting: Accounting, _pods: Any) -> Accounting:
+def _all_charged(_framework: Any, _job: Any, accounting: Accounting, _slots: Any) -> Accounting:
     return accounting
 
 
