@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full check bench soak real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full check bench soak real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -12,6 +12,7 @@ BIN    := $(VENV)/bin
 LOCAL  := --editable ./localcluster
 # What is installed follows the two pyproject.toml and nothing else; a change of them installs afresh.
 KEY    := $(shell cat pyproject.toml localcluster/pyproject.toml | cksum | cut -d ' ' -f 1)
+LIGHT  := $(VENV)/.light-$(KEY)
 RUN    := $(VENV)/.run-$(KEY)
 DEV    := $(VENV)/.dev-$(KEY)
 # Tests run in two processes; the ones that need a cluster get a process each and stay together by file.
@@ -32,7 +33,11 @@ $(BIN)/python:
 	  { echo "This Python cannot make virtual environments. On Debian and Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(RUN): | $(BIN)/python
+$(LIGHT): | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local]'
+	@rm -f $(VENV)/.light-* && touch $@
+
+$(RUN): | $(LIGHT)
 	@echo "Installing what the demo needs into $(VENV): PyTorch, scikit-learn and more. It takes minutes, and pip is quiet."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local,examples]'
 	@rm -f $(VENV)/.run-* && touch $@
@@ -43,6 +48,9 @@ $(DEV): | $(RUN)
 	@rm -f $(VENV)/.dev-* && touch $@
 
 setup: $(DEV) ## install everything into .venv (does nothing when it is up to date)
+
+quickstart: $(LIGHT) ## without PyTorch, in a minute: a worker is killed, restarted and succeeds
+	$(BIN)/jobcommon run -f examples/run-policy/restart.yaml
 
 demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its accuracy
 	$(BIN)/jobcommon run -f examples/pytorch/digits.yaml
