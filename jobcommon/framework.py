@@ -262,6 +262,7 @@ class FollowLeader:
     any_of_last: bool = False
 
     def __call__(self, job: "Job", tallies: Tallies) -> Outcome:
+        """Whether the job runs and has succeeded."""
         leader = next((tallies[name] for name in self.leaders if name in job.replica_specs), Tally())
         succeeded = leader.complete or (self.any_of_last and leader.succeeded > 0)
         return Outcome(running=leader.active > 0, succeeded=succeeded)

@@ -13,13 +13,24 @@ class Cached(Protocol):
     """The attributes of every cached object. Objects are frozen values: one in a store is never changed (rule R17)."""
 
     @property
-    def namespace(self) -> str: ...
+    def namespace(self) -> str:
+        """Its namespace; "" for what has none."""
+        ...
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name."""
+        ...
+
     @property
-    def uid(self) -> str: ...
+    def uid(self) -> str:
+        """Its UID."""
+        ...
+
     @property
-    def resource_version(self) -> str: ...
+    def resource_version(self) -> str:
+        """Its resourceVersion."""
+        ...
 
 
 T = TypeVar("T", bound=Cached)

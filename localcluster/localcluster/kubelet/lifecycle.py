@@ -44,10 +44,12 @@ class Run:
 
     @property
     def running(self) -> bool:
+        """Whether its process has not ended."""
         return self.finished_at is None
 
     @property
     def failed(self) -> bool:
+        """Whether it ended with another code than 0."""
         return not self.running and self.exit_code != 0
 
 
@@ -70,10 +72,12 @@ class ContainerState:
 
     @property
     def running(self) -> bool:
+        """Whether its latest run has not ended."""
         return self.run is not None and self.run.running
 
     @property
     def ended(self) -> bool:
+        """Whether its latest run has ended."""
         return self.run is not None and not self.run.running
 
 
