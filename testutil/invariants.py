@@ -97,12 +97,19 @@ def _condition(workload: Mapping[str, Any], kind: str) -> bool:
     return any(one["type"] == kind and one["status"] == "True" for one in conditions)
 
 
+def wakes_later(decided: Plan, now: float) -> None:
+    """A plan that does nothing is not made again at once: a time that has passed would make it in a loop."""
+    if not decided.actions and decided.status is None and decided.wake_at is not None:
+        assert decided.wake_at > now, f"wakes {now - decided.wake_at:.0f} s ago"
+
+
 def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """All of them, for one decision."""
     deterministic(framework, job, observed, now, decided)
     recorded_before_destroyed(job, observed, decided)
     no_slot_twice(job, observed, decided)
     within_quota(job, observed, decided)
+    wakes_later(decided, now)
     if decided.status is not None:
         sound_status(job.status, decided.status)
         assert decided.status.to_json() != job.raw_status, "nothing is written when nothing has changed"

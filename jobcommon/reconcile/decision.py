@@ -120,16 +120,14 @@ class _Pass(Situation):
             return self._fail(*reached, restarts.still_terminating(job, self.slots))
         if job.status.has(ConditionType.SUSPENDED):
             return self._resume()
-        for deadline in self.deadlines:
+        begins = self.accounting.attempt > job.attempt
+        # What has ended remains as evidence while no attempt may begin, and the deadlines of the present one hold.
+        goes_on = begins and self.keeps_attempt
+        kept = replace(self, accounting=account_for_pods(job, self.slots, entering=False)) if goes_on else self
+        for deadline in kept.deadlines:
             if self.now >= deadline.at:
                 return self._end_at(deadline)
-        if self.accounting.attempt > job.attempt:
-            if not self.keeps_attempt:
-                return self._begin_attempt()
-            # What has ended remains as evidence.
-            kept = replace(self, accounting=account_for_pods(job, self.slots, entering=False))
-            return kept._progress(outcome.running)
-        return self._progress(outcome.running)
+        return self._begin_attempt() if begins and not goes_on else kept._progress(outcome.running)
 
     def _reached_limit(self) -> tuple[str, str] | None:
         """The reason and the message with which a job fails that may not be restarted again."""
@@ -286,7 +284,8 @@ class _Pass(Situation):
         delays += [awaited] if awaited is not None and isfinite(awaited) else []
         stalls = self.stall.at if self.stall is not None and self.stall.at > self.now else None
         soon = [at for at in (self.waits.wake_at, stalls, self.queue.wake_at(self.now)) if at is not None]
-        wakes = [*delays, *due_by_force, *(deadline.at for deadline in self.deadlines), *recheck, *soon]
+        to_come = [deadline.at for deadline in self.deadlines if deadline.at > self.now]
+        wakes = [*delays, *due_by_force, *to_come, *recheck, *soon]
         return self._plan(
             status,
             "job is active",

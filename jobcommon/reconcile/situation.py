@@ -80,7 +80,7 @@ class Situation:
     def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
         job = self.job
-        note = self.waits.note_with("; ".join(filter(None, (self.blocked.why, self.observed.refusal))))
+        note = self.waits.note_with("; ".join(self._hindrances))
         steps: list[_Step] = [self.created(self.obstacles)]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
@@ -124,8 +124,8 @@ class Situation:
     def deadlines(self) -> tuple[Deadline, ...]:
         """The times at which the job or its attempt ends, in order of precedence."""
         found = [deadlines.of_job(self.job, self.start_time, self.waits.note)]
-        # A new attempt has times of its own.
-        if self.accounting.attempt == self.job.attempt:
+        # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
+        if self.accounting.attempt == self.job.attempt and not self.blocked.unread:
             found += [self.stall.deadline if self.stall is not None else None, deadlines.of_placement(self.job, self.slots)]
         return tuple(d for d in found if d is not None and not (d.restarts and self.keeps_attempt))
 
@@ -155,7 +155,14 @@ class Situation:
     def obstacles(self) -> str:
         """Why the job's pods are not created, for the Created condition."""
         gang = self.gang.note(started=begun.is_started(self.job))
-        return gang + "".join(f"; {note}" for note in (self.blocked.why, self.observed.refusal) if note)
+        return gang + "".join(f"; {note}" for note in self._hindrances)
+
+    @property
+    def _hindrances(self) -> Sequence[str]:
+        """Why the job does not go on as its spec says."""
+        passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
+        overdue = "activeDeadlineSeconds has passed, which ends the job once its spec can be read" if passed else ""
+        return [note for note in (overdue, self.blocked.why, self.observed.refusal) if note]
 
     @cached_property
     def waits(self) -> waiting.WaitingReasons:

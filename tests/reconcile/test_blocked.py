@@ -12,7 +12,8 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Plan
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import next_pass
+from jobcommon.testutil.invariants import check_plan
+from jobcommon.testutil.plans import holding, next_pass
 
 GONE: Any = object()
 TYPES = "testReplicaSpecs"
@@ -293,6 +294,29 @@ def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> Non
     assert decided.status.replica_statuses["Worker"].succeeded_indexes == "0"
 
 
+def test_a_deadline_that_passes_while_a_type_cannot_be_read_is_said_and_ends_the_job_once_it_can() -> None:
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, run_policy={"activeDeadlineSeconds": 60})
+    good["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
+    observed = observe(TEST_JOB, good, {"Master-0": "running", "Worker-0": "running"})
+    manifest = deepcopy(good)
+    put(manifest, f"spec.{TYPES}.Worker.replicas", -1)
+    early = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 59)
+    assert early.wake_at == START + 60
+    for _ in range(2):
+        job = read_job(TEST_JOB, manifest)
+        late = plan(TEST_JOB, job, observed, START + 100)
+        check_plan(TEST_JOB, job, observed, START + 100, late)
+        assert (late.actions, late.wake_at) == ((), None)
+        manifest = next_pass(manifest, late)
+    said = "activeDeadlineSeconds has passed, which ends the job once its spec can be read; the spec is invalid: "
+    assert said in manifest["status"]["conditions"][0]["message"]
+    for state, end in (("running", "DeadlineExceeded"), ("succeeded", "TestJobSucceeded")):
+        now_observed = observe(TEST_JOB, good, {"Master-0": state, "Worker-0": "running"})
+        mended = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), now_observed, START + 101)
+        assert mended.status is not None
+        assert mended.status.conditions[-1].reason == end
+
+
 #: What a definition lets in of `overrides[].template`, which takes any object.
 OVERRIDES: list[Any] = [
     {"spec": {"containers": ["test"]}},
@@ -343,6 +367,20 @@ def test_no_attempt_begins_while_pods_of_a_type_cannot_be_created(template: Any,
     mended = plan(TEST_JOB, read_job(TEST_JOB, {**bad, "spec": good["spec"]}), observed, START + 100)
     assert mended.status is not None
     assert (mended.status.attempt, mended.status.restarts) == (1, 1), "mended, it goes on"
+
+
+def test_an_attempt_that_cannot_end_keeps_its_deadlines() -> None:
+    run_policy = {"restartScope": "Job", "pendingDeadlineSeconds": 60}
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="OnFailure", run_policy=run_policy)
+    good["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
+    observed = observe(TEST_JOB, good, {"Master-0": "failed 137", "Worker-0": "unschedulable"})
+    bad = overridden(good, OVERRIDES[0])
+    early = plan(TEST_JOB, read_job(TEST_JOB, bad), observed, START + 59)
+    assert (early.wake_at, holding(early)) == (START + 60, ["Created", "Running"])
+    late = plan(TEST_JOB, read_job(TEST_JOB, bad), observed, START + 60)
+    assert late.status is not None
+    assert late.status.conditions[-1].reason == "PendingTooLong"
+    assert [failure.pod for failure in late.status.failures] == ["demo-master-0"]
 
 
 def test_pods_of_an_earlier_attempt_stay_while_pods_of_a_type_cannot_be_created() -> None:
