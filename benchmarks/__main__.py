@@ -89,8 +89,8 @@ async def _measure(arguments: argparse.Namespace) -> Results:
         found.restart = await scenarios.restart(kind, 50 if quick else 1000)
 
     async def in_place() -> None:
-        for replicas in (50,) if quick else (1000, 5000):
-            found.in_place.append(await scenarios.in_place(kind, replicas))
+        for size in (Workload(1, 50),) if quick else (Workload(1, 1000), Workload(1, 5000)):
+            found.in_place.append(await scenarios.in_place(kind, size, _rounds(size, arguments)))
 
     async def small() -> None:
         found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)

@@ -61,8 +61,10 @@ class Pod(NamedTuple):
 def pod_of(body: dict[str, Any]) -> Pod:
     """The part of a pod that counts here."""
     meta, status = body["metadata"], body.get("status", {})
-    again = any(container["restartCount"] == _AGAIN for container in status.get("containerStatuses", ()))
-    phase, image = AGAIN if again else status.get("phase", ""), body["spec"]["containers"][0]["image"]
+    phase = status.get("phase", "")
+    for container in status.get("containerStatuses", ()):
+        phase = AGAIN if container["restartCount"] == _AGAIN else STOPPED if "waiting" in container["state"] else phase
+    image = body["spec"]["containers"][0]["image"]
     return Pod(meta["namespace"], meta["name"], meta["uid"], phase, bool(meta.get("finalizers")), image)
 
 

@@ -57,12 +57,17 @@ class Restart(msgspec.Struct):
 
 
 class InPlace(msgspec.Struct):
-    """From the failure of one replica until all run again in place: seconds, and the operator's CPU time and requests."""
+    """From the failure of one replica until all run again in place: seconds by the plain client and by the operator, in turn.
+
+    `cpu` are the operator's CPU seconds, `cpu_of_all` those of all processes: API server, kubelet, operator and user.
+    """
 
     replicas: int
-    seconds: float
-    cpu: float
-    patches: int
+    baseline: list[float] = []
+    seconds: list[float] = []
+    cpu: list[float] = []
+    cpu_of_all: list[float] = []
+    patches: int = 0
 
 
 class Small(msgspec.Struct):

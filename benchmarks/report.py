@@ -76,7 +76,9 @@ def _others(results: Results) -> Iterator[tuple[str, str]]:
     if (restart := results.restart) is not None:
         yield f"{restart.replicas:,} replicas killed and running again", f"{restart.seconds:.1f} s"
     for place in results.in_place:
-        text = f"{place.seconds:.1f} s, of which the operator computed {place.cpu:.1f} s, {place.patches:,} PATCHes"
+        seconds, plain = median(place.seconds), median(place.baseline)
+        text = f"{seconds:.1f} s, {_ratio(seconds / plain)} the plain client's {plain:.1f} s; CPU: operator "
+        text += f"{median(place.cpu):.1f} s of {median(place.cpu_of_all):.1f} s; {place.patches:,} PATCHes"
         yield f"{place.replicas:,} replicas restarted in place", text
     if (small := results.small) is not None:
         each = (("alone", small.alone), ("beside", small.beside), ("plain clients beside", small.baseline_beside))

@@ -1,6 +1,7 @@
 """What is measured beside the lifecycles: memory, a cold start, restarts, and small jobs beside a big one."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from time import monotonic
@@ -10,18 +11,38 @@ from benchmarks import seeds
 from benchmarks.apiserver import EMBEDDED, Server, cluster, prepare
 from benchmarks.baseline_client import send_all
 from benchmarks.jobs import job_watch
-from benchmarks.kubelet import AGAIN, FAILED, RUNNING, Kubelet, kubelet
+from benchmarks.kubelet import AGAIN, FAILED, RUNNING, STOPPED, Kubelet, kubelet
 from benchmarks.lifecycle_timings import baseline_lifecycle, collection, operator_lifecycle
 from benchmarks.operator_process import Operator, operator
+from benchmarks.processes import cpu_seconds
 from benchmarks.record import ColdStart, InPlace, Memory, Restart, Small, WorkloadResult
-from benchmarks.workloads import BASELINE_GROUP, Manifest, Workload, baseline_writes, job_manifest, post, submissions
+from benchmarks.workloads import (
+    BASELINE_GROUP,
+    IMAGE,
+    IMAGE_ID,
+    Manifest,
+    Workload,
+    baseline_writes,
+    job_manifest,
+    post,
+    submissions,
+)
+from jobcommon.api import labels
+from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.client.request import Request
 from jobcommon.operators.tf import TF
+from jobcommon.reconcile.plan import SetImage
+from jobcommon.runtime.writes import request_for
 
 SMALL = Workload(1, 2)
 #: Small jobs submitted per second.
 SMALL_RATE = 8.0
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
+#: What the operator sets in a pod to stop its program and to start it again: the image, and the annotations.
+IMAGES: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    (f"{IMAGE}{STOPPING_TAG}1", ()),
+    (IMAGE_ID.replace("@", ":attempt-1@"), ((labels.ATTEMPT, "1"), (labels.EARLIER_RUNS, "1"))),
+)
 
 
 async def workload_result(kind: str, workload: Workload, rounds: int) -> WorkloadResult:
@@ -75,33 +96,58 @@ async def _filled(server: Server, objects: Iterable[tuple[str, Manifest]]) -> No
 async def restart(kind: str, replicas: int) -> Restart:
     """All replicas of a job are killed and come back, in new pods."""
     job = job_manifest("restart", "job", replicas, "ExitCode")
-    async with _running_job(kind, job) as (agent, _):
+    async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent, _running_job(server, agent, job):
         start = monotonic()
         await agent.mark("restart", FAILED)
         await agent.seen("restart", 2 * replicas)
         return Restart(replicas, await agent.in_phase("restart", RUNNING, replicas) - start)
 
 
-async def in_place(kind: str, replicas: int) -> InPlace:
-    """One replica of a job is killed, and all are stopped and started again in their pods."""
-    job = job_manifest("restart", "job", replicas, "OnFailure")
-    job["spec"]["runPolicy"] |= {"restartScope": "Job", "restartMethod": "Auto", "keepFailedLogs": False}
-    async with _running_job(kind, job) as (agent, running):
-        await running.mark()
+async def in_place(kind: str, workload: Workload, rounds: int) -> InPlace:
+    """One replica of a job is killed, and all are stopped and started again in their pods: by the baseline and the operator."""
+    found = InPlace(workload.replicas)
+    async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent:
+        for number in range(rounds):
+            found.baseline.append(await _plain_restart(server, agent, workload, f"baseline-{number}"))
+            job = job_manifest(namespace := f"operator-{number}", "job", workload.replicas, "OnFailure")
+            job["spec"]["runPolicy"] |= {"restartScope": "Job", "restartMethod": "Auto", "keepFailedLogs": False}
+            async with _running_job(server, agent, job) as running:
+                await running.mark()
+                start, spent = monotonic(), cpu_seconds(os.getpid())
+                await agent.kill_one(namespace)
+                found.seconds.append(await agent.in_phase(namespace, AGAIN, workload.replicas) - start)
+                found.cpu_of_all.append(cpu_seconds(os.getpid()) - spent)
+                await running.idle()
+                found.cpu.append(running.cpu)
+                found.patches = (await running.calls())["PATCH"]
+    return found
+
+
+async def _plain_restart(server: Server, agent: Kubelet, workload: Workload, namespace: str) -> float:
+    """The seconds of the plain client, which the kubelet tells when all pods are stopped."""
+    async with server.connected() as client:
+        await prepare(client, namespace)
+        await agent.auto(namespace, RUNNING)
+        await send_all(client, baseline_writes(workload, namespace))
+        await agent.in_phase(namespace, RUNNING, workload.replicas)
+        pods = [key.split("/") for key in await agent.seen(namespace, workload.pods)]
+        stops, starts = (
+            [request_for(SetImage(name, uid, TF.container, image, "", marks), namespace) for name, uid in pods]
+            for image, marks in IMAGES
+        )
         start = monotonic()
-        await agent.kill_one("restart")
-        over = await agent.in_phase("restart", AGAIN, replicas)
-        await running.idle()
-        return InPlace(replicas, over - start, running.cpu, (await running.calls())["PATCH"])
+        await agent.kill_one(namespace)
+        await send_all(client, stops)
+        await agent.in_phase(namespace, STOPPED, workload.replicas)
+        await send_all(client, starts)
+        return await agent.in_phase(namespace, AGAIN, workload.replicas) - start
 
 
 @asynccontextmanager
-async def _running_job(kind: str, job: Manifest) -> AsyncIterator[tuple[Kubelet, Operator]]:
-    """A job whose replicas all run, and an operator that is idle."""
+async def _running_job(server: Server, agent: Kubelet, job: Manifest) -> AsyncIterator[Operator]:
+    """An operator that is idle, and a job whose replicas all run."""
     namespace, replicas = job["metadata"]["namespace"], job["spec"][TF.replica_specs]["Worker"]["replicas"]
     async with (
-        cluster(kind) as server,
-        kubelet(str(server.kubeconfig)) as agent,
         server.connected() as user,
         operator(str(server.kubeconfig)) as running,
         job_watch(user, [collection(namespace)]) as jobs,
@@ -112,7 +158,7 @@ async def _running_job(kind: str, job: Manifest) -> AsyncIterator[tuple[Kubelet,
         await agent.in_phase(namespace, RUNNING, replicas)
         await jobs.having(RUNNING, 1)
         await running.idle()
-        yield agent, running
+        yield running
 
 
 async def small(kind: str, replicas: int, count: int) -> Small:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from benchmarks.workloads import IMAGE, Manifest, job_manifest
+from benchmarks.workloads import IMAGE, IMAGE_ID, Manifest, job_manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.timestamp import format_time
@@ -74,8 +74,7 @@ def restarted_status(code: int, restarts: int, stopped: str = "") -> Manifest:
 
 
 def _container(state: Manifest, *, ready: bool) -> Manifest:
-    digest = f"registry.example.com/train@sha256:{'0' * 64}"
-    image = {"image": IMAGE, "imageID": digest, "restartCount": 0}
+    image = {"image": IMAGE, "imageID": IMAGE_ID, "restartCount": 0}
     return {"name": TF.container, "ready": ready, "state": state, **image}
 
 

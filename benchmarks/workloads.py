@@ -18,6 +18,7 @@ Manifest = dict[str, Any]
 
 WHOLE = "-whole"
 IMAGE = "registry.example.com/train:1"
+IMAGE_ID = f"registry.example.com/train@sha256:{'0' * 64}"
 #: The baseline's jobs are of a kind that no operator knows, with the same schema: a write costs the server the same.
 BASELINE_GROUP = "benchmark.example.com"
 #: As long as the operator's own name, and not selected by it.
