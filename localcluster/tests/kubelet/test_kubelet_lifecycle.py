@@ -15,6 +15,9 @@ NEW = ContainerState()
 UP = ContainerState(run=Run(0, NOW - 5), started=True, ready=True)
 STARTING = ContainerState(starting=True)
 RUN = Run(0, NOW - 5)
+NEW_IMAGE = {"containers": [{"name": "c0", "image": "new"}]}
+DELETED = {"deletionTimestamp": format_time(NOW), "deletionGracePeriodSeconds": 3}
+BEGUN = {"startTime": format_time(NOW - 5), "phase": "Running"}
 # Stopped by SIGTERM after it had been restarted twice in a row.
 OF_OLD_IMAGE = ContainerState(run=replace(RUN, finished_at=NOW, exit_code=143, image="old"), streak=2)
 
@@ -52,49 +55,24 @@ CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]
     ("OnFailure, success", pod("OnFailure"), {"c0": done()}, {"start": [], "phase": "Succeeded"}),
     ("OnFailure, failure: at once", pod("OnFailure"), {"c0": done(1)}, {"start": ["c0"], "phase": "Running"}),
     ("Always, success: again", pod("Always"), {"c0": done()}, {"start": ["c0"], "phase": "Running"}),
-    (
-        "second restart waits",
-        pod("OnFailure"),
-        {"c0": done(1, 1, ago=4, streak=1)},
-        {"start": [], "phase": "Running", "backing_off": {"c0": 10.0}, "wake_at": NOW + 6},
-    ),
+    ("second restart waits", pod("OnFailure"), {"c0": done(1, 1, ago=4, streak=1)},
+        {"start": [], "phase": "Running", "backing_off": {"c0": 10.0}, "wake_at": NOW + 6}),
     ("and is due", pod("OnFailure"), {"c0": done(1, 1, ago=10, streak=1)}, {"start": ["c0"], "backing_off": {}}),
-    (
-        "another image: stopped, whatever the policy",
-        pod(spec={"containers": [{"name": "c0", "image": "new"}]}),
-        {"c0": replace(UP, run=replace(RUN, image="old"))},
-        {"start": [], "stop": [Stop("c0", 7)], "redefined": ["c0"], "phase": "Running"},
-    ),
-    (
-        "another image: started once more, without the back-off of the old one",
-        pod(spec={"containers": [{"name": "c0", "image": "new"}]}),
-        {"c0": replace(OF_OLD_IMAGE, redefined=True)},
-        {"start": ["c0"], "phase": "Running", "backing_off": {}},
-    ),
-    (
-        "another image that cannot be started: the policy decides, Never",
+    ("another image: stopped, whatever the policy", pod(spec=NEW_IMAGE), {"c0": replace(UP, run=replace(RUN, image="old"))},
+        {"start": [], "stop": [Stop("c0", 7)], "redefined": ["c0"], "phase": "Running"}),
+    ("another image: started once more, without the back-off of the old one", pod(spec=NEW_IMAGE),
+        {"c0": replace(OF_OLD_IMAGE, redefined=True)}, {"start": ["c0"], "phase": "Running", "backing_off": {}}),
+    ("another image that cannot be started: the policy decides, Never",
         pod(spec={"containers": [{"name": "c0", "image": "new:1:2"}]}),
-        {"c0": replace(OF_OLD_IMAGE, waiting=("InvalidImageName", ""), retry_at=NOW + 99)},
-        {"start": [], "phase": "Failed"},
-    ),
-    (
-        "another image that cannot be started: the policy decides, OnFailure",
+        {"c0": replace(OF_OLD_IMAGE, waiting=("InvalidImageName", ""), retry_at=NOW + 99)}, {"start": [], "phase": "Failed"}),
+    ("another image that cannot be started: the policy decides, OnFailure",
         pod("OnFailure", spec={"containers": [{"name": "c0", "image": "new:1:2"}]}),
-        {"c0": replace(OF_OLD_IMAGE, waiting=("InvalidImageName", ""), retry_at=NOW + 99)},
-        {"start": [], "phase": "Running"},
-    ),
-    (
-        "another image after the end: nothing runs again",
-        pod(spec={"containers": [{"name": "c0", "image": "new"}]}),
+        {"c0": replace(OF_OLD_IMAGE, waiting=("InvalidImageName", ""), retry_at=NOW + 99)}, {"start": [], "phase": "Running"}),
+    ("another image after the end: nothing runs again", pod(spec=NEW_IMAGE),
         {"c0": replace(done(), run=replace(RUN, finished_at=NOW, image="old"))},
-        {"start": [], "stop": [], "phase": "Succeeded"},
-    ),
-    (
-        "init first",
-        pod(inits=2),
-        {"i0": NEW, "i1": NEW, "c0": NEW},
-        {"start": ["i0"], "phase": "Pending", "initialized": False},
-    ),
+        {"start": [], "stop": [], "phase": "Succeeded"}),
+    ("init first", pod(inits=2), {"i0": NEW, "i1": NEW, "c0": NEW},
+        {"start": ["i0"], "phase": "Pending", "initialized": False}),
     ("then the next", pod(inits=2), {"i0": done(), "i1": NEW, "c0": NEW}, {"start": ["i1"]}),
     ("then the rest", pod(inits=1), {"i0": done(), "c0": NEW}, {"start": ["c0"], "initialized": True}),
     ("init runs", pod(inits=1), {"i0": UP, "c0": NEW}, {"start": [], "phase": "Pending"}),
@@ -107,85 +85,33 @@ CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]
     ("a started sidecar lets go", pod(sidecars=1), {"s0": UP, "c0": NEW}, {"start": ["c0"]}),
     ("a sidecar is restarted under Never", pod(sidecars=1), {"s0": done(1), "c0": UP}, {"start": ["s0"], "phase": "Running"}),
     ("sidecars end after the rest", pod(sidecars=1), {"s0": UP, "c0": done()}, {"stop": [Stop("s0", 7)], "phase": "Running"}),
-    (
-        "the last sidecar first",
-        pod(sidecars=2),
-        {"s0": UP, "s1": UP, "c0": done(1)},
-        {"stop": [Stop("s1", 7)], "start": [], "phase": "Running"},
-    ),
-    (
-        "a failed sidecar does not fail the pod",
-        pod(sidecars=1),
-        {"s0": done(137), "c0": done()},
-        {"start": [], "phase": "Succeeded"},
-    ),
-    (
-        "deadline passed",
-        pod(spec={"activeDeadlineSeconds": 5}, status={"startTime": format_time(NOW - 5), "phase": "Running"}),
-        {"c0": UP},
-        {"stop": [Stop("c0", 7)], "phase": "Running", "reason": "DeadlineExceeded"},
-    ),
-    (
-        "deadline passed and all ended",
-        pod(spec={"activeDeadlineSeconds": 5}, status={"startTime": format_time(NOW - 5), "phase": "Running"}),
-        {"c0": done(143)},
-        {"stop": [], "start": [], "phase": "Failed", "reason": "DeadlineExceeded"},
-    ),
-    (
-        "deadline ahead",
-        pod(spec={"activeDeadlineSeconds": 9}, status={"startTime": format_time(NOW - 5)}),
-        {"c0": UP},
-        {"stop": [], "wake_at": NOW + 4},
-    ),
-    (
-        "deleted: stop with the grace of the deletion",
-        pod(metadata={"deletionTimestamp": format_time(NOW), "deletionGracePeriodSeconds": 3}, status={"phase": "Running"}),
-        {"c0": UP},
-        {"stop": [Stop("c0", 3)], "finish": False, "phase": "Running"},
-    ),
-    (
-        "deleted: not restarted, gone with its last exit code",
-        pod("Always", metadata={"deletionTimestamp": format_time(NOW), "deletionGracePeriodSeconds": 3}),
-        {"c0": done(143)},
-        {"start": [], "stop": [], "finish": True, "phase": "Failed"},
-    ),
-    (
-        "deleted before it began",
-        pod(metadata={"deletionTimestamp": format_time(NOW), "deletionGracePeriodSeconds": 3}),
-        {"c0": NEW},
-        {"start": [], "finish": True, "phase": "Failed"},
-    ),
-    (
-        "deleted while being started: wait for it",
-        pod(metadata={"deletionTimestamp": format_time(NOW), "deletionGracePeriodSeconds": 3}),
-        {"c0": STARTING},
-        {"finish": False},
-    ),
-    (
-        "deleted: sidecars last",
-        pod(sidecars=1, metadata={"deletionTimestamp": format_time(NOW), "deletionGracePeriodSeconds": 3}),
-        {"s0": UP, "c0": UP},
-        {"stop": [Stop("c0", 3)], "finish": False},
-    ),
-    (
-        "a phase that another client made final stays, and what runs is stopped",
-        pod(status={"phase": "Failed", "reason": "Evicted", "message": "m"}),
-        {"c0": UP},
-        {"stop": [Stop("c0", 7)], "start": [], "phase": "Failed", "reason": "Evicted", "message": "m"},
-    ),
-    (
-        "a finished pod is not run again",
-        pod("Always", status={"phase": "Succeeded"}),
-        {"c0": NEW},
-        {"start": [], "phase": "Succeeded"},
-    ),
-    (
-        "what cannot start yet is tried again later",
-        pod(),
+    ("the last sidecar first", pod(sidecars=2), {"s0": UP, "s1": UP, "c0": done(1)},
+        {"stop": [Stop("s1", 7)], "start": [], "phase": "Running"}),
+    ("a failed sidecar does not fail the pod", pod(sidecars=1), {"s0": done(137), "c0": done()},
+        {"start": [], "phase": "Succeeded"}),
+    ("deadline passed", pod(spec={"activeDeadlineSeconds": 5}, status=BEGUN), {"c0": UP},
+        {"stop": [Stop("c0", 7)], "phase": "Running", "reason": "DeadlineExceeded"}),
+    ("deadline passed and all ended", pod(spec={"activeDeadlineSeconds": 5}, status=BEGUN), {"c0": done(143)},
+        {"stop": [], "start": [], "phase": "Failed", "reason": "DeadlineExceeded"}),
+    ("deadline ahead", pod(spec={"activeDeadlineSeconds": 9}, status={"startTime": format_time(NOW - 5)}), {"c0": UP},
+        {"stop": [], "wake_at": NOW + 4}),
+    ("deleted: stop with the grace of the deletion", pod(metadata=DELETED, status={"phase": "Running"}), {"c0": UP},
+        {"stop": [Stop("c0", 3)], "finish": False, "phase": "Running"}),
+    ("deleted: not restarted, gone with its last exit code", pod("Always", metadata=DELETED), {"c0": done(143)},
+        {"start": [], "stop": [], "finish": True, "phase": "Failed"}),
+    ("deleted before it began", pod(metadata=DELETED), {"c0": NEW}, {"start": [], "finish": True, "phase": "Failed"}),
+    ("deleted while being started: wait for it", pod(metadata=DELETED), {"c0": STARTING}, {"finish": False}),
+    ("deleted: sidecars last", pod(sidecars=1, metadata=DELETED), {"s0": UP, "c0": UP},
+        {"stop": [Stop("c0", 3)], "finish": False}),
+    ("a phase that another client made final stays, and what runs is stopped",
+        pod(status={"phase": "Failed", "reason": "Evicted", "message": "m"}), {"c0": UP},
+        {"stop": [Stop("c0", 7)], "start": [], "phase": "Failed", "reason": "Evicted", "message": "m"}),
+    ("a finished pod is not run again", pod("Always", status={"phase": "Succeeded"}), {"c0": NEW},
+        {"start": [], "phase": "Succeeded"}),
+    ("what cannot start yet is tried again later", pod(),
         {"c0": ContainerState(waiting=("CreateContainerConfigError", "m"), retry_at=NOW + 2)},
-        {"start": [], "wake_at": NOW + 2, "phase": "Pending"},
-    ),
-]
+        {"start": [], "wake_at": NOW + 2, "phase": "Pending"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("item", "seen", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -206,31 +132,15 @@ def status_of(item: dict[str, Any], seen: dict[str, ContainerState]) -> dict[str
 STATES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]]] = [
     ("new", pod(), {"c0": NEW}, {"state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0, "ready": False}),
     ("behind init", pod(inits=1), {"i0": UP, "c0": NEW}, {"state": {"waiting": {"reason": "PodInitializing"}}}),
-    (
-        "running again",
-        pod("Always"),
+    ("running again", pod("Always"),
         {"c0": ContainerState(run=Run(2, NOW), last=Run(1, NOW - 9, "id", NOW - 8, 3, 0, "Error"), started=True, ready=True)},
-        {"restartCount": 2, "ready": True, "started": True, "state": {"running": {"startedAt": format_time(NOW)}}},
-    ),
-    (
-        "ended by a signal",
-        pod(),
-        {"c0": ContainerState(run=Run(0, NOW - 9, "id", NOW, 137, 9, "OOMKilled", "said"))},
+        {"restartCount": 2, "ready": True, "started": True, "state": {"running": {"startedAt": format_time(NOW)}}}),
+    ("ended by a signal", pod(), {"c0": ContainerState(run=Run(0, NOW - 9, "id", NOW, 137, 9, "OOMKilled", "said"))},
         {
             "state": {
-                "terminated": {
-                    "exitCode": 137,
-                    "signal": 9,
-                    "reason": "OOMKilled",
-                    "message": "said",
-                    "containerID": "id",
-                    "startedAt": format_time(NOW - 9),
-                    "finishedAt": format_time(NOW),
-                }
-            }
-        },
-    ),
-]
+                "terminated": {"exitCode": 137, "signal": 9, "reason": "OOMKilled", "message": "said", "containerID": "id",
+                    "startedAt": format_time(NOW - 9), "finishedAt": format_time(NOW)}}}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("item", "seen", "expected"), [case[1:] for case in STATES], ids=[case[0] for case in STATES])

@@ -135,43 +135,24 @@ def cr(name: str, *, spec: Json | None = None, **meta: Any) -> Json:
 
 
 def crd() -> Json:
-    spec = {
-        "type": "object",
-        "properties": {
-            "replicas": {"type": "integer", "minimum": 0, "default": 1},
-            "text": {"type": "string"},
-            "paused": {"type": "boolean"},
-        },
-    }
-    status = {
-        "type": "object",
-        "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}, "selector": {"type": "string"}},
-    }
+    integer, text = {"type": "integer"}, {"type": "string"}
+    spec = {"replicas": {**integer, "minimum": 0, "default": 1}, "text": text, "paused": {"type": "boolean"}}
+    status = {"phase": text, "replicas": integer, "selector": text}
+    fields = {name: {"type": "object", "properties": part} for name, part in (("spec", spec), ("status", status))}
+    scale = {
+        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }  # fmt: skip
     version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
-        "subresources": {
-            "status": {},
-            "scale": {
-                "specReplicasPath": ".spec.replicas",
-                "statusReplicasPath": ".status.replicas",
-                "labelSelectorPath": ".status.selector",
-            },
-        },
+        "name": "v1", "served": True, "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}},
+        "subresources": {"status": {}, "scale": scale},
         "additionalPrinterColumns": [{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}],
         "selectableFields": [{"jsonPath": ".spec.text"}],
-    }
+    }  # fmt: skip
     old = {**version, "name": "v1beta1", "storage": False, "deprecated": True}
+    names = {"plural": "foos", "kind": "Foo", "shortNames": ["fo"]}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "foos.ex.com"},
-        "spec": {
-            "group": "ex.com",
-            "scope": "Namespaced",
-            "names": {"plural": "foos", "kind": "Foo", "shortNames": ["fo"]},
-            "versions": [version, old],
-        },
-    }
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "foos.ex.com"},
+        "spec": {"group": "ex.com", "scope": "Namespaced", "names": names, "versions": [version, old]},
+    }  # fmt: skip

@@ -92,23 +92,14 @@ BAD_BODIES: dict[str, tuple[Any, int, str]] = {
     "another kind": ({**pod("a"), "kind": "Service"}, 400, "cannot be handled as a Pod"),
     "another version": ({**pod("a"), "apiVersion": "v2"}, 400, "does not match the expected API version (v1)"),
     "another namespace": (pod("a", namespace="other"), 400, "does not match the namespace sent on the request"),
-    "a string for a list": (
-        {"metadata": {"name": "a"}, "spec": {"containers": "x"}},
-        400,
-        "cannot unmarshal string into Go struct field",
-    ),
-    "a number for a string": (
-        pod("a", labels={"x": 1}),
-        400,
-        "cannot unmarshal number into Go struct field metadata.labels.x of type string",
-    ),
-    "a time that is none": (
-        {"metadata": {"name": "a"}, "spec": pod("a")["spec"], "status": {"startTime": "soon"}},
-        400,
-        'parsing time "soon" at status.startTime',
-    ),
+    "a string for a list": ({"metadata": {"name": "a"}, "spec": {"containers": "x"}}, 400,
+        "cannot unmarshal string into Go struct field"),
+    "a number for a string": (pod("a", labels={"x": 1}), 400,
+        "cannot unmarshal number into Go struct field metadata.labels.x of type string"),
+    "a time that is none": ({"metadata": {"name": "a"}, "spec": pod("a")["spec"], "status": {"startTime": "soon"}}, 400,
+        'parsing time "soon" at status.startTime'),
     "metadata as a list": ({"metadata": []}, 400, "metadata: it must be an object"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)

@@ -20,46 +20,20 @@ T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:0
 CONFIG_MAP = builtin("", "v1", "ConfigMap")
 DEPLOYMENT = builtin("apps", "v1", "Deployment")
 SERVICE = builtin("", "v1", "Service")
-CRD = compile_schema(
-    {
-        "name": "v1",
-        "schema": {
-            "openAPIV3Schema": {
-                "type": "object",
-                "properties": {
-                    "spec": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                        "properties": {
-                            "atomic": {"type": "array", "items": {"type": "string"}},
-                            "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-                            "whole": {
-                                "type": "object",
-                                "additionalProperties": {"type": "string"},
-                                "x-kubernetes-map-type": "atomic",
-                            },
-                            "ports": {
-                                "type": "array",
-                                "x-kubernetes-list-type": "map",
-                                "x-kubernetes-list-map-keys": ["port", "protocol"],
-                                "items": {
-                                    "type": "object",
-                                    "required": ["port"],
-                                    "properties": {
-                                        "port": {"type": "integer"},
-                                        "protocol": {"type": "string", "default": "TCP"},
-                                        "name": {"type": "string"},
-                                    },
-                                },
-                            },
-                        },
-                    },
-                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            }
-        },
-    }
-).field_sets
+STRING, OPEN = {"type": "string"}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+PORT = {
+    "type": "object", "required": ["port"],
+    "properties": {"port": {"type": "integer"}, "protocol": {**STRING, "default": "TCP"}, "name": STRING},
+}  # fmt: skip
+SPEC = {
+    "atomic": {"type": "array", "items": STRING},
+    "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
+    "whole": {"type": "object", "additionalProperties": STRING, "x-kubernetes-map-type": "atomic"},
+    "ports": {"type": "array", "items": PORT, "x-kubernetes-list-type": "map",
+              "x-kubernetes-list-map-keys": ["port", "protocol"]},
+}  # fmt: skip
+SCHEMA = {"type": "object", "properties": {"spec": {**OPEN, "properties": SPEC}, "status": OPEN}}
+CRD = compile_schema({"name": "v1", "schema": {"openAPIV3Schema": SCHEMA}}).field_sets
 
 
 def config_map(**data: str) -> Json:
@@ -112,42 +86,22 @@ def test_inputs_do_not_change() -> None:
 # (schema, first apply by "me", then this by "me", result)
 REMOVALS: dict[str, tuple[FieldSetSchema, Json, Json, Json]] = {
     "a map entry": (CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), config_map(a="1")),
-    "the whole map": (
-        CONFIG_MAP,
-        config_map(a="1"),
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
-    ),
-    "labels": (
-        CONFIG_MAP,
-        {**config_map(a="1"), "metadata": {"name": "x", "labels": {"l": "1"}}},
-        config_map(a="1"),
-        config_map(a="1"),
-    ),
-    "a container": (
-        DEPLOYMENT,
-        deployment({"name": "a", "image": "i"}, {"name": "b", "image": "j"}),
-        deployment({"name": "b", "image": "j"}),
-        deployment({"name": "b", "image": "j"}),
-    ),
-    "a container's field": (
-        DEPLOYMENT,
-        deployment({"name": "a", "image": "i", "workingDir": "/"}),
-        deployment({"name": "a", "image": "i"}),
-        deployment({"name": "a", "image": "i"}),
-    ),
+    "the whole map": (CONFIG_MAP, config_map(a="1"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}),
+    "labels": (CONFIG_MAP, {**config_map(a="1"), "metadata": {"name": "x", "labels": {"l": "1"}}}, config_map(a="1"),
+        config_map(a="1")),
+    "a container": (DEPLOYMENT, deployment({"name": "a", "image": "i"}, {"name": "b", "image": "j"}),
+        deployment({"name": "b", "image": "j"}), deployment({"name": "b", "image": "j"})),
+    "a container's field": (DEPLOYMENT, deployment({"name": "a", "image": "i", "workingDir": "/"}),
+        deployment({"name": "a", "image": "i"}), deployment({"name": "a", "image": "i"})),
     "an item of a set": (CRD, custom(set=["a", "b"]), custom(set=["b"]), custom(set=["b"])),
     "an empty list stays": (CRD, custom(set=[]), custom(), custom(set=[])),
     "an atomic list is replaced": (CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "c"]), custom(atomic=["b", "c"])),
     "an atomic map is replaced": (CRD, custom(whole={"a": "1"}), custom(whole={"b": "2"}), custom(whole={"b": "2"})),
     "in an unknown map": (CRD, custom(free={"a": 1, "b": [1]}), custom(free={"b": [2]}), custom(free={"b": [2]})),
-    "null is the same as leaving out": (
-        CRD,
-        custom(free={"a": 1, "b": 2}),
-        custom(free={"a": 1, "b": None}),
-        custom(free={"a": 1}),
-    ),
-}
+    "null is the same as leaving out": (CRD, custom(free={"a": 1, "b": 2}), custom(free={"a": 1, "b": None}),
+        custom(free={"a": 1})),
+}  # fmt: skip
 
 
 def test_defaults_go_with_the_struct_they_stand_in() -> None:
@@ -306,15 +260,10 @@ def test_a_creator_owns_what_it_wrote_but_not_what_every_object_has() -> None:
     new["metadata"]["labels"] = {"l": "1"}
     new = written(DEPLOYMENT, None, new, "kubectl-create", T1)
     assert managers(new) == {
-        "kubectl-create/Update": [
-            ".metadata.labels",
-            ".metadata.labels.l",
-            ".spec.replicas",
-            '.spec.template.spec.containers[name="a"]',
-            '.spec.template.spec.containers[name="a"].image',
-            '.spec.template.spec.containers[name="a"].name',
-        ]
-    }
+        "kubectl-create/Update": [".metadata.labels", ".metadata.labels.l", ".spec.replicas",
+            '.spec.template.spec.containers[name="a"]', '.spec.template.spec.containers[name="a"].image',
+            '.spec.template.spec.containers[name="a"].name'],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("cleared", [[], [{}]])

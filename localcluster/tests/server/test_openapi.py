@@ -10,29 +10,13 @@ from localcluster.apiserver.openapi import content_hash, v2_document, v3_documen
 from localcluster.apiserver.resource import Resource
 
 Json = dict[str, Any]
-CRD_VERSION: Json = {
-    "name": "v1",
-    "schema": {
-        "openAPIV3Schema": {
-            "type": "object",
-            "properties": {
-                "spec": {
-                    "type": "object",
-                    "description": "What to do.",
-                    "properties": {
-                        "port": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
-                        "free": {
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": True,
-                            "properties": {"a": {"type": "string"}},
-                        },
-                        "maybe": {"type": "string", "nullable": True},
-                    },
-                }
-            },
-        }
-    },
+FIELDS: Json = {
+    "port": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}},
+    "maybe": {"type": "string", "nullable": True},
 }
+SPEC: Json = {"type": "object", "description": "What to do.", "properties": FIELDS}
+CRD_VERSION: Json = {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}}}
 POD = Resource("", "v1", "pods", "Pod", status=True)
 NODE = Resource("", "v1", "nodes", "Node", namespaced=False)
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment", status=True)

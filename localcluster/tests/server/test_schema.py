@@ -45,90 +45,52 @@ STRUCTURAL = {
     "fine": (record(spec=record(a=string())), []),
     "int or string": (record(a={"x-kubernetes-int-or-string": True, "anyOf": [integer(), string()]}), []),
     "open": (record(a={"type": "object", **OPEN}, b=OPEN), []),
-    "root type": (
-        {"properties": {}},
-        [
-            ".type: Required value: must be object at the root",
-            ".type: Required value: must not be empty for specified object fields",
-        ],
-    ),
+    "root type": ({"properties": {}},
+        [".type: Required value: must be object at the root",
+            ".type: Required value: must not be empty for specified object fields"]),
     "root array": (array(string()), ['.type: Invalid value: "array": must be object at the root']),
-    "no type": (
-        record(a={"description": "d"}),
-        [".properties[a].type: Required value: must not be empty for specified object fields"],
-    ),
-    "bad type": (
-        record(a={"type": "float"}),
+    "no type": (record(a={"description": "d"}),
+        [".properties[a].type: Required value: must not be empty for specified object fields"]),
+    "bad type": (record(a={"type": "float"}),
         [
             (
                 '.properties[a].type: Unsupported value: "float": supported values: "array", "boolean", "integer", "number", '
-                '"object", "string"'
-            )
-        ],
-    ),
+                '"object", "string"')]),
     "no items": (record(a={"type": "array"}), [".properties[a].items: Required value: must be specified"]),
     "reference": (record(a={"type": "object", "$ref": "#/x"}), [".properties[a].$ref: Forbidden: $ref is not supported"]),
-    "null in anyOf": (
-        record(a=string(anyOf=[{"type": "string"}, {"type": "null"}])),
-        [
-            ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
-            ".properties[a].anyOf[1].type: Forbidden: must be empty to be structural",
-        ],
-    ),
-    "only in allOf": (
-        record(a={**record(), "allOf": [{"properties": {"b": {"minimum": 1}}}]}),
-        [".properties[a].properties[b]: Required value: because it is defined in .properties[a].allOf[0].properties[b]"],
-    ),
-    "both kinds of properties": (
-        record(a={**record(b=string()), "additionalProperties": string()}),
-        [".properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"],
-    ),
+    "null in anyOf": (record(a=string(anyOf=[{"type": "string"}, {"type": "null"}])),
+        [".properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+            ".properties[a].anyOf[1].type: Forbidden: must be empty to be structural"]),
+    "only in allOf": (record(a={**record(), "allOf": [{"properties": {"b": {"minimum": 1}}}]}),
+        [".properties[a].properties[b]: Required value: because it is defined in .properties[a].allOf[0].properties[b]"]),
+    "both kinds of properties": (record(a={**record(b=string()), "additionalProperties": string()}),
+        [".properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"]),
     "both kinds of properties, one of them free": (record(a={**record(b=string()), "additionalProperties": True}), []),
-    "closed": (
-        record(a={"type": "object", "additionalProperties": False}),
-        [".properties[a].additionalProperties: Forbidden: additionalProperties cannot be set to false"],
-    ),
-    "unique items": (
-        record(a=array(string(), uniqueItems=True)),
+    "closed": (record(a={"type": "object", "additionalProperties": False}),
+        [".properties[a].additionalProperties: Forbidden: additionalProperties cannot be set to false"]),
+    "unique items": (record(a=array(string(), uniqueItems=True)),
         [
             (
                 ".properties[a].uniqueItems: Forbidden: "
-                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-            )
-        ],
-    ),
-    "list map without keys": (
-        record(a=array(record(n=string()), **{"x-kubernetes-list-type": "map"})),
-        [".properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map"],
-    ),
-    "list map key may be missing": (
-        record(a=array(record(name=string()), **LIST_MAP)),
+                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")]),
+    "list map without keys": (record(a=array(record(n=string()), **{"x-kubernetes-list-type": "map"})),
+        [".properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map"]),
+    "list map key may be missing": (record(a=array(record(name=string()), **LIST_MAP)),
         [
             (
                 ".properties[a].items.properties[name].default: Required value: "
-                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
-            )
-        ],
-    ),
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property")]),
     "list map key with default": (record(a=array(record(name=string(default="d")), **LIST_MAP)), []),
-    "list type on a string": (
-        record(a=string(**{"x-kubernetes-list-type": "set"})),
-        ['.properties[a].type: Invalid value: "string": must be array if x-kubernetes-list-type is specified'],
-    ),
-    "wrong default": (
-        record(a=integer(default="one")),
-        ['.properties[a].default: Invalid value: "string":  in body must be of type integer: "string"'],
-    ),
-    "embedded without properties": (
-        record(a={"type": "object", "x-kubernetes-embedded-resource": True}),
+    "list type on a string": (record(a=string(**{"x-kubernetes-list-type": "set"})),
+        ['.properties[a].type: Invalid value: "string": must be array if x-kubernetes-list-type is specified']),
+    "wrong default": (record(a=integer(default="one")),
+        ['.properties[a].default: Invalid value: "string":  in body must be of type integer: "string"']),
+    "embedded without properties": (record(a={"type": "object", "x-kubernetes-embedded-resource": True}),
         [
             (
                 ".properties[a].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true "
-                "without x-kubernetes-preserve-unknown-fields"
-            )
-        ],
-    ),
-}
+                "without x-kubernetes-preserve-unknown-fields")]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STRUCTURAL)
@@ -145,25 +107,19 @@ def test_bad_pattern_is_named() -> None:
 
 PRUNE = {
     "unknown goes": (record(a=string()), {"a": "1", "b": 2}, {"a": "1"}, ["spec.b"]),
-    "nested": (
-        record(a=mapping(record(b=string()))),
-        {"a": {"k": {"b": "1", "c": 1}}},
-        {"a": {"k": {"b": "1"}}},
-        ["spec.a.k.c"],
-    ),
+    "nested": (record(a=mapping(record(b=string()))), {"a": {"k": {"b": "1", "c": 1}}}, {"a": {"k": {"b": "1"}}},
+        ["spec.a.k.c"]),
     "in a list": (record(a=array(record(b=string()))), {"a": [{"c": 1}]}, {"a": [{}]}, ["spec.a[0].c"]),
     "open keeps": ({**record(a=record()), **OPEN}, {"z": 1, "a": {"y": 1}}, {"z": 1, "a": {}}, ["spec.a.y"]),
     "open below keeps all": (record(a={"type": "object", **OPEN}), {"a": {"x": {"y": 1}}}, {"a": {"x": {"y": 1}}}, []),
     "bare object keeps nothing": (record(a={"type": "object"}), {"a": {"x": 1}}, {"a": {}}, ["spec.a.x"]),
     "free map": (record(a=mapping(string())), {"a": {"x": "1"}}, {"a": {"x": "1"}}, []),
-    "embedded": (
-        record(a={**record(spec=record()), "x-kubernetes-embedded-resource": True}),
+    "embedded": (record(a={**record(spec=record()), "x-kubernetes-embedded-resource": True}),
         {"a": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "zz": 1}, "spec": {"x": 1}, "q": 1}},
         {"a": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n"}, "spec": {}}},
-        ["spec.a.q", "spec.a.metadata.zz", "spec.a.spec.x"],
-    ),
+        ["spec.a.q", "spec.a.metadata.zz", "spec.a.spec.x"]),
     "wrong shape is left for validation": (record(a=record()), {"a": [1]}, {"a": [1]}, []),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PRUNE)
@@ -217,125 +173,60 @@ def test_defaults_are_not_shared() -> None:
 REPLICAS = record(replicaSpecs=mapping(record(replicas=integer(minimum=0))))
 INVALID = {
     "valid": (REPLICAS, {"replicaSpecs": {"Worker": {"replicas": 1}}}, []),
-    "minimum": (
-        REPLICAS,
-        {"replicaSpecs": {"Worker": {"replicas": -1}}},
+    "minimum": (REPLICAS, {"replicaSpecs": {"Worker": {"replicas": -1}}},
         [
             (
                 "spec.replicaSpecs.Worker.replicas: Invalid value: -1: "
-                "spec.replicaSpecs.Worker.replicas in body should be greater than or equal to 0"
-            )
-        ],
-    ),
-    "type": (
-        record(a=integer()),
-        {"a": "1"},
-        ['spec.a: Invalid value: "string": spec.a in body must be of type integer: "string"'],
-    ),
-    "null": (
-        record(a=integer()),
-        {"a": None},
-        ['spec.a: Invalid value: "null": spec.a in body must be of type integer: "null"'],
-    ),
+                "spec.replicaSpecs.Worker.replicas in body should be greater than or equal to 0")]),
+    "type": (record(a=integer()), {"a": "1"},
+        ['spec.a: Invalid value: "string": spec.a in body must be of type integer: "string"']),
+    "null": (record(a=integer()), {"a": None},
+        ['spec.a: Invalid value: "null": spec.a in body must be of type integer: "null"']),
     "nullable": (record(a=integer(nullable=True, enum=[1])), {"a": None}, []),
     "whole float is an integer": (record(a=integer()), {"a": 1.0}, []),
-    "bool is no integer": (
-        record(a=integer()),
-        {"a": True},
-        ['spec.a: Invalid value: "boolean": spec.a in body must be of type integer: "boolean"'],
-    ),
+    "bool is no integer": (record(a=integer()), {"a": True},
+        ['spec.a: Invalid value: "boolean": spec.a in body must be of type integer: "boolean"']),
     "required": (record(["a"], a=string()), {}, ["spec.a: Required value"]),
     "enum": (record(a=string(enum=["x", "y"])), {"a": "z"}, ['spec.a: Unsupported value: "z": supported values: "x", "y"']),
-    "pattern": (
-        record(a=string(pattern="^a+$")),
-        {"a": "b"},
-        ["spec.a: Invalid value: \"b\": spec.a in body should match '^a+$'"],
-    ),
+    "pattern": (record(a=string(pattern="^a+$")), {"a": "b"},
+        ["spec.a: Invalid value: \"b\": spec.a in body should match '^a+$'"]),
     "pattern is not anchored": (record(a=string(pattern="a")), {"a": "bab"}, []),
-    "exclusive": (
-        record(a=integer(minimum=0, exclusiveMinimum=True)),
-        {"a": 0},
-        ["spec.a: Invalid value: 0: spec.a in body should be greater than 0"],
-    ),
-    "maximum": (
-        record(a=integer(maximum=3)),
-        {"a": 4},
-        ["spec.a: Invalid value: 4: spec.a in body should be less than or equal to 3"],
-    ),
-    "multiple": (
-        record(a=integer(multipleOf=2)),
-        {"a": 3},
-        ["spec.a: Invalid value: 3: spec.a in body should be a multiple of 2"],
-    ),
+    "exclusive": (record(a=integer(minimum=0, exclusiveMinimum=True)), {"a": 0},
+        ["spec.a: Invalid value: 0: spec.a in body should be greater than 0"]),
+    "maximum": (record(a=integer(maximum=3)), {"a": 4},
+        ["spec.a: Invalid value: 4: spec.a in body should be less than or equal to 3"]),
+    "multiple": (record(a=integer(multipleOf=2)), {"a": 3},
+        ["spec.a: Invalid value: 3: spec.a in body should be a multiple of 2"]),
     "too long": (record(a=string(maxLength=2)), {"a": "abc"}, ["spec.a: Too long: may not be more than 2 bytes"]),
-    "too short": (
-        record(a=string(minLength=1)),
-        {"a": ""},
-        ['spec.a: Invalid value: "": spec.a in body should be at least 1 chars long'],
-    ),
+    "too short": (record(a=string(minLength=1)), {"a": ""},
+        ['spec.a: Invalid value: "": spec.a in body should be at least 1 chars long']),
     "too many": (record(a=array(string(), maxItems=1)), {"a": ["x", "y"]}, ["spec.a: Too many: 2: must have at most 1 items"]),
-    "too few": (
-        record(a=array(string(), minItems=1)),
-        {"a": []},
-        ["spec.a: Invalid value: []: spec.a in body should have at least 1 items"],
-    ),
-    "min properties": (
-        record(a=mapping(string(), minProperties=1)),
-        {"a": {}},
-        ["spec.a: Invalid value: {}: spec.a in body should have at least 1 properties"],
-    ),
-    "item index": (
-        record(a=array(integer())),
-        {"a": [1, "x"]},
-        ['spec.a[1]: Invalid value: "string": spec.a[1] in body must be of type integer: "string"'],
-    ),
+    "too few": (record(a=array(string(), minItems=1)), {"a": []},
+        ["spec.a: Invalid value: []: spec.a in body should have at least 1 items"]),
+    "min properties": (record(a=mapping(string(), minProperties=1)), {"a": {}},
+        ["spec.a: Invalid value: {}: spec.a in body should have at least 1 properties"]),
+    "item index": (record(a=array(integer())), {"a": [1, "x"]},
+        ['spec.a[1]: Invalid value: "string": spec.a[1] in body must be of type integer: "string"']),
     "int or string": (record(a={"x-kubernetes-int-or-string": True}), {"a": 1}, []),
-    "int or string, other": (
-        record(a={"x-kubernetes-int-or-string": True}),
-        {"a": 1.5},
-        ['spec.a: Invalid value: "number": spec.a in body must be of type integer,string: "number"'],
-    ),
-    "format": (
-        record(a=string(format="date-time")),
-        {"a": "now"},
-        ['spec.a: Invalid value: "now": spec.a in body must be of type date-time: "now"'],
-    ),
-    "format fine": (
-        record(a=string(format="date-time"), b=string(format="duration"), c=string(format="strange")),
-        {"a": "2026-11-21T10:00:00Z", "b": "1h3m", "c": "?"},
-        [],
-    ),
-    "any of": (
-        record(a={**record(x=string(), y=string()), "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}),
-        {"a": {}},
-        ['spec.a: Invalid value: "": "spec.a" must validate at least one schema (anyOf)'],
-    ),
-    "one of": (
-        record(a={**record(x=string(), y=string()), "oneOf": [{"required": ["x"]}, {"required": ["y"]}]}),
-        {"a": {"x": "1", "y": "1"}},
-        ['spec.a: Invalid value: "": "spec.a" must validate one and only one schema (oneOf)'],
-    ),
-    "set": (
-        record(a=array(string(), **{"x-kubernetes-list-type": "set"})),
-        {"a": ["x", "y", "x"]},
-        ['spec.a[2]: Duplicate value: "x"'],
-    ),
-    "list map": (
-        record(a=array(record(["name"], name=string()), **LIST_MAP)),
-        {"a": [{"name": "x"}, {"name": "x"}]},
-        ['spec.a[1]: Duplicate value: {"name":"x"}'],
-    ),
-    "list map in a map": (
-        record(m=mapping(record(a=array(record(["name"], name=string()), **LIST_MAP)))),
-        {"m": {"k": {"a": [{"name": "x"}, {"name": "x"}]}}},
-        ['spec.m[k].a[1]: Duplicate value: {"name":"x"}'],
-    ),
-    "embedded needs its kind": (
-        record(a={**record(spec=record()), "x-kubernetes-embedded-resource": True}),
-        {"a": {"apiVersion": "v1"}},
-        ["spec.a.kind: Required value"],
-    ),
-}
+    "int or string, other": (record(a={"x-kubernetes-int-or-string": True}), {"a": 1.5},
+        ['spec.a: Invalid value: "number": spec.a in body must be of type integer,string: "number"']),
+    "format": (record(a=string(format="date-time")), {"a": "now"},
+        ['spec.a: Invalid value: "now": spec.a in body must be of type date-time: "now"']),
+    "format fine": (record(a=string(format="date-time"), b=string(format="duration"), c=string(format="strange")),
+        {"a": "2026-11-21T10:00:00Z", "b": "1h3m", "c": "?"}, []),
+    "any of": (record(a={**record(x=string(), y=string()), "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}), {"a": {}},
+        ['spec.a: Invalid value: "": "spec.a" must validate at least one schema (anyOf)']),
+    "one of": (record(a={**record(x=string(), y=string()), "oneOf": [{"required": ["x"]}, {"required": ["y"]}]}),
+        {"a": {"x": "1", "y": "1"}}, ['spec.a: Invalid value: "": "spec.a" must validate one and only one schema (oneOf)']),
+    "set": (record(a=array(string(), **{"x-kubernetes-list-type": "set"})), {"a": ["x", "y", "x"]},
+        ['spec.a[2]: Duplicate value: "x"']),
+    "list map": (record(a=array(record(["name"], name=string()), **LIST_MAP)), {"a": [{"name": "x"}, {"name": "x"}]},
+        ['spec.a[1]: Duplicate value: {"name":"x"}']),
+    "list map in a map": (record(m=mapping(record(a=array(record(["name"], name=string()), **LIST_MAP)))),
+        {"m": {"k": {"a": [{"name": "x"}, {"name": "x"}]}}}, ['spec.m[k].a[1]: Duplicate value: {"name":"x"}']),
+    "embedded needs its kind": (record(a={**record(spec=record()), "x-kubernetes-embedded-resource": True}),
+        {"a": {"apiVersion": "v1"}}, ["spec.a.kind: Required value"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", INVALID)

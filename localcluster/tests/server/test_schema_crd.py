@@ -31,59 +31,35 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
     "no spec": ({"metadata": {"name": "x"}}, ["spec: Required value"]),
     "name": (crd(name="x"), ['metadata.name: Invalid value: "x": must be spec.names.plural+"."+spec.group']),
     "scope": (crd(scope="World"), ['spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"']),
-    "group": (
-        crd(group="example", name="jobs.example"),
-        ['spec.group: Invalid value: "example": should be a domain with at least one dot'],
-    ),
+    "group": (crd(group="example", name="jobs.example"),
+        ['spec.group: Invalid value: "example": should be a domain with at least one dot']),
     "no versions": (crd(versions=[]), ["spec.versions: Required value"]),
-    "two storage versions": (
-        crd(version(), version("v2")),
-        ['spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version'],
-    ),
+    "two storage versions": (crd(version(), version("v2")),
+        ['spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version']),
     "no schema": (crd(version(schema={})), ["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"]),
-    "not structural": (
-        crd(version(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}})),
+    "not structural": (crd(version(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}})),
         [
             (
                 "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: "
-                "Required value: must not be empty for specified object fields"
-            ),
-        ],
-    ),
-    "column": (
-        crd(version(additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}])),
+                "Required value: must not be empty for specified object fields")]),
+    "column": (crd(version(additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}])),
         [
             (
                 'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "text": '
-                'supported values: "boolean", "date", "integer", "number", "string"'
-            ),
-        ],
-    ),
-    "scale": (
-        crd(version(subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".status.n"}})),
-        [
-            ('spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".a": should be a json path under .spec'),
-        ],
-    ),
-    "plural": (
-        crd(names={"plural": "Jobs", "kind": "Job"}, name="Jobs.example.com"),
+                'supported values: "boolean", "date", "integer", "number", "string"')]),
+    "scale": (crd(version(subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".status.n"}})),
+        [('spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".a": should be a json path under .spec')]),
+    "plural": (crd(names={"plural": "Jobs", "kind": "Job"}, name="Jobs.example.com"),
         [
             (
                 'spec.names.plural: Invalid value: "Jobs": '
-                "must be a DNS-1035 label: lower case letters, digits and '-', starting with a letter"
-            ),
-        ],
-    ),
-    "unstructured": (
-        crd(preserveUnknownFields=True),
+                "must be a DNS-1035 label: lower case letters, digits and '-', starting with a letter")]),
+    "unstructured": (crd(preserveUnknownFields=True),
         [
             (
                 "spec.preserveUnknownFields: Invalid value: true: cannot set to true, "
-                "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-            ),
-        ],
-    ),
-}
+                "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead")]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)

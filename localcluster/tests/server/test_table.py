@@ -86,28 +86,17 @@ def ready_condition(value: str) -> list[dict[str, str]]:
 
 PODS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "pending": (pod("Pending"), ("0/1", "Pending", "0")),
-    "gated": (
-        pod("Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
-        ("0/1", "SchedulingGated", "0"),
-    ),
-    "creating": (
-        pod("Pending", containerStatuses=[status(waiting={"reason": "ContainerCreating"})]),
-        ("0/1", "ContainerCreating", "0"),
-    ),
+    "gated": (pod("Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
+        ("0/1", "SchedulingGated", "0")),
+    "creating": (pod("Pending", containerStatuses=[status(waiting={"reason": "ContainerCreating"})]),
+        ("0/1", "ContainerCreating", "0")),
     "running": (pod(containerStatuses=[status(ready=True, **RUNNING)]), ("1/1", "Running", "0")),
     "running, not ready": (pod(containerStatuses=[status(**RUNNING)]), ("0/1", "Running", "0")),
-    "restarted": (
-        pod(containerStatuses=[status(restarts=3, ready=True, last="2026-11-21T11:55:00Z", **RUNNING)]),
-        ("1/1", "Running", "3 (5m ago)"),
-    ),
-    "crash loop": (
-        pod(containerStatuses=[status(restarts=2, waiting={"reason": "CrashLoopBackOff"})]),
-        ("0/1", "CrashLoopBackOff", "2"),
-    ),
-    "image": (
-        pod("Pending", containerStatuses=[status(waiting={"reason": "ErrImagePull"})]),
-        ("0/1", "ErrImagePull", "0"),
-    ),
+    "restarted": (pod(containerStatuses=[status(restarts=3, ready=True, last="2026-11-21T11:55:00Z", **RUNNING)]),
+        ("1/1", "Running", "3 (5m ago)")),
+    "crash loop": (pod(containerStatuses=[status(restarts=2, waiting={"reason": "CrashLoopBackOff"})]),
+        ("0/1", "CrashLoopBackOff", "2")),
+    "image": (pod("Pending", containerStatuses=[status(waiting={"reason": "ErrImagePull"})]), ("0/1", "ErrImagePull", "0")),
     "completed": (pod("Succeeded", containerStatuses=[status(**done(0, "Completed"))]), ("0/1", "Completed", "0")),
     "error": (pod("Failed", containerStatuses=[status(**done(1, "Error"))]), ("0/1", "Error", "0")),
     "oom": (pod("Failed", containerStatuses=[status(**done(137, "OOMKilled"))]), ("0/1", "OOMKilled", "0")),
@@ -115,64 +104,34 @@ PODS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "exit code without reason": (pod("Failed", containerStatuses=[status(**done(3))]), ("0/1", "ExitCode:3", "0")),
     "evicted": (pod("Failed", reason="Evicted"), ("0/1", "Evicted", "0")),
     "one done, one running and ready": (
-        pod(
-            containers=2,
-            conditions=ready_condition("True"),
-            containerStatuses=[status(**done(0, "Completed")), status("b", ready=True, **RUNNING)],
-        ),
-        ("1/2", "Running", "0"),
-    ),
+        pod(containers=2, conditions=ready_condition("True"),
+            containerStatuses=[status(**done(0, "Completed")), status("b", ready=True, **RUNNING)]), ("1/2", "Running", "0")),
     "one done, pod not ready": (
-        pod(
-            containers=2,
-            conditions=ready_condition("False"),
-            containerStatuses=[status(**done(0, "Completed")), status("b", ready=True, **RUNNING)],
-        ),
-        ("1/2", "NotReady", "0"),
-    ),
-    "init running": (
-        pod("Pending", inits=2, initContainerStatuses=[status("i0", **done(0)), status("i1", **RUNNING)]),
-        ("0/1", "Init:1/2", "0"),
-    ),
-    "init not started": (
-        pod("Pending", inits=1, initContainerStatuses=[status("i0", waiting={"reason": "PodInitializing"})]),
-        ("0/1", "Init:0/1", "0"),
-    ),
+        pod(containers=2, conditions=ready_condition("False"),
+            containerStatuses=[status(**done(0, "Completed")), status("b", ready=True, **RUNNING)]), ("1/2", "NotReady", "0")),
+    "init running": (pod("Pending", inits=2, initContainerStatuses=[status("i0", **done(0)), status("i1", **RUNNING)]),
+        ("0/1", "Init:1/2", "0")),
+    "init not started": (pod("Pending", inits=1, initContainerStatuses=[status("i0", waiting={"reason": "PodInitializing"})]),
+        ("0/1", "Init:0/1", "0")),
     "init crash loop": (
         pod("Pending", inits=1, initContainerStatuses=[status("i0", restarts=4, waiting={"reason": "CrashLoopBackOff"})]),
-        ("0/1", "Init:CrashLoopBackOff", "4"),
-    ),
-    "init error": (
-        pod("Pending", inits=1, initContainerStatuses=[status("i0", **done(2, "Error"))]),
-        ("0/1", "Init:Error", "0"),
-    ),
-    "init exit code": (
-        pod("Pending", inits=1, initContainerStatuses=[status("i0", **done(2))]),
-        ("0/1", "Init:ExitCode:2", "0"),
-    ),
+        ("0/1", "Init:CrashLoopBackOff", "4")),
+    "init error": (pod("Pending", inits=1, initContainerStatuses=[status("i0", **done(2, "Error"))]),
+        ("0/1", "Init:Error", "0")),
+    "init exit code": (pod("Pending", inits=1, initContainerStatuses=[status("i0", **done(2))]),
+        ("0/1", "Init:ExitCode:2", "0")),
     "init done": (
-        pod(
-            inits=1,
-            initContainerStatuses=[status("i0", restarts=2, **done(0))],
-            containerStatuses=[status(ready=True, **RUNNING)],
-        ),
-        ("1/1", "Running", "0"),
-    ),
+        pod(inits=1, initContainerStatuses=[status("i0", restarts=2, **done(0))],
+            containerStatuses=[status(ready=True, **RUNNING)]), ("1/1", "Running", "0")),
     "sidecar": (
-        pod(
-            spec={"initContainers": [{"name": "i0", "restartPolicy": "Always"}]},
+        pod(spec={"initContainers": [{"name": "i0", "restartPolicy": "Always"}]},
             initContainerStatuses=[{**status("i0", restarts=1, ready=True, **RUNNING), "started": True}],
-            containerStatuses=[status(ready=True, **RUNNING)],
-        ),
-        ("2/2", "Running", "1"),
-    ),
+            containerStatuses=[status(ready=True, **RUNNING)]), ("2/2", "Running", "1")),
     "terminating": (pod(meta=DELETED, containerStatuses=[status(ready=True, **RUNNING)]), ("1/1", "Terminating", "0")),
-    "deleted after its end": (
-        pod("Succeeded", meta=DELETED, containerStatuses=[status(**done(0, "Completed"))]),
-        ("0/1", "Completed", "0"),
-    ),
+    "deleted after its end": (pod("Succeeded", meta=DELETED, containerStatuses=[status(**done(0, "Completed"))]),
+        ("0/1", "Completed", "0")),
     "node lost": (pod(meta=DELETED, reason="NodeLost"), ("0/1", "Unknown", "0")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PODS)
@@ -206,162 +165,68 @@ SELECTOR = {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "k", "operat
 CORE, AGE = "", "3m26s"
 
 KINDS: dict[str, tuple[str, str, dict[str, Any], list[Any]]] = {
-    "service": (
-        CORE,
-        "Service",
+    "service": (CORE, "Service",
         item(
-            {
-                "clusterIP": "None",
-                "ports": [{"port": 80, "protocol": "TCP"}, {"port": 53, "nodePort": 3, "protocol": "UDP"}],
-                "selector": {"a": "b"},
-            }
-        ),
-        ["ClusterIP", "None", "<none>", "80/TCP,53:3/UDP", AGE, "a=b"],
-    ),
-    "load balancer": (
-        CORE,
-        "Service",
-        item({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}),
-        ["LoadBalancer", "10.0.0.1", "<pending>", "<none>", AGE, "<none>"],
-    ),
-    "external name": (
-        CORE,
-        "Service",
-        item({"type": "ExternalName", "externalName": "h.x"}),
-        ["ExternalName", "<none>", "h.x", "<none>", AGE, "<none>"],
-    ),
+            {"clusterIP": "None", "ports": [{"port": 80, "protocol": "TCP"}, {"port": 53, "nodePort": 3, "protocol": "UDP"}],
+                "selector": {"a": "b"}}), ["ClusterIP", "None", "<none>", "80/TCP,53:3/UDP", AGE, "a=b"]),
+    "load balancer": (CORE, "Service", item({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}),
+        ["LoadBalancer", "10.0.0.1", "<pending>", "<none>", AGE, "<none>"]),
+    "external name": (CORE, "Service", item({"type": "ExternalName", "externalName": "h.x"}),
+        ["ExternalName", "<none>", "h.x", "<none>", AGE, "<none>"]),
     "config map": (CORE, "ConfigMap", item(data={"a": "1"}, binaryData={"b": ""}), [2, AGE]),
     "secret": (CORE, "Secret", item(data={"a": ""}, type="Opaque"), ["Opaque", 1, AGE]),
     "service account": (CORE, "ServiceAccount", item(), [0, AGE]),
     "namespace": (CORE, "Namespace", item(status={"phase": "Active"}), ["Active", AGE]),
-    "node": (
-        CORE,
-        "Node",
-        {
-            "metadata": {**META, "labels": {"node-role.kubernetes.io/control-plane": ""}},
-            "spec": {"unschedulable": True},
-            "status": {
-                "conditions": [{"type": "Ready", "status": "True"}],
+    "node": (CORE, "Node",
+        {"metadata": {**META, "labels": {"node-role.kubernetes.io/control-plane": ""}}, "spec": {"unschedulable": True},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}],
                 "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-                "nodeInfo": {"kubeletVersion": "v1", "osImage": "Debian"},
-            },
-        },
-        [
-            "Ready,SchedulingDisabled",
-            "control-plane",
-            AGE,
-            "v1",
-            "127.0.0.1",
-            "<none>",
-            "Debian",
-            "<unknown>",
-            "<unknown>",
-        ],
-    ),
-    "endpoints": (
-        CORE,
-        "Endpoints",
+                "nodeInfo": {"kubeletVersion": "v1", "osImage": "Debian"}}},
+        ["Ready,SchedulingDisabled", "control-plane", AGE, "v1", "127.0.0.1", "<none>", "Debian", "<unknown>", "<unknown>"]),
+    "endpoints": (CORE, "Endpoints",
         item(subsets=[{"addresses": [{"ip": f"10.0.0.{n}"} for n in range(4)], "ports": [{"port": 80}]}]),
-        ["10.0.0.0:80,10.0.0.1:80,10.0.0.2:80 + 1 more...", AGE],
-    ),
-    "claim": (
-        CORE,
-        "PersistentVolumeClaim",
-        item(
-            {"volumeName": "v", "storageClassName": "s"},
-            {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]},
-        ),
-        ["Bound", "v", "1Gi", "RWO", "s", "<unset>", AGE, "<unset>"],
-    ),
-    "quota": (
-        CORE,
-        "ResourceQuota",
-        item(status={"hard": {"pods": "5", "limits.cpu": "2"}, "used": {"pods": "1"}}),
-        ["pods: 1/5", "limits.cpu: 0/2", AGE],
-    ),
+        ["10.0.0.0:80,10.0.0.1:80,10.0.0.2:80 + 1 more...", AGE]),
+    "claim": (CORE, "PersistentVolumeClaim",
+        item({"volumeName": "v", "storageClassName": "s"},
+            {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}),
+        ["Bound", "v", "1Gi", "RWO", "s", "<unset>", AGE, "<unset>"]),
+    "quota": (CORE, "ResourceQuota", item(status={"hard": {"pods": "5", "limits.cpu": "2"}, "used": {"pods": "1"}}),
+        ["pods: 1/5", "limits.cpu: 0/2", AGE]),
     "lease": ("coordination.k8s.io", "Lease", item({"holderIdentity": "me"}), ["me", AGE]),
-    "deployment": (
-        "apps",
-        "Deployment",
-        item(
-            {"replicas": 3, "template": TEMPLATE, "selector": SELECTOR},
-            {"readyReplicas": 2, "updatedReplicas": 3, "availableReplicas": 2},
-        ),
-        ["2/3", 3, 2, AGE, "a,b", "i,j", "a=1,k in (x,y)"],
-    ),
-    "replica set": (
-        "apps",
-        "ReplicaSet",
-        item({"replicas": 0, "template": TEMPLATE}),
-        [0, 0, 0, AGE, "a,b", "i,j", "<none>"],
-    ),
-    "stateful set": (
-        "apps",
-        "StatefulSet",
-        item({"template": TEMPLATE}, {"readyReplicas": 1}),
-        ["1/1", AGE, "a,b", "i,j"],
-    ),
-    "job running": (
-        "batch",
-        "Job",
+    "deployment": ("apps", "Deployment",
+        item({"replicas": 3, "template": TEMPLATE, "selector": SELECTOR},
+            {"readyReplicas": 2, "updatedReplicas": 3, "availableReplicas": 2}),
+        ["2/3", 3, 2, AGE, "a,b", "i,j", "a=1,k in (x,y)"]),
+    "replica set": ("apps", "ReplicaSet", item({"replicas": 0, "template": TEMPLATE}), [0, 0, 0, AGE, "a,b", "i,j", "<none>"]),
+    "stateful set": ("apps", "StatefulSet", item({"template": TEMPLATE}, {"readyReplicas": 1}), ["1/1", AGE, "a,b", "i,j"]),
+    "job running": ("batch", "Job",
         item({"completions": 2, "template": TEMPLATE}, {"startTime": "2026-11-21T11:59:00Z", "succeeded": 1}),
-        ["Running", "1/2", "60s", AGE, "a,b", "i,j", "<none>"],
-    ),
-    "job complete": (
-        "batch",
-        "Job",
+        ["Running", "1/2", "60s", AGE, "a,b", "i,j", "<none>"]),
+    "job complete": ("batch", "Job",
+        item({"parallelism": 4},
+            {"startTime": "2026-11-21T11:00:00Z", "completionTime": "2026-11-21T11:02:05Z", "succeeded": 1,
+                "conditions": [{"type": "Complete", "status": "True"}]}),
+        ["Complete", "1/1 of 4", "2m5s", AGE, "<none>", "<none>", "<none>"]),
+    "autoscaler": ("autoscaling", "HorizontalPodAutoscaler",
         item(
-            {"parallelism": 4},
-            {
-                "startTime": "2026-11-21T11:00:00Z",
-                "completionTime": "2026-11-21T11:02:05Z",
-                "succeeded": 1,
-                "conditions": [{"type": "Complete", "status": "True"}],
-            },
-        ),
-        ["Complete", "1/1 of 4", "2m5s", AGE, "<none>", "<none>", "<none>"],
-    ),
-    "autoscaler": (
-        "autoscaling",
-        "HorizontalPodAutoscaler",
-        item(
-            {
-                "scaleTargetRef": {"kind": "PyTorchJob", "name": "j"},
-                "maxReplicas": 5,
+            {"scaleTargetRef": {"kind": "PyTorchJob", "name": "j"}, "maxReplicas": 5,
                 "metrics": [
-                    {
-                        "type": "Resource",
-                        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
-                    }
-                ],
-            }
-        ),
-        ["PyTorchJob/j", "cpu: <unknown>/80%", "<unset>", 5, 0, AGE],
-    ),
-    "role binding": (
-        "rbac.authorization.k8s.io",
-        "RoleBinding",
-        item(
-            roleRef={"kind": "Role", "name": "r"},
-            subjects=[{"kind": "ServiceAccount", "namespace": "n", "name": "s"}, {"kind": "User", "name": "u"}],
-        ),
-        ["Role/r", AGE, "u", "", "n/s"],
-    ),
+                    {"type": "Resource",
+                        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]}),
+        ["PyTorchJob/j", "cpu: <unknown>/80%", "<unset>", 5, 0, AGE]),
+    "role binding": ("rbac.authorization.k8s.io", "RoleBinding",
+        item(roleRef={"kind": "Role", "name": "r"},
+            subjects=[{"kind": "ServiceAccount", "namespace": "n", "name": "s"}, {"kind": "User", "name": "u"}]),
+        ["Role/r", AGE, "u", "", "n/s"]),
     "role": ("rbac.authorization.k8s.io", "Role", item(), [META["creationTimestamp"]]),
     "crd": ("apiextensions.k8s.io", "CustomResourceDefinition", item(), [META["creationTimestamp"]]),
-    "selector operators": (
-        "networking.k8s.io",
-        "NetworkPolicy",
+    "selector operators": ("networking.k8s.io", "NetworkPolicy",
         item(
             {
                 "podSelector": {
-                    "matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]
-                }
-            }
-        ),
-        ["a,!b", AGE],
-    ),
-}
+                    "matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]}}),
+        ["a,!b", AGE]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KINDS)
