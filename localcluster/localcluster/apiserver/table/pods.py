@@ -1,9 +1,7 @@
 """How a pod is printed. STATUS follows the real server's printer, because people and scripts read it."""
 
-from typing import Any
-
 from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import NONE, Column, Json, Printer, columns, created, dig, name_of
+from localcluster.apiserver.table.printer import AGE, NONE, Json, column, dig, named, timed
 
 
 def _condition(pod: Json, kind: str) -> Json:
@@ -110,19 +108,12 @@ def _gates(pod: Json) -> str:
     return f"{passed}/{len(gates)}" if gates else NONE
 
 
-def _cells(pod: Json, now: float) -> list[Any]:
-    return [
-        name_of(pod),
-        _ready(pod),
-        pod_status(pod),
-        _restarts(pod, now),
-        created(pod, now),
-        dig(pod, "status", "podIPs", 0, "ip") or dig(pod, "status", "podIP", default=NONE),
-        dig(pod, "spec", "nodeName", default=NONE),
-        dig(pod, "status", "nominatedNodeName", default=NONE),
-        _gates(pod),
-    ]
-
-
-_COLUMNS: list[Column] = columns("Ready", "Status", "Restarts", "Age", wide=("IP", "Node", "Nominated Node", "Readiness Gates"))
-PRINTERS = {("", "Pod"): Printer(_COLUMNS, _cells)}
+PRINTERS = {
+    ("", "Pod"): named(
+        column("Ready", _ready), column("Status", pod_status), timed("Restarts", _restarts), AGE,
+        column("IP", lambda pod: dig(pod, "status", "podIPs", 0, "ip") or dig(pod, "status", "podIP", default=NONE), wide=True),
+        column("Node", "spec.nodeName", default=NONE, wide=True),
+        column("Nominated Node", "status.nominatedNodeName", default=NONE, wide=True),
+        column("Readiness Gates", _gates, wide=True),
+    )
+}  # fmt: skip

@@ -1,6 +1,6 @@
 """What a printer of one kind is: columns, and a function from an object to its cells."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,14 +40,42 @@ class Printer:
     cells: Callable[[Json, float], list[Any]]
 
 
+#: A column with what it shows of an object.
+Shown = tuple[Column, Callable[[Json, float], Any]]
 NAME = Column("Name", format="name", description="Name must be unique within a namespace.")
 
 
-def columns(*names: str, wide: Sequence[str] = (), types: Mapping[str, str] | None = None) -> list[Column]:
-    """Columns after Name; `wide` ones have priority 1, `types` names those that are not strings."""
-    kinds = types or {}
-    plain = [Column(name, kinds.get(name, "string")) for name in names]
-    return [NAME, *plain, *(Column(name, kinds.get(name, "string"), 1) for name in wide)]
+def timed(name: str, cell: Callable[[Json, float], Any], *, wide: bool = False) -> Shown:
+    """A column that depends on the time, such as an age."""
+    return Column(name, priority=int(wide)), cell
+
+
+def column(
+    name: str, cell: str | Callable[[Any], Any], kind: str = "string", *, default: Any = "",
+    show: Callable[[Any], Any] | None = None, wide: bool = False,
+) -> Shown:  # fmt: skip
+    """A column of what a function finds in an object, or of the field at a dotted path: `default` where it is not set, and as
+    `show` writes it. kubectl shows a `wide` one with ``-o wide`` only.
+    """
+    find = field(cell, default, show) if isinstance(cell, str) else cell
+    return Column(name, kind, int(wide)), lambda item, _now: find(item)
+
+
+def field(dotted: str, default: Any, show: Callable[[Any], Any] | None) -> Callable[[Json], Any]:
+    """What finds the field at a path."""
+    path = dotted.split(".")
+    return lambda item: show(dig(item, *path, default=default)) if show else dig(item, *path, default=default)
+
+
+def printer(*shown: Shown) -> Printer:
+    """A printer of these columns."""
+    cells = [cell for _, cell in shown]
+    return Printer([one for one, _ in shown], lambda item, now: [cell(item, now) for cell in cells])
+
+
+def named(*shown: Shown, name: Callable[[Json], str] | None = None) -> Printer:
+    """A printer of Name and these columns."""
+    return printer((NAME, lambda item, _now: (name or name_of)(item)), *shown)
 
 
 def dig(value: Any, *path: str | int, default: Any = None) -> Any:
@@ -96,7 +124,24 @@ def selector_text(selector: Any) -> str:
     return joined(parts)
 
 
-def containers(template: Json) -> list[str]:
-    """Two cells: the container names and images of a pod template."""
-    found = dig(template, "spec", "containers", default=[])
-    return [joined([one.get("name", "") for one in found]), joined([one.get("image", "") for one in found])]
+def reference(value: Json) -> str:
+    """The kind and name of another object."""
+    return f"{value.get('kind', '')}/{value.get('name', '')}"
+
+
+def of_each(key: str) -> Callable[[Any], str]:
+    """A field of each object of a list."""
+    return lambda found: joined([one.get(key, "") for one in found])
+
+
+def of_template(path: str) -> list[Shown]:
+    """The names and the images of a pod template's containers, and the selector beside it."""
+    found = f"{path}.template.spec.containers"
+    return [
+        column("Containers", found, default=[], show=of_each("name"), wide=True),
+        column("Images", found, default=[], show=of_each("image"), wide=True),
+        column("Selector", f"{path}.selector", default=None, show=selector_text, wide=True),
+    ]
+
+
+AGE = timed("Age", created)

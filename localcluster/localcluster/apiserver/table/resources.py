@@ -1,21 +1,25 @@
 """Services, nodes, events, storage, access control and the other plain kinds."""
 
+from collections.abc import Callable
 from typing import Any
 
 from localcluster.apiserver.table.duration import UNKNOWN, age
 from localcluster.apiserver.table.printer import (
-    NAME,
+    AGE,
     NONE,
     UNSET,
     Column,
     Json,
-    Printer,
-    columns,
-    created,
+    Shown,
+    column,
     dig,
     joined,
     name_of,
+    named,
+    printer,
+    reference,
     selector_text,
+    timed,
 )
 
 _ROLE_LABEL = "node-role.kubernetes.io/"
@@ -39,65 +43,69 @@ def _external(item: Json) -> str:
     return joined(given)
 
 
-def _service(item: Json, now: float) -> list[Any]:
-    kind, address = dig(item, "spec", "type", default="ClusterIP"), dig(item, "spec", "clusterIP", default=NONE)
-    selector = selector_text(dig(item, "spec", "selector"))
-    return [name_of(item), kind, address or NONE, _external(item), _service_ports(item), created(item, now), selector]
+def _selector(name: str, path: str, *, wide: bool = False) -> Shown:
+    return column(name, path, default=None, show=selector_text, wide=wide)
 
 
-def _node(item: Json, now: float) -> list[Any]:
+def _node_status(item: Json) -> str:
     ready = next((one for one in dig(item, "status", "conditions", default=[]) if one.get("type") == "Ready"), None)
     status = "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
-    if dig(item, "spec", "unschedulable"):
-        status += ",SchedulingDisabled"
-    labels = dig(item, "metadata", "labels", default={})
-    roles = sorted(key.removeprefix(_ROLE_LABEL) for key in labels if key.startswith(_ROLE_LABEL))
-    addresses = {one.get("type"): one.get("address") for one in dig(item, "status", "addresses", default=[])}
-    info = dig(item, "status", "nodeInfo", default={})
-    wide = [addresses.get("InternalIP", NONE), addresses.get("ExternalIP", NONE)]
-    wide += [info.get(key) or UNKNOWN for key in ("osImage", "kernelVersion", "containerRuntimeVersion")]
-    return [name_of(item), status, joined(roles), created(item, now), info.get("kubeletVersion", ""), *wide]
+    return f"{status},SchedulingDisabled" if dig(item, "spec", "unschedulable") else status
 
 
-def _event(item: Json, now: float) -> list[Any]:
-    first = dig(item, "firstTimestamp") or dig(item, "deprecatedFirstTimestamp") or dig(item, "eventTime")
-    last = dig(item, "series", "lastObservedTime") or dig(item, "lastTimestamp") or dig(item, "deprecatedLastTimestamp")
-    count = dig(item, "series", "count") or dig(item, "count") or dig(item, "deprecatedCount", default=1)
-    target = dig(item, "involvedObject") or dig(item, "regarding", default={})
-    source = dig(item, "source") or dig(item, "deprecatedSource", default={})
-    component = source.get("component") or dig(item, "reportingComponent") or dig(item, "reportingController", default="")
-    where = ", ".join(one for one in (component, source.get("host", "")) if one)
-    message = str(dig(item, "message") or dig(item, "note", default="")).strip()
-    return [
-        age(last or first, now),
-        dig(item, "type", default=""),
-        dig(item, "reason", default=""),
-        f"{str(target.get('kind', '')).lower()}/{target.get('name', '')}",
-        target.get("fieldPath", ""),
-        where,
-        message,
-        age(first, now),
-        count,
-        name_of(item),
-    ]
+def _roles(labels: Json) -> str:
+    return joined(sorted(key.removeprefix(_ROLE_LABEL) for key in labels if key.startswith(_ROLE_LABEL)))
 
 
-def _endpoints(item: Json, now: float) -> list[Any]:
+def _node_address(name: str, kind: str) -> Shown:
+    def show(addresses: list[Json]) -> Any:
+        return {one.get("type"): one.get("address") for one in addresses}.get(kind, NONE)
+
+    return column(name, "status.addresses", default=[], show=show, wide=True)
+
+
+def _node_info(name: str, key: str) -> Shown:
+    return column(name, f"status.nodeInfo.{key}", default=UNKNOWN, show=lambda value: value or UNKNOWN, wide=True)
+
+
+def _first(*paths: str, default: Any = "") -> Callable[[Json], Any]:
+    """The first of the fields that is set: the two versions of an event have other names for the same."""
+    return lambda item: next((found for path in paths if (found := dig(item, *path.split(".")))), default)
+
+
+_begun = _first("firstTimestamp", "deprecatedFirstTimestamp", "eventTime", default=None)
+_seen = _first("series.lastObservedTime", "lastTimestamp", "deprecatedLastTimestamp", default=None)
+_target = _first("involvedObject", "regarding", default={})
+
+
+def _event_source(item: Json) -> str:
+    source = _first("source", "deprecatedSource", default={})(item)
+    component = source.get("component") or _first("reportingComponent", "reportingController")(item)
+    return ", ".join(one for one in (component, source.get("host", "")) if one)
+
+
+def _event_object(item: Json) -> str:
+    target = _target(item)
+    return f"{str(target.get('kind', '')).lower()}/{target.get('name', '')}"
+
+
+def _more(values: list[str]) -> str:
+    """The first three of them, and how many there are beyond."""
+    return joined(values[:3]) + (f" + {len(values) - 3} more..." if len(values) > 3 else "")
+
+
+def _endpoints(subsets: list[Json]) -> str:
     found: list[str] = []
-    for subset in dig(item, "subsets", default=[]):
+    for subset in subsets:
         addresses = [one.get("ip", "") for one in subset.get("addresses") or ()]
         ports = subset.get("ports") or ()
         found += [f"{one}:{port.get('port')}" for port in ports for one in addresses] if ports else addresses
-    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
-    return [name_of(item), joined(found[:3]) + more, created(item, now)]
+    return _more(found)
 
 
-def _endpoint_slice(item: Json, now: float) -> list[Any]:
-    ports = [str(one.get("port", "*")) for one in dig(item, "ports", default=[])]
-    addresses = [address for one in dig(item, "endpoints", default=[]) for address in one.get("addresses", ())]
-    more = f" + {len(addresses) - 3} more..." if len(addresses) > 3 else ""
-    shown = joined(addresses[:3]) if addresses else UNSET
-    return [name_of(item), dig(item, "addressType", default=""), joined(ports[:3]), shown + more, created(item, now)]
+def _slice_endpoints(endpoints: list[Json]) -> str:
+    addresses = [address for one in endpoints for address in one.get("addresses", ())]
+    return _more(addresses) if addresses else UNSET
 
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
@@ -107,173 +115,132 @@ def _modes(values: list[str]) -> str:
     return ",".join(_MODES.get(one, one) for one in values)
 
 
-def _claim(item: Json, now: float) -> list[Any]:
-    phase = "Terminating" if dig(item, "metadata", "deletionTimestamp") else dig(item, "status", "phase", default="")
-    bound = dig(item, "spec", "volumeName", default="")
-    capacity = dig(item, "status", "capacity", "storage", default="") if bound else ""
-    modes = _modes(dig(item, "status", "accessModes", default=[])) if bound else ""
-    classes = [
-        dig(item, "spec", "storageClassName", default=""),
-        dig(item, "spec", "volumeAttributesClassName", default=UNSET),
-    ]
-    mode = dig(item, "spec", "volumeMode", default=UNSET)
-    return [name_of(item), phase, bound, capacity, modes, *classes, created(item, now), mode]
+def _if_bound(find: str, default: Any, show: Callable[[Any], Any]) -> Callable[[Json], Any]:
+    path = find.split(".")
+    return lambda item: show(dig(item, *path, default=default)) if dig(item, "spec", "volumeName") else ""
 
 
-def _volume(item: Json, now: float) -> list[Any]:
-    phase = "Terminating" if dig(item, "metadata", "deletionTimestamp") else dig(item, "status", "phase", default="")
-    claim = dig(item, "spec", "claimRef")
-    owner = f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
-    policy = dig(item, "spec", "persistentVolumeReclaimPolicy", default="")
-    classes = [
-        dig(item, "spec", "storageClassName", default=""),
-        dig(item, "spec", "volumeAttributesClassName", default=UNSET),
-    ]
-    head = [
-        name_of(item),
-        dig(item, "spec", "capacity", "storage", default=""),
-        _modes(dig(item, "spec", "accessModes", default=[])),
-    ]
-    tail = [
-        dig(item, "status", "reason", default=""),
-        created(item, now),
-        dig(item, "spec", "volumeMode", default=UNSET),
-    ]
-    return [*head, policy, phase, owner, *classes, *tail]
+def _phase(item: Json) -> Any:
+    return "Terminating" if dig(item, "metadata", "deletionTimestamp") else dig(item, "status", "phase", default="")
 
 
-def _storage_class(item: Json, now: float) -> list[Any]:
+def _claim(claim: Json) -> str:
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+def _class_name(item: Json) -> str:
     annotations = dig(item, "metadata", "annotations", default={})
     default = " (default)" if annotations.get("storageclass.kubernetes.io/is-default-class") == "true" else ""
-    policy, mode = item.get("reclaimPolicy", "Delete"), item.get("volumeBindingMode", "Immediate")
-    expand = bool(item.get("allowVolumeExpansion", False))
-    return [name_of(item) + default, item.get("provisioner", ""), policy, mode, expand, created(item, now)]
+    return name_of(item) + default
 
 
-def _quota(item: Json, now: float) -> list[Any]:
-    hard = dig(item, "status", "hard") or dig(item, "spec", "hard", default={})
-    used = dig(item, "status", "used", default={})
-    shown = {key: f"{key}: {used.get(key, 0)}/{value}" for key, value in sorted(hard.items())}
-    limits = [text for key, text in shown.items() if key.startswith("limits.")]
-    requests = [text for key, text in shown.items() if not key.startswith("limits.")]
-    return [name_of(item), ", ".join(requests), ", ".join(limits), created(item, now)]
+def _used(limits: bool) -> Callable[[Json], str]:
+    """Of a quota, what is used of the limits, or of everything else."""
+
+    def cell(item: Json) -> str:
+        hard = dig(item, "status", "hard") or dig(item, "spec", "hard", default={})
+        used = dig(item, "status", "used", default={})
+        shown = (key for key in sorted(hard) if key.startswith("limits.") is limits)
+        return ", ".join(f"{key}: {used.get(key, 0)}/{hard[key]}" for key in shown)
+
+    return cell
 
 
-def _binding(item: Json, now: float) -> list[Any]:
-    role = f"{dig(item, 'roleRef', 'kind', default='')}/{dig(item, 'roleRef', 'name', default='')}"
-    subjects = dig(item, "subjects", default=[])
-    users = [one.get("name", "") for one in subjects if one.get("kind") == "User"]
-    groups = [one.get("name", "") for one in subjects if one.get("kind") == "Group"]
-    accounts = [f"{one.get('namespace', '')}/{one.get('name', '')}" for one in subjects if one.get("kind") == "ServiceAccount"]
-    return [name_of(item), role, created(item, now), ", ".join(users), ", ".join(groups), ", ".join(accounts)]
+def _subjects(name: str, kind: str) -> Shown:
+    def show(subjects: list[Json]) -> str:
+        found = (one for one in subjects if one.get("kind") == kind)
+        spaced = kind == "ServiceAccount"
+        return ", ".join((f"{one.get('namespace', '')}/" if spaced else "") + one.get("name", "") for one in found)
+
+    return column(name, "subjects", default=[], show=show, wide=True)
 
 
-def _ingress(item: Json, now: float) -> list[Any]:
-    rules = dig(item, "spec", "rules", default=[])
-    hosts = [one.get("host") or "*" for one in rules]
-    points = dig(item, "status", "loadBalancer", "ingress", default=[])
-    address = ",".join(one.get("ip") or one.get("hostname", "") for one in points)
-    ports = "80, 443" if dig(item, "spec", "tls") else "80"
-    kind = dig(item, "spec", "ingressClassName", default=NONE)
-    return [name_of(item), kind, ",".join(hosts) or "*", address, ports, created(item, now)]
+def _hosts(rules: list[Json]) -> str:
+    return ",".join(one.get("host") or "*" for one in rules) or "*"
 
 
-def _count(item: Json, *keys: str) -> int:
-    return sum(len(item.get(key) or ()) for key in keys)
+def _addresses(points: list[Json]) -> str:
+    return ",".join(one.get("ip") or one.get("hostname", "") for one in points)
 
 
-def _priority_class(item: Json, now: float) -> list[Any]:
-    policy = item.get("preemptionPolicy", "PreemptLowerPriority")
-    return [name_of(item), item.get("value", 0), bool(item.get("globalDefault", False)), created(item, now), policy]
+def _count(name: str, *keys: str) -> Shown:
+    return column(name, lambda item: sum(len(item.get(key) or ()) for key in keys), "integer")
 
 
-def created_at(item: Json, _now: float) -> list[Any]:
-    """Name and creation time, what the server prints for kinds without a printer of their own."""
-    return [name_of(item), dig(item, "metadata", "creationTimestamp", default=UNKNOWN)]
-
-
-CREATED_AT = Printer([NAME, Column("Created At", "date")], created_at)
-_INTEGER = {"Data": "integer"}
-_BINDING = Printer(columns("Role", "Age", wide=("Users", "Groups", "ServiceAccounts")), _binding)
-_EVENT = Printer(
-    [
-        Column("Last Seen"),
-        Column("Type"),
-        Column("Reason"),
-        Column("Object"),
-        Column("Subobject", priority=1),
-        Column("Source", priority=1),
-        Column("Message"),
-        Column("First Seen", priority=1),
-        Column("Count", priority=1),
-        Column("Name", priority=1, format="name"),
-    ],
-    _event,
+#: What the server prints for kinds without a printer of their own: name and creation time.
+CREATED_AT = named(column("Created At", "metadata.creationTimestamp", "date", default=UNKNOWN))
+_BINDING = named(
+    column("Role", "roleRef", default={}, show=reference), AGE, _subjects("Users", "User"), _subjects("Groups", "Group"),
+    _subjects("ServiceAccounts", "ServiceAccount"),
+)  # fmt: skip
+_EVENT = printer(
+    timed("Last Seen", lambda item, now: age(_seen(item) or _begun(item), now)), column("Type", "type"),
+    column("Reason", "reason"), column("Object", _event_object),
+    column("Subobject", lambda item: _target(item).get("fieldPath", ""), wide=True),
+    column("Source", _event_source, wide=True), column("Message", lambda item: str(_first("message", "note")(item)).strip()),
+    timed("First Seen", lambda item, now: age(_begun(item), now), wide=True),
+    column("Count", _first("series.count", "count", "deprecatedCount", default=1), wide=True),
+    (Column("Name", priority=1, format="name"), lambda item, _now: name_of(item)),
+)  # fmt: skip
+_CLASSES = (
+    column("StorageClass", "spec.storageClassName"),
+    column("VolumeAttributesClass", "spec.volumeAttributesClassName", default=UNSET),
 )
-_CLASSES = ("StorageClass", "VolumeAttributesClass")
+_VOLUME_MODE = column("VolumeMode", "spec.volumeMode", default=UNSET, wide=True)
 
 PRINTERS = {
-    ("", "Service"): Printer(columns("Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)), _service),
-    ("", "ConfigMap"): Printer(
-        columns("Data", "Age", types=_INTEGER),
-        lambda item, now: [name_of(item), _count(item, "data", "binaryData"), created(item, now)],
+    ("", "Service"): named(
+        column("Type", "spec.type", default="ClusterIP"),
+        column("Cluster-IP", "spec.clusterIP", default=NONE, show=lambda address: address or NONE),
+        column("External-IP", _external), column("Port(s)", _service_ports), AGE,
+        _selector("Selector", "spec.selector", wide=True),
     ),
-    ("", "Secret"): Printer(
-        columns("Type", "Data", "Age", types=_INTEGER),
-        lambda item, now: [name_of(item), item.get("type", "Opaque"), _count(item, "data"), created(item, now)],
-    ),
-    ("", "ServiceAccount"): Printer(
-        columns("Secrets", "Age", types={"Secrets": "integer"}),
-        lambda item, now: [name_of(item), _count(item, "secrets"), created(item, now)],
-    ),
-    ("", "Namespace"): Printer(
-        columns("Status", "Age"),
-        lambda item, now: [name_of(item), dig(item, "status", "phase", default=""), created(item, now)],
-    ),
-    ("", "Node"): Printer(
-        columns(
-            *("Status", "Roles", "Age", "Version"),
-            wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
-        ),
-        _node,
+    ("", "ConfigMap"): named(_count("Data", "data", "binaryData"), AGE),
+    ("", "Secret"): named(column("Type", "type", default="Opaque"), _count("Data", "data"), AGE),
+    ("", "ServiceAccount"): named(_count("Secrets", "secrets"), AGE),
+    ("", "Namespace"): named(column("Status", "status.phase"), AGE),
+    ("", "Node"): named(
+        column("Status", _node_status), column("Roles", "metadata.labels", default={}, show=_roles), AGE,
+        column("Version", "status.nodeInfo.kubeletVersion"), _node_address("Internal-IP", "InternalIP"),
+        _node_address("External-IP", "ExternalIP"), _node_info("OS-Image", "osImage"),
+        _node_info("Kernel-Version", "kernelVersion"), _node_info("Container-Runtime", "containerRuntimeVersion"),
     ),
     ("", "Event"): _EVENT,
     ("events.k8s.io", "Event"): _EVENT,
-    ("", "Endpoints"): Printer(columns("Endpoints", "Age"), _endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): Printer(columns("AddressType", "Ports", "Endpoints", "Age"), _endpoint_slice),
-    ("", "PersistentVolumeClaim"): Printer(
-        columns("Status", "Volume", "Capacity", "Access Modes", *_CLASSES, "Age", wide=("VolumeMode",)), _claim
+    ("", "Endpoints"): named(column("Endpoints", "subsets", default=[], show=_endpoints), AGE),
+    ("discovery.k8s.io", "EndpointSlice"): named(
+        column("AddressType", "addressType"),
+        column("Ports", "ports", default=[], show=lambda ports: joined([str(one.get("port", "*")) for one in ports[:3]])),
+        column("Endpoints", "endpoints", default=[], show=_slice_endpoints), AGE,
     ),
-    ("", "PersistentVolume"): Printer(
-        columns(
-            *("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", *_CLASSES, "Reason", "Age"),
-            wide=("VolumeMode",),
-        ),
-        _volume,
+    ("", "PersistentVolumeClaim"): named(
+        column("Status", _phase), column("Volume", "spec.volumeName"),
+        column("Capacity", _if_bound("status.capacity.storage", "", str)),
+        column("Access Modes", _if_bound("status.accessModes", [], _modes)), *_CLASSES, AGE, _VOLUME_MODE,
     ),
-    ("storage.k8s.io", "StorageClass"): Printer(
-        columns("Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"), _storage_class
+    ("", "PersistentVolume"): named(
+        column("Capacity", "spec.capacity.storage"), column("Access Modes", "spec.accessModes", default=[], show=_modes),
+        column("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"), column("Status", _phase),
+        column("Claim", "spec.claimRef", default={}, show=_claim), *_CLASSES, column("Reason", "status.reason"), AGE,
+        _VOLUME_MODE,
     ),
-    ("", "ResourceQuota"): Printer(columns("Request", "Limit", "Age"), _quota),
-    ("coordination.k8s.io", "Lease"): Printer(
-        columns("Holder", "Age"),
-        lambda item, now: [name_of(item), dig(item, "spec", "holderIdentity", default=""), created(item, now)],
+    ("storage.k8s.io", "StorageClass"): named(
+        column("Provisioner", "provisioner"), column("ReclaimPolicy", "reclaimPolicy", default="Delete"),
+        column("VolumeBindingMode", "volumeBindingMode", default="Immediate"),
+        column("AllowVolumeExpansion", "allowVolumeExpansion", default=False), AGE, name=_class_name,
     ),
+    ("", "ResourceQuota"): named(column("Request", _used(limits=False)), column("Limit", _used(limits=True)), AGE),
+    ("coordination.k8s.io", "Lease"): named(column("Holder", "spec.holderIdentity"), AGE),
     ("rbac.authorization.k8s.io", "RoleBinding"): _BINDING,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _BINDING,
-    ("networking.k8s.io", "Ingress"): Printer(columns("Class", "Hosts", "Address", "Ports", "Age"), _ingress),
-    ("networking.k8s.io", "NetworkPolicy"): Printer(
-        columns("Pod-Selector", "Age"),
-        lambda item, now: [name_of(item), selector_text(dig(item, "spec", "podSelector")), created(item, now)],
+    ("networking.k8s.io", "Ingress"): named(
+        column("Class", "spec.ingressClassName", default=NONE), column("Hosts", "spec.rules", default=[], show=_hosts),
+        column("Address", "status.loadBalancer.ingress", default=[], show=_addresses),
+        column("Ports", "spec.tls", show=lambda tls: "80, 443" if tls else "80"), AGE,
     ),
-    ("scheduling.k8s.io", "PriorityClass"): Printer(
-        columns(
-            "Value",
-            "Global-Default",
-            "Age",
-            "PreemptionPolicy",
-            types={"Value": "integer", "Global-Default": "boolean"},
-        ),
-        _priority_class,
+    ("networking.k8s.io", "NetworkPolicy"): named(_selector("Pod-Selector", "spec.podSelector"), AGE),
+    ("scheduling.k8s.io", "PriorityClass"): named(
+        column("Value", "value", "integer", default=0), column("Global-Default", "globalDefault", "boolean", default=False),
+        AGE, column("PreemptionPolicy", "preemptionPolicy", default="PreemptLowerPriority"),
     ),
-}
+}  # fmt: skip

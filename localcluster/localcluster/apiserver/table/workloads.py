@@ -1,65 +1,31 @@
 """Deployments, replica sets, stateful and daemon sets, jobs, cron jobs, autoscalers, disruption budgets."""
 
-from typing import Any
-
 from localcluster.apiserver.table.duration import UNKNOWN, age, human_duration, unix_seconds
 from localcluster.apiserver.table.printer import (
+    AGE,
     NONE,
     UNSET,
     Json,
-    Printer,
-    columns,
-    containers,
-    created,
+    Shown,
+    column,
     dig,
     joined,
-    name_of,
+    named,
+    of_template,
+    reference,
     selector_text,
+    timed,
 )
 
-_WIDE = ("Containers", "Images", "Selector")
+_TEMPLATE = of_template("spec")
 
 
-def _count(item: Json, *path: str, default: int = 0) -> int:
-    return int(dig(item, *path, default=default))
+def _count(name: str, path: str, default: int = 0) -> Shown:
+    return column(name, path, "integer", default=default)
 
 
-def _template(item: Json) -> list[str]:
-    return containers(dig(item, "spec", "template", default={}))
-
-
-def _selected(item: Json) -> list[str]:
-    return [*_template(item), selector_text(dig(item, "spec", "selector"))]
-
-
-def _deployment(item: Json, now: float) -> list[Any]:
-    ready = f"{_count(item, 'status', 'readyReplicas')}/{_count(item, 'spec', 'replicas', default=1)}"
-    updated, available = _count(item, "status", "updatedReplicas"), _count(item, "status", "availableReplicas")
-    return [name_of(item), ready, updated, available, created(item, now), *_selected(item)]
-
-
-def _replica_set(item: Json, now: float) -> list[Any]:
-    desired = _count(item, "spec", "replicas", default=1)
-    current, ready = _count(item, "status", "replicas"), _count(item, "status", "readyReplicas")
-    return [name_of(item), desired, current, ready, created(item, now), *_selected(item)]
-
-
-def _stateful_set(item: Json, now: float) -> list[Any]:
-    ready = f"{_count(item, 'status', 'readyReplicas')}/{_count(item, 'spec', 'replicas', default=1)}"
-    return [name_of(item), ready, created(item, now), *_template(item)]
-
-
-def _daemon_set(item: Json, now: float) -> list[Any]:
-    status = (
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-    )
-    counts = [_count(item, "status", key) for key in status]
-    nodes = selector_text(dig(item, "spec", "template", "spec", "nodeSelector"))
-    return [name_of(item), *counts, nodes, created(item, now), *_selected(item)]
+def _ready(item: Json) -> str:
+    return f"{dig(item, 'status', 'readyReplicas', default=0)}/{dig(item, 'spec', 'replicas', default=1)}"
 
 
 def _job_status(item: Json) -> str:
@@ -85,40 +51,18 @@ def _job_duration(item: Json, now: float) -> str:
         return UNKNOWN
 
 
-def _job(item: Json, now: float) -> list[Any]:
+def _completions(item: Json) -> str:
     done, wanted, parallel = (
-        _count(item, "status", "succeeded"),
-        dig(item, "spec", "completions"),
-        dig(item, "spec", "parallelism"),
-    )
+        dig(item, "status", "succeeded", default=0), dig(item, "spec", "completions"), dig(item, "spec", "parallelism")
+    )  # fmt: skip
     if wanted is not None:
-        completions = f"{done}/{wanted}"
-    else:
-        completions = f"{done}/1 of {parallel}" if parallel and parallel > 1 else f"{done}/1"
-    return [
-        name_of(item),
-        _job_status(item),
-        completions,
-        _job_duration(item, now),
-        created(item, now),
-        *_selected(item),
-    ]
+        return f"{done}/{wanted}"
+    return f"{done}/1 of {parallel}" if parallel and parallel > 1 else f"{done}/1"
 
 
-def _cron_job(item: Json, now: float) -> list[Any]:
+def _last_schedule(item: Json, now: float) -> str:
     last = dig(item, "status", "lastScheduleTime")
-    zone, suspend = dig(item, "spec", "timeZone", default=NONE), str(dig(item, "spec", "suspend", default=False))
-    active = len(dig(item, "status", "active", default=[]))
-    head = [
-        name_of(item),
-        dig(item, "spec", "schedule", default=""),
-        zone,
-        suspend,
-        active,
-        age(last, now) if last else NONE,
-    ]
-    template = dig(item, "spec", "jobTemplate", "spec", default={})
-    return [*head, created(item, now), *_selected({"spec": template})]
+    return age(last, now) if last else NONE
 
 
 def _metric(metric: Json, current: Json) -> str:
@@ -136,62 +80,45 @@ def _metric(metric: Json, current: Json) -> str:
     return "<unknown>"
 
 
-def _autoscaler(item: Json, now: float) -> list[Any]:
-    target = dig(item, "spec", "scaleTargetRef", default={})
-    reference = f"{target.get('kind', '')}/{target.get('name', '')}"
+def _metrics(item: Json) -> str:
     metrics, current = dig(item, "spec", "metrics", default=[]), dig(item, "status", "currentMetrics", default=[])
     shown = [_metric(one, current[index] if index < len(current) else {}) for index, one in enumerate(metrics)]
-    text = joined(shown[:2], ", ") + (f" + {len(shown) - 2} more..." if len(shown) > 2 else "")
-    low, high = dig(item, "spec", "minReplicas", default=UNSET), _count(item, "spec", "maxReplicas")
-    return [
-        name_of(item),
-        reference,
-        text,
-        str(low),
-        high,
-        _count(item, "status", "currentReplicas"),
-        created(item, now),
-    ]
-
-
-def _budget(item: Json, now: float) -> list[Any]:
-    limits = [str(dig(item, "spec", key, default="N/A")) for key in ("minAvailable", "maxUnavailable")]
-    return [name_of(item), *limits, _count(item, "status", "disruptionsAllowed"), created(item, now)]
-
-
-def _integers(*names: str) -> dict[str, str]:
-    return dict.fromkeys(names, "integer")
+    return joined(shown[:2], ", ") + (f" + {len(shown) - 2} more..." if len(shown) > 2 else "")
 
 
 PRINTERS = {
-    ("apps", "Deployment"): Printer(
-        columns("Ready", "Up-to-date", "Available", "Age", wide=_WIDE, types=_integers("Up-to-date", "Available")),
-        _deployment,
+    ("apps", "Deployment"): named(
+        column("Ready", _ready), _count("Up-to-date", "status.updatedReplicas"),
+        _count("Available", "status.availableReplicas"), AGE, *_TEMPLATE,
     ),
-    ("apps", "ReplicaSet"): Printer(
-        columns("Desired", "Current", "Ready", "Age", wide=_WIDE, types=_integers("Desired", "Current", "Ready")),
-        _replica_set,
+    ("apps", "ReplicaSet"): named(
+        _count("Desired", "spec.replicas", 1), _count("Current", "status.replicas"), _count("Ready", "status.readyReplicas"),
+        AGE, *_TEMPLATE,
     ),
-    ("apps", "StatefulSet"): Printer(columns("Ready", "Age", wide=_WIDE[:2]), _stateful_set),
-    ("apps", "DaemonSet"): Printer(
-        columns(
-            *("Desired", "Current", "Ready", "Up-to-date", "Available", "Node Selector", "Age"),
-            wide=_WIDE,
-            types=_integers("Desired", "Current", "Ready", "Up-to-date", "Available"),
-        ),
-        _daemon_set,
+    ("apps", "StatefulSet"): named(column("Ready", _ready), AGE, *_TEMPLATE[:2]),
+    ("apps", "DaemonSet"): named(
+        _count("Desired", "status.desiredNumberScheduled"), _count("Current", "status.currentNumberScheduled"),
+        _count("Ready", "status.numberReady"), _count("Up-to-date", "status.updatedNumberScheduled"),
+        _count("Available", "status.numberAvailable"),
+        column("Node Selector", "spec.template.spec.nodeSelector", default=None, show=selector_text), AGE, *_TEMPLATE,
     ),
-    ("batch", "Job"): Printer(columns("Status", "Completions", "Duration", "Age", wide=_WIDE), _job),
-    ("batch", "CronJob"): Printer(
-        columns("Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age", wide=_WIDE, types=_integers("Active")),
-        _cron_job,
+    ("batch", "Job"): named(
+        column("Status", _job_status), column("Completions", _completions), timed("Duration", _job_duration), AGE, *_TEMPLATE,
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Printer(
-        columns("Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age", types=_integers("MaxPods", "Replicas")),
-        _autoscaler,
+    ("batch", "CronJob"): named(
+        column("Schedule", "spec.schedule"), column("Timezone", "spec.timeZone", default=NONE),
+        column("Suspend", "spec.suspend", default=False, show=str),
+        column("Active", "status.active", "integer", default=[], show=len), timed("Last Schedule", _last_schedule), AGE,
+        *of_template("spec.jobTemplate.spec"),
     ),
-    ("policy", "PodDisruptionBudget"): Printer(
-        columns("Min Available", "Max Unavailable", "Allowed Disruptions", "Age", types=_integers("Allowed Disruptions")),
-        _budget,
+    ("autoscaling", "HorizontalPodAutoscaler"): named(
+        column("Reference", "spec.scaleTargetRef", default={}, show=reference), column("Targets", _metrics),
+        column("MinPods", "spec.minReplicas", default=UNSET, show=str), _count("MaxPods", "spec.maxReplicas"),
+        _count("Replicas", "status.currentReplicas"), AGE,
     ),
-}
+    ("policy", "PodDisruptionBudget"): named(
+        column("Min Available", "spec.minAvailable", default="N/A", show=str),
+        column("Max Unavailable", "spec.maxUnavailable", default="N/A", show=str),
+        _count("Allowed Disruptions", "status.disruptionsAllowed"), AGE,
+    ),
+}  # fmt: skip
