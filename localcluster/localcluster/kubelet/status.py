@@ -23,25 +23,13 @@ def pod_status(
         "hostIPs": [{"ip": host_address}],
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "qosClass": before.get("qosClass") or qos_class(spec),
+        "qosClass": before.get("qosClass"),
         "startTime": before.get("startTime") or format_time(now),
         "conditions": _conditions(pod, seen, decision, now),
         "containerStatuses": [_container_status(pod, c, seen, decision, bool(inits)) for c in mains],
         "initContainerStatuses": [_container_status(pod, c, seen, decision, False) for c in inits] or None,
         "observedGeneration": pod["metadata"].get("generation"),
     }
-
-
-def qos_class(spec: Mapping[str, Any]) -> str:
-    """Guaranteed, Burstable or BestEffort, by the containers' requests and limits of cpu and memory."""
-    guaranteed, any_set = True, False
-    for container in [*spec["containers"], *(spec.get("initContainers") or [])]:
-        resources = container.get("resources") or {}
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        for name in ("cpu", "memory"):
-            any_set |= name in limits or name in requests
-            guaranteed &= name in limits and requests.get(name, limits[name]) == limits[name]
-    return "Guaranteed" if guaranteed else "Burstable" if any_set else "BestEffort"
 
 
 def _conditions(pod: Pod, seen: Mapping[str, ContainerState], decision: Decision, now: float) -> list[dict[str, Any]]:

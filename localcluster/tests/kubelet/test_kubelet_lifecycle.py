@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localcluster.kubelet.lifecycle import ContainerState, Run, Settings, Stop, backoff, decide
-from localcluster.kubelet.status import pod_status, qos_class
+from localcluster.kubelet.status import pod_status
 from localcluster.timestamps import format_time
 
 SETTINGS = Settings(base=10, cap=300, reset=600)
@@ -186,22 +186,3 @@ def test_a_condition_keeps_its_time_until_it_changes() -> None:
     other = status_of(pod(status={"conditions": [before]}), {"c0": done()})
     times = [next(c["lastTransitionTime"] for c in s["conditions"] if c["type"] == "Ready") for s in (same, other)]
     assert times == ["2020-01-01T00:00:00Z", format_time(NOW)]
-
-
-FULL = {"limits": {"cpu": "1", "memory": "1Gi"}}
-
-
-@pytest.mark.parametrize(
-    ("resources", "expected"),
-    [
-        ([{}], "BestEffort"),
-        ([FULL], "Guaranteed"),
-        ([FULL, {}], "Burstable"),
-        ([{"requests": {"cpu": "1"}}], "Burstable"),
-        ([FULL | {"requests": {"cpu": "500m"}}], "Burstable"),
-        ([FULL | {"requests": {"cpu": "1"}}], "Guaranteed"),
-        ([{"limits": {"nvidia.com/gpu": "1"}}], "BestEffort"),
-    ],
-)
-def test_qos(resources: list[dict[str, Any]], expected: str) -> None:
-    assert qos_class({"containers": [{"name": str(i), "resources": r} for i, r in enumerate(resources)]}) == expected

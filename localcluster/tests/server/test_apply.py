@@ -83,27 +83,6 @@ def test_inputs_do_not_change() -> None:
     assert (live, config) == before
 
 
-# (schema, first apply by "me", then this by "me", result)
-REMOVALS: dict[str, tuple[FieldSetSchema, Json, Json, Json]] = {
-    "a map entry": (CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), config_map(a="1")),
-    "the whole map": (CONFIG_MAP, config_map(a="1"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}),
-    "labels": (CONFIG_MAP, {**config_map(a="1"), "metadata": {"name": "x", "labels": {"l": "1"}}}, config_map(a="1"),
-        config_map(a="1")),
-    "a container": (DEPLOYMENT, deployment({"name": "a", "image": "i"}, {"name": "b", "image": "j"}),
-        deployment({"name": "b", "image": "j"}), deployment({"name": "b", "image": "j"})),
-    "a container's field": (DEPLOYMENT, deployment({"name": "a", "image": "i", "workingDir": "/"}),
-        deployment({"name": "a", "image": "i"}), deployment({"name": "a", "image": "i"})),
-    "an item of a set": (CRD, custom(set=["a", "b"]), custom(set=["b"]), custom(set=["b"])),
-    "an empty list stays": (CRD, custom(set=[]), custom(), custom(set=[])),
-    "an atomic list is replaced": (CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "c"]), custom(atomic=["b", "c"])),
-    "an atomic map is replaced": (CRD, custom(whole={"a": "1"}), custom(whole={"b": "2"}), custom(whole={"b": "2"})),
-    "in an unknown map": (CRD, custom(free={"a": 1, "b": [1]}), custom(free={"b": [2]}), custom(free={"b": [2]})),
-    "null is the same as leaving out": (CRD, custom(free={"a": 1, "b": 2}), custom(free={"a": 1, "b": None}),
-        custom(free={"a": 1})),
-}  # fmt: skip
-
-
 def test_defaults_go_with_the_struct_they_stand_in() -> None:
     probe = {"httpGet": {"path": "/", "port": 80}}
     live = apply(DEPLOYMENT, None, deployment({"name": "a", "livenessProbe": probe}), manager="me", now=T1)
@@ -111,15 +90,6 @@ def test_defaults_go_with_the_struct_they_stand_in() -> None:
     live["spec"]["replicas"] = 1
     after = apply(DEPLOYMENT, live, deployment({"name": "a"}), manager="me", now=T2)
     assert plain(after) == deployment({"name": "a"}, replicas=1)
-
-
-def test_a_field_with_two_owners_stays_until_both_give_it_up() -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    live = apply(CONFIG_MAP, live, config_map(a="1", b="2"), manager="you", now=T2)
-    live = apply(CONFIG_MAP, live, config_map(), manager="me", now=T3)
-    assert live["data"] == {"a": "1", "b": "2"}
-    live = apply(CONFIG_MAP, live, config_map(b="2"), manager="you", now=T3)
-    assert live["data"] == {"b": "2"}
 
 
 def test_managers_share_a_list_by_its_keys() -> None:
@@ -141,14 +111,6 @@ def test_live_items_keep_their_place() -> None:
     assert [one["name"] for one in live["spec"]["template"]["spec"]["containers"]] == ["side", "a", "new"]
 
 
-def test_one_conflict() -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    with pytest.raises(ApplyConflictError) as caught:
-        apply(CONFIG_MAP, live, config_map(a="2"), manager="you", now=T2)
-    assert str(caught.value) == 'Apply failed with 1 conflict: conflict with "me": .data.a'
-    assert caught.value.causes == [{"reason": "FieldManagerConflict", "message": 'conflict with "me"', "field": ".data.a"}]
-
-
 def test_several_conflicts_are_grouped_by_manager() -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
     new = copy.deepcopy(live)
@@ -163,13 +125,6 @@ def test_several_conflicts_are_grouped_by_manager() -> None:
         "- .data.a",
         "- .data.b",
     ]
-
-
-def test_an_object_without_managed_fields_conflicts_with_before_first_apply() -> None:
-    with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
-        apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
-    live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)
-    assert managers(live) == {"before-first-apply/Update": [".data", ".data.a", ".data.b"], "me/Apply": [".data.a"]}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +165,7 @@ PORTS = st.lists(
     max_size=3,
     unique_by=lambda port: port["port"],
 )
-# Without empty lists, which have no manager: see REMOVALS.
+# Without empty lists, which have no manager.
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
@@ -239,40 +194,6 @@ def test_who_gives_everything_up_leaves_nothing(config: Json) -> None:
     live = apply(CRD, None, config, manager="me", now=T1)
     empty = {key: value for key, value in custom().items() if key != "spec"}
     assert plain(apply(CRD, live, empty, manager="me", now=T2)).get("spec", {}) == {}
-
-
-def test_every_write_is_tracked() -> None:
-    new = written(CONFIG_MAP, None, config_map(a="1"), "jobcommon", T1)
-    assert managers(new) == {"jobcommon/Update": [".data", ".data.a"]}
-    with pytest.raises(ApplyConflictError, match=rf'conflict with "jobcommon" using v1 at {T1}: \.data\.a'):
-        apply(CONFIG_MAP, new, config_map(a="2"), manager="me", now=T2)
-
-
-def test_an_update_that_changes_nothing_keeps_the_entries() -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    new = plain(copy.deepcopy(live))
-    new = written(CONFIG_MAP, live, new, "kubectl-edit", T2)
-    assert new == live
-
-
-def test_a_creator_owns_what_it_wrote_but_not_what_every_object_has() -> None:
-    new = deployment({"name": "a", "image": "i"}, replicas=2)
-    new["metadata"]["labels"] = {"l": "1"}
-    new = written(DEPLOYMENT, None, new, "kubectl-create", T1)
-    assert managers(new) == {
-        "kubectl-create/Update": [".metadata.labels", ".metadata.labels.l", ".spec.replicas",
-            '.spec.template.spec.containers[name="a"]', '.spec.template.spec.containers[name="a"].image',
-            '.spec.template.spec.containers[name="a"].name'],
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("cleared", [[], [{}]])
-def test_a_client_may_clear_the_entries(cleared: list[Any]) -> None:
-    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
-    new = copy.deepcopy(live)
-    new["metadata"]["managedFields"] = cleared
-    new = written(CONFIG_MAP, live, new, "kubectl", T2)
-    assert "managedFields" not in new["metadata"]
 
 
 def test_order_of_a_granular_list_is_no_change_and_of_an_atomic_one_is() -> None:
