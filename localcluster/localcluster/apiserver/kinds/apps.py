@@ -12,6 +12,8 @@ from localcluster.apiserver.kinds.tables import (
     amount,
     at_least,
     defaults,
+    each_at,
+    filled,
     frozen,
     immutable,
     in_turn,
@@ -22,6 +24,8 @@ from localcluster.apiserver.kinds.tables import (
     one_of,
     rules,
     share,
+    status_of,
+    under,
 )
 from localcluster.apiserver.names import check_annotations, check_labels, dns1123_label
 from localcluster.apiserver.resource import Strategy
@@ -96,14 +100,13 @@ def _unmatched(spec: Obj) -> Cause:
     return invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
-_COUNTS = (("spec.replicas", at_least(0)), ("spec.minReadySeconds", at_least(0)), ("spec.revisionHistoryLimit", at_least(0)))
+_COUNTS = each_at(at_least(0), "spec.replicas", "spec.minReadySeconds", "spec.revisionHistoryLimit")
 
 
-def _strategy(fill_status: Callable[[Obj], None], *steps: Callable[[Obj], None], **more: Any) -> Strategy:
+def _strategy(status: Obj, *steps: Callable[[Obj], None], **more: Any) -> Strategy:
     return Strategy(
         default=in_turn(*steps, _default_template),
-        on_create=fill_status,
-        on_update=keep_filled(fill_status),
+        **status_of(*filled("status", **status)),
         **{"validate_update": immutable("spec.selector"), **more},
     )
 
@@ -133,17 +136,12 @@ def _deployment_rollout(obj: Obj) -> Sequence[Cause]:
 
 
 DEPLOYMENT = _strategy(
-    defaults(("status", {})),
+    {},
     defaults(
-        ("spec", {}),
-        ("spec.replicas", 1),
-        ("spec.strategy", {}),
-        ("spec.strategy.type", "RollingUpdate"),
+        *filled("spec", replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600),
+        *filled("spec.strategy", type="RollingUpdate"),
         ("spec.strategy.rollingUpdate", {}, _ROLLING),
-        ("spec.strategy.rollingUpdate.maxUnavailable", "25%"),
-        ("spec.strategy.rollingUpdate.maxSurge", "25%"),
-        ("spec.revisionHistoryLimit", 10),
-        ("spec.progressDeadlineSeconds", 600),
+        *under("spec.strategy.rollingUpdate", maxUnavailable="25%", maxSurge="25%"),
     ),
     validate=rules(
         *_COUNTS,
@@ -178,13 +176,13 @@ def _selects_by_labels(obj: Obj) -> Sequence[Cause]:
 
 
 REPLICA_SET = _strategy(
-    defaults(("status", {}), ("status.replicas", 0)),
-    defaults(("spec", {}), ("spec.replicas", 1)),
+    {"replicas": 0},
+    defaults(*filled("spec", replicas=1)),
     validate=rules(*_COUNTS, _selects_template("deployment"), _lasting_pods("ReplicaSet")),
 )
 REPLICATION_CONTROLLER = _strategy(
-    defaults(("status", {}), ("status.replicas", 0)),
-    defaults(("spec", {}), ("spec.replicas", 1)),
+    {"replicas": 0},
+    defaults(*filled("spec", replicas=1)),
     _default_labels,
     validate=rules(*_COUNTS, _selects_by_labels, _lasting_pods("ReplicationController")),
     validate_update=lambda _new, _old: [],
@@ -235,22 +233,16 @@ def _stateful_rollout(obj: Obj) -> Sequence[Cause]:
     return causes
 
 
-_RETENTION = one_of("Retain", "Delete")
+_RETENTION = "spec.persistentVolumeClaimRetentionPolicy"
 STATEFUL_SET = _strategy(
-    defaults(("status", {}), ("status.replicas", 0), ("status.availableReplicas", 0)),
+    {"replicas": 0, "availableReplicas": 0},
     defaults(
-        ("spec", {}),
-        ("spec.replicas", 1),
-        ("spec.podManagementPolicy", "OrderedReady"),
+        *filled("spec", replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10, serviceName=""),
         ("spec.updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {}}),
         ("spec.updateStrategy.rollingUpdate", {}, {"type": None}),
         ("spec.updateStrategy.type", "RollingUpdate"),
         ("spec.updateStrategy.rollingUpdate.partition", 0),
-        ("spec.persistentVolumeClaimRetentionPolicy", {}),
-        ("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Retain"),
-        ("spec.persistentVolumeClaimRetentionPolicy.whenScaled", "Retain"),
-        ("spec.revisionHistoryLimit", 10),
-        ("spec.serviceName", ""),
+        *filled(_RETENTION, whenDeleted="Retain", whenScaled="Retain"),
     ),
     _default_claims,
     validate=rules(
@@ -259,8 +251,7 @@ STATEFUL_SET = _strategy(
         ("spec.serviceName", named(dns1123_label)),
         ("spec.updateStrategy.rollingUpdate.partition", at_least(0)),
         ("spec.updateStrategy.rollingUpdate.maxUnavailable", share),
-        ("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", _RETENTION),
-        ("spec.persistentVolumeClaimRetentionPolicy.whenScaled", _RETENTION),
+        *each_at(one_of("Retain", "Delete"), f"{_RETENTION}.whenDeleted", f"{_RETENTION}.whenScaled"),
         _stateful_rollout,
         _selects_template("statefulset"),
         _lasting_pods("StatefulSet", _with_claims),
@@ -318,22 +309,15 @@ def _daemon_rollout(obj: Obj) -> Sequence[Cause]:
 
 
 _daemon_status = defaults(
-    ("status", {}),
-    *(
-        (f"status.{name}", 0)
-        for name in ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-    ),
+    *filled("status", currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0)
 )
 DAEMON_SET = Strategy(
     default=in_turn(
         defaults(
-            ("spec", {}),
-            ("spec.updateStrategy", {}),
-            ("spec.updateStrategy.type", "RollingUpdate"),
+            *filled("spec", revisionHistoryLimit=10),
+            *filled("spec.updateStrategy", type="RollingUpdate"),
             ("spec.updateStrategy.rollingUpdate", {}, _ROLLING),
-            ("spec.updateStrategy.rollingUpdate.maxUnavailable", 1),
-            ("spec.updateStrategy.rollingUpdate.maxSurge", 0),
-            ("spec.revisionHistoryLimit", 10),
+            *under("spec.updateStrategy.rollingUpdate", maxUnavailable=1, maxSurge=0),
         ),
         _default_template,
         lambda obj: _count_template(obj, _template_generation(obj)),

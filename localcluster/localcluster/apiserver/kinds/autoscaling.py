@@ -9,12 +9,14 @@ from localcluster.apiserver.kinds.tables import (
     at_least,
     between,
     defaults,
-    keep_filled,
+    each_at,
+    filled,
     needed,
     needed_name,
     one_of,
     positive,
     rules,
+    status_of,
 )
 from localcluster.apiserver.names import path_segment
 from localcluster.apiserver.resource import Conversion, Strategy
@@ -27,6 +29,7 @@ _SOURCES = {
     "ContainerResource": "containerResource", "External": "external", "Object": "object", "Pods": "pods",
     "Resource": "resource",
 }  # fmt: skip
+_OF_RESOURCES = ("resource", "containerResource")
 _TARGETS = ("averageUtilization", "averageValue", "value")
 _MOST_STABLE = 3600
 _LONGEST_PERIOD = 1800
@@ -42,20 +45,11 @@ def _cpu(percent: int) -> Obj:
 
 
 _default = defaults(
-    ("spec", {}),
-    ("spec.minReplicas", 1),
-    ("spec.maxReplicas", 0),
-    ("spec.scaleTargetRef", {}),
-    ("spec.metrics", [_cpu(80)]),
-    ("spec.behavior.scaleUp", {}),
-    ("spec.behavior.scaleUp.stabilizationWindowSeconds", 0),
-    ("spec.behavior.scaleUp.policies", [_policy("Pods", 4), _policy("Percent", 100)]),
-    ("spec.behavior.scaleUp.selectPolicy", "Max"),
-    ("spec.behavior.scaleDown", {}),
-    ("spec.behavior.scaleDown.policies", [_policy("Percent", 100)]),
-    ("spec.behavior.scaleDown.selectPolicy", "Max"),
+    *filled("spec", minReplicas=1, maxReplicas=0, scaleTargetRef={}, metrics=[_cpu(80)]),
+    *filled("spec.behavior.scaleUp", stabilizationWindowSeconds=0,
+            policies=[_policy("Pods", 4), _policy("Percent", 100)], selectPolicy="Max"),
+    *filled("spec.behavior.scaleDown", policies=[_policy("Percent", 100)], selectPolicy="Max"),
 )  # fmt: skip
-_status = defaults(("status", {}), ("status.desiredReplicas", 0), ("status.currentMetrics", None))
 
 
 def _replicas(obj: Obj) -> Sequence[Cause]:
@@ -123,16 +117,13 @@ def _target(target: Obj, path: str, source: str) -> list[Cause]:
 _RULES = ("scaleUp", "scaleDown")
 HORIZONTAL_POD_AUTOSCALER = Strategy(
     default=_default,
-    on_create=_status,
-    on_update=keep_filled(_status),
+    **status_of(*filled("status", desiredReplicas=0, currentMetrics=None)),
     validate=rules(
         _replicas,
-        ("spec.scaleTargetRef.kind", needed_name(path_segment)),
-        ("spec.scaleTargetRef.name", needed_name(path_segment)),
+        *each_at(needed_name(path_segment), "spec.scaleTargetRef.kind", "spec.scaleTargetRef.name"),
         ("spec.scaleTargetRef.apiVersion", _has_group),
         ("spec.metrics[]", _metric),
-        ("spec.metrics[].resource.name", needed("must specify a resource name")),
-        ("spec.metrics[].containerResource.name", needed("must specify a resource name")),
+        *each_at(needed("must specify a resource name"), *(f"spec.metrics[].{one}.name" for one in _OF_RESOURCES)),
         ("spec.metrics[].containerResource.container", needed("must specify a container")),
         *((f"spec.metrics[].{source}.metric.name", needed_name(path_segment)) for source in ("pods", "object", "external")),
         *((f"spec.behavior.{name}.stabilizationWindowSeconds", between(0, _MOST_STABLE)) for name in _RULES),

@@ -14,12 +14,16 @@ from localcluster.apiserver.kinds.tables import (
     Rules,
     at_least,
     defaults,
+    each_at,
+    filled,
     given,
     immutable,
     in_turn,
     keep_filled,
     one_of,
     rules,
+    status_of,
+    under,
 )
 from localcluster.apiserver.names import check, dns1123_label, qualified_name
 from localcluster.apiserver.resource import Strategy
@@ -53,10 +57,7 @@ def _default_job(obj: Obj) -> None:
 
 
 _job_defaults = defaults(
-    ("spec.parallelism", 1),
-    ("spec.completionMode", "NonIndexed"),
-    ("spec.suspend", False),
-    ("spec.manualSelector", False),
+    *under("spec", parallelism=1, completionMode="NonIndexed", suspend=False, manualSelector=False),
     ("spec.podFailurePolicy.rules[].onPodConditions[].status", "True"),
 )
 _job_status = defaults(("status", {}))
@@ -226,7 +227,7 @@ def _job_rules(path: str) -> Rules:
 
     replacement = one_of("Failed", "TerminatingOrFailed")
     return rules(
-        *((f"{path}.{name}", at_least(0)) for name in _COUNTS),
+        *each_at(at_least(0), *(f"{path}.{name}" for name in _COUNTS)),
         (f"{path}.completionMode", one_of("NonIndexed", _INDEXED)),
         (f"{path}.podReplacementPolicy", replacement),
         (f"{path}.managedBy", given(_managed_by)),
@@ -332,24 +333,16 @@ def _generated_selector(obj: Obj) -> Sequence[Cause]:
 CRON_JOB = Strategy(
     default=in_turn(
         defaults(
-            ("spec", {}),
-            ("spec.concurrencyPolicy", "Allow"),
-            ("spec.suspend", False),
-            ("spec.successfulJobsHistoryLimit", 3),
-            ("spec.failedJobsHistoryLimit", 1),
+            *filled("spec", concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
         ),
         _default_job_template,
     ),
-    on_create=_job_status,
-    on_update=keep_filled(_job_status),
+    **status_of(("status", {})),
     validate=rules(
         ("spec.schedule", _schedule),
         ("spec.timeZone", given(_time_zone)),
         ("spec.concurrencyPolicy", one_of("Allow", "Forbid", "Replace")),
-        *(
-            (f"spec.{name}", at_least(0))
-            for name in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-        ),
+        *each_at(at_least(0), "spec.startingDeadlineSeconds", "spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit"),
         _cron_name,
         _generated_selector,
         _job_rules("spec.jobTemplate.spec"),

@@ -8,14 +8,16 @@ from localcluster.apiserver.errors import Cause, forbidden, invalid, not_support
 from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     defaults,
+    each_at,
+    filled,
     given,
     immutable,
-    keep_filled,
     named,
     needed,
     one_of,
     rules,
     share,
+    status_of,
 )
 from localcluster.apiserver.names import check, dns1123_label, dns1123_subdomain, is_address, port_name
 from localcluster.apiserver.resource import Strategy
@@ -82,11 +84,9 @@ def _routes(obj: Obj) -> Sequence[Cause]:
     return [invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified")]
 
 
-_ingress_status = defaults(("status", {}), ("status.loadBalancer", {}))
 INGRESS = Strategy(
     default=defaults(("spec", {})),
-    on_create=_ingress_status,
-    on_update=keep_filled(_ingress_status),
+    **status_of(*filled("status", loadBalancer={})),
     validate=rules(
         _routes,
         ("spec.defaultBackend", given(_backend)),
@@ -94,8 +94,7 @@ INGRESS = Strategy(
         ("spec.rules[].http.paths", needed()),
         ("spec.rules[].http.paths[]", _http_path),
         ("spec.tls[].hosts[]", given(lambda path, host: check(dns1123_subdomain, path, host.removeprefix("*.")))),
-        ("spec.tls[].secretName", named(dns1123_subdomain)),
-        ("spec.ingressClassName", named(dns1123_subdomain)),
+        *each_at(named(dns1123_subdomain), "spec.tls[].secretName", "spec.ingressClassName"),
     ),
 )
 
@@ -113,8 +112,7 @@ INGRESS_CLASS = Strategy(
     default=defaults(("spec", {}), ("spec.parameters.scope", "Cluster")),
     validate=rules(
         ("spec.controller", _controller),
-        ("spec.parameters.kind", needed()),
-        ("spec.parameters.name", needed()),
+        *each_at(needed(), "spec.parameters.kind", "spec.parameters.name"),
         ("spec.parameters.scope", one_of("Cluster", "Namespace")),
     ),
     validate_update=immutable("spec.controller"),
@@ -218,18 +216,12 @@ def _one_bound(obj: Obj) -> Sequence[Cause]:
     return []
 
 
-_budget_status = defaults(
-    ("status", {}),
-    *((f"status.{name}", 0) for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")),
-)
 DISRUPTION_BUDGET = Strategy(
     default=defaults(("spec", {})),
-    on_create=_budget_status,
-    on_update=keep_filled(_budget_status),
+    **status_of(*filled("status", disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0)),
     validate=rules(
         _one_bound,
-        ("spec.minAvailable", share),
-        ("spec.maxUnavailable", share),
+        *each_at(share, "spec.minAvailable", "spec.maxUnavailable"),
         ("spec.selector", selector_check),
         ("spec.unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
     ),

@@ -8,6 +8,8 @@ from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, 
 from localcluster.apiserver.kinds.tables import (
     at_least,
     defaults,
+    each_at,
+    filled,
     given,
     immutable,
     in_turn,
@@ -15,6 +17,8 @@ from localcluster.apiserver.kinds.tables import (
     needed,
     one_of,
     rules,
+    status_of,
+    under,
 )
 from localcluster.apiserver.names import check, label_value, qualified_name
 from localcluster.apiserver.resource import Strategy
@@ -33,15 +37,11 @@ _INFO = (
     "architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion", "machineID",
     "operatingSystem", "osImage", "systemUUID",
 )  # fmt: skip
-_filled = defaults(
-    ("status", {}),
-    ("status.daemonEndpoints", {}),
-    ("status.daemonEndpoints.kubeletEndpoint", {}),
-    ("status.daemonEndpoints.kubeletEndpoint.Port", 0),
-    ("status.nodeInfo", {}),
-    *((f"status.nodeInfo.{name}", "") for name in _INFO),
-    ("status.conditions[].lastHeartbeatTime", None),
-    ("status.conditions[].lastTransitionTime", None),
+_node_status = defaults(
+    *filled("status", daemonEndpoints={}),
+    *filled("status.daemonEndpoints.kubeletEndpoint", Port=0),
+    *filled("status.nodeInfo", **dict.fromkeys(_INFO, "")),
+    *under("status.conditions[]", lastHeartbeatTime=None, lastTransitionTime=None),
 )
 
 
@@ -78,12 +78,11 @@ def _kept(new: Obj, old: Obj) -> Sequence[Cause]:
 
 NODE = Strategy(
     default=in_turn(defaults(("spec", {})), _allocatable),
-    on_create=_filled,
-    on_update=keep_filled(in_turn(_filled, _allocatable)),
+    on_create=_node_status,
+    on_update=keep_filled(in_turn(_node_status, _allocatable)),
     validate=rules(
         ("spec.taints", lambda _path, taints, _spec: _taints("metadata.taints", taints or ())),
-        ("status.capacity", given(lambda path, amounts: _not_negative(path, amounts))),
-        ("status.allocatable", given(lambda path, amounts: _not_negative(path, amounts))),
+        *each_at(given(lambda path, amounts: _not_negative(path, amounts)), "status.capacity", "status.allocatable"),
     ),
     validate_update=_kept,
 )
@@ -177,11 +176,9 @@ def _limit_types(obj: Obj) -> Sequence[Cause]:
 
 
 LIMIT_RANGE = Strategy(default=_default_limits, validate=rules(("spec.limits[]", _limit), _limit_types))
-_quota_status = defaults(("status", {}))
 RESOURCE_QUOTA = Strategy(
     default=defaults(("spec", {})),
-    on_create=_quota_status,
-    on_update=keep_filled(_quota_status),
+    **status_of(("status", {})),
     validate=rules(("spec.hard", given(lambda path, hard: _quota(path, hard)))),
 )
 
@@ -212,15 +209,9 @@ def _certificate_request(path: str, value: Any, _parent: Obj) -> Sequence[Cause]
     return [invalid(path, value, "PEM block type must be CERTIFICATE REQUEST")]
 
 
-_request_status = defaults(("status", {}))
 SIGNING_REQUEST = Strategy(
     default=defaults(("spec", {})),
-    on_create=_request_status,
-    on_update=keep_filled(_request_status),
-    validate=rules(
-        ("spec.request", _certificate_request),
-        ("spec.usages", needed()),
-        ("spec.signerName", needed()),
-    ),
+    **status_of(("status", {})),
+    validate=rules(("spec.request", _certificate_request), *each_at(needed(), "spec.usages", "spec.signerName")),
     validate_update=immutable("spec"),
 )

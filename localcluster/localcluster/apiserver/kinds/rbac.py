@@ -8,6 +8,7 @@ from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     Rules,
     defaults,
+    filled,
     in_turn,
     needed,
     needed_name,
@@ -90,7 +91,7 @@ def _same_role(new: Obj, old: Obj) -> Sequence[Cause]:
 
 def _binding(namespaced: bool, *kinds: str) -> Strategy:
     return Strategy(
-        default=in_turn(_default_subjects, defaults(("roleRef", {}), ("roleRef.kind", ""), ("roleRef.apiGroup", GROUP))),
+        default=in_turn(_default_subjects, defaults(*filled("roleRef", kind="", apiGroup=GROUP))),
         validate=rules(
             ("roleRef.apiGroup", one_of(GROUP)),
             ("roleRef.kind", one_of(*kinds)),

@@ -1,6 +1,6 @@
 """Registrations for admission: webhooks, and policies with their bindings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,12 +10,15 @@ from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     between,
     defaults,
+    each_at,
     each_of,
+    filled,
     given,
     needed,
     needed_name,
     one_of,
     rules,
+    under,
 )
 from localcluster.apiserver.names import check, dns1123_subdomain, qualified_name
 from localcluster.apiserver.resource import Strategy
@@ -103,18 +106,15 @@ def _unique_names(obj: Obj) -> Sequence[Cause]:
     return [duplicate(f"webhooks[{index}].name", name) for index, name in enumerate(names) if name in names[:index]]
 
 
+_MATCHES: Obj = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+
+
 def _webhooks(**more: str) -> Strategy:
     return Strategy(
         default=defaults(
-            ("webhooks[].failurePolicy", "Fail"),
-            ("webhooks[].matchPolicy", "Equivalent"),
-            ("webhooks[].namespaceSelector", {}),
-            ("webhooks[].objectSelector", {}),
-            ("webhooks[].timeoutSeconds", 10),
+            *under("webhooks[]", failurePolicy="Fail", timeoutSeconds=10, clientConfig={}, **_MATCHES, **more),
             ("webhooks[].rules[].scope", "*"),
-            ("webhooks[].clientConfig", {}),
             ("webhooks[].clientConfig.service.port", 443),
-            *((f"webhooks[].{name}", value) for name, value in more.items()),
         ),
         validate=rules(
             ("webhooks[].name", _full_name),
@@ -125,8 +125,7 @@ def _webhooks(**more: str) -> Strategy:
             ("webhooks[].sideEffects", needed("must specify one of None, NoneOnDryRun")),
             ("webhooks[].sideEffects", one_of("None", "NoneOnDryRun")),
             ("webhooks[].timeoutSeconds", between(1, 30)),
-            ("webhooks[].namespaceSelector", selector_check),
-            ("webhooks[].objectSelector", selector_check),
+            *each_at(selector_check, "webhooks[].namespaceSelector", "webhooks[].objectSelector"),
             ("webhooks[].clientConfig", given(_client)),
             ("webhooks[].admissionReviewVersions", _versions),
             ("webhooks[].matchConditions", _conditions),
@@ -142,20 +141,14 @@ MUTATING_WEBHOOKS = _webhooks(reinvocationPolicy="Never")
 
 
 def _match_defaults(path: str) -> list[tuple[str, Any]]:
-    rows: Mapping[str, Any] = {
-        "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, "resourceRules[].scope": "*",
-        "excludeResourceRules[].scope": "*",
-    }  # fmt: skip
-    return [(f"{path}.{name}", value) for name, value in rows.items()]
+    return under(path, **_MATCHES, **{"resourceRules[].scope": "*", "excludeResourceRules[].scope": "*"})
 
 
 def _match_rules(path: str) -> list[tuple[str, Any]]:
     return [
         (f"{path}.matchPolicy", _MATCH),
-        (f"{path}.namespaceSelector", selector_check),
-        (f"{path}.objectSelector", selector_check),
-        (f"{path}.resourceRules[]", _rule),
-        (f"{path}.excludeResourceRules[]", _rule),
+        *each_at(selector_check, f"{path}.namespaceSelector", f"{path}.objectSelector"),
+        *each_at(_rule, f"{path}.resourceRules[]", f"{path}.excludeResourceRules[]"),
     ]
 
 
@@ -179,15 +172,13 @@ def _validations(obj: Obj) -> Sequence[Cause]:
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 POLICY = Strategy(
-    default=defaults(("spec", {}), ("spec.failurePolicy", "Fail"), *_match_defaults("spec.matchConstraints")),
+    default=defaults(*filled("spec", failurePolicy="Fail"), *_match_defaults("spec.matchConstraints")),
     on_create=defaults(("status", {})),
     validate=rules(
         ("spec.failurePolicy", _FAILURE),
-        ("spec.matchConstraints", needed()),
-        ("spec.matchConstraints.resourceRules", needed()),
+        *each_at(needed(), "spec.matchConstraints", "spec.matchConstraints.resourceRules"),
         *_match_rules("spec.matchConstraints"),
-        ("spec.paramKind.apiVersion", needed()),
-        ("spec.paramKind.kind", needed()),
+        *each_at(needed(), "spec.paramKind.apiVersion", "spec.paramKind.kind"),
         ("spec.matchConditions", _conditions),
         ("spec.variables[].name", needed("name is not specified")),
         ("spec.validations[].reason", one_of(*_REASONS)),

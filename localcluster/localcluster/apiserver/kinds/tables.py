@@ -54,6 +54,16 @@ def defaults(*rows: tuple[str, Any] | tuple[str, Any, Mapping[str, Any]]) -> Cal
     return default
 
 
+def under(path: str, **fields: Any) -> list[tuple[str, Any]]:
+    """Rows of defaults: fields of the object at `path`, where there is one."""
+    return [(f"{path}.{name}", value) for name, value in fields.items()]
+
+
+def filled(path: str, **fields: Any) -> list[tuple[str, Any]]:
+    """Rows of defaults: the object at `path`, with these fields."""
+    return [(path, {}), *under(path, **fields)]
+
+
 def fresh(value: Any) -> Any:
     """A copy of a default, which the object may change."""
     if isinstance(value, dict):
@@ -69,6 +79,12 @@ def in_turn(*steps: Callable[[Obj], None]) -> Callable[[Obj], None]:
             step(obj)
 
     return run
+
+
+def status_of(*rows: tuple[str, Any]) -> dict[str, Any]:
+    """Of a `Strategy`: what a new object gets by `rows`, which are defaults, and an update does not take away."""
+    fill = defaults(*rows)
+    return {"on_create": fill, "on_update": keep_filled(fill)}
 
 
 def keep_filled(fill: Callable[[Obj], None]) -> Callable[[Obj, Obj], None]:
@@ -96,6 +112,11 @@ def rules(*rows: tuple[str, Check] | Rules) -> Rules:
         return causes
 
     return validate
+
+
+def each_at(check: Check, *paths: str) -> list[tuple[str, Check]]:
+    """Rows of rules: one check for several fields."""
+    return [(path, check) for path in paths]
 
 
 def immutable(*paths: str) -> UpdateRules:

@@ -9,15 +9,17 @@ from localcluster.apiserver.kinds.tables import (
     Rules,
     at_least,
     defaults,
+    each_at,
     each_of,
+    filled,
     immutable,
-    in_turn,
     named,
     needed,
     needed_name,
     one_of,
     positive,
     rules,
+    under,
 )
 from localcluster.apiserver.names import check, dns1123_subdomain, qualified_name
 from localcluster.apiserver.resource import Strategy
@@ -42,7 +44,7 @@ def _access_modes(path: str, modes: list[str] | None, _parent: Obj) -> Sequence[
 
 # Claims
 
-default_claim = defaults(("spec", {}), ("spec.volumeMode", "Filesystem"), ("spec.resources", {}))
+default_claim = defaults(*filled("spec", volumeMode="Filesystem", resources={}))
 
 
 def _claim_size(obj: Obj) -> Sequence[Cause]:
@@ -56,8 +58,7 @@ _claim_rules: Rules = rules(
     ("spec.selector", selector_check),
     ("spec.storageClassName", named(dns1123_subdomain)),
     ("spec.volumeMode", _VOLUME_MODE),
-    ("spec.dataSource.kind", needed()),
-    ("spec.dataSource.name", needed()),
+    *each_at(needed(), "spec.dataSource.kind", "spec.dataSource.name"),
     _claim_size,
 )
 
@@ -151,13 +152,9 @@ def _volume_fixed(new: Obj, old: Obj) -> Sequence[Cause]:
 
 VOLUME = Strategy(
     default=defaults(
-        ("spec", {}),
-        ("spec.persistentVolumeReclaimPolicy", "Retain"),
-        ("spec.volumeMode", "Filesystem"),
+        *filled("spec", persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem"),
         ("spec.hostPath.type", ""),
-        ("spec.rbd.pool", "rbd"),
-        ("spec.rbd.user", "admin"),
-        ("spec.rbd.keyring", "/etc/ceph/keyring"),
+        *under("spec.rbd", pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
         ("spec.iscsi.iscsiInterface", "default"),
     ),
     on_create=_volume_created,
@@ -166,12 +163,8 @@ VOLUME = Strategy(
         ("spec.persistentVolumeReclaimPolicy", one_of("Delete", "Recycle", "Retain")),
         ("spec.volumeMode", _VOLUME_MODE),
         ("spec.storageClassName", named(dns1123_subdomain)),
-        ("spec.hostPath.path", needed()),
-        ("spec.nfs.server", needed()),
-        ("spec.nfs.path", needed()),
-        ("spec.local.path", needed()),
-        ("spec.csi.driver", needed()),
-        ("spec.csi.volumeHandle", needed()),
+        *each_at(needed(), "spec.hostPath.path", "spec.nfs.server", "spec.nfs.path", "spec.local.path"),
+        *each_at(needed(), "spec.csi.driver", "spec.csi.volumeHandle"),
         _one_source,
     ),
     validate_update=_volume_fixed,
@@ -194,17 +187,9 @@ STORAGE_CLASS = Strategy(
     validate_update=immutable("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
 )
 CSI_DRIVER = Strategy(
-    default=in_turn(
-        defaults(
-            ("spec", {}),
-            ("spec.attachRequired", True),
-            ("spec.podInfoOnMount", False),
-            ("spec.storageCapacity", False),
-            ("spec.fsGroupPolicy", "ReadWriteOnceWithFSType"),
-            ("spec.volumeLifecycleModes", ["Persistent"]),
-            ("spec.requiresRepublish", False),
-            ("spec.seLinuxMount", False),
-        ),
+    default=defaults(
+        *filled("spec", attachRequired=True, podInfoOnMount=False, storageCapacity=False, requiresRepublish=False),
+        *under("spec", fsGroupPolicy="ReadWriteOnceWithFSType", volumeLifecycleModes=["Persistent"], seLinuxMount=False),
     ),
     validate=rules(
         ("spec.fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
@@ -221,7 +206,7 @@ CSI_NODE = Strategy(
 )
 VOLUME_ATTACHMENT = Strategy(
     default=defaults(("spec", {}), ("spec.source", {})),
-    on_create=defaults(("status", {}), ("status.attached", False)),
-    validate=rules(("spec.attacher", needed_name(dns1123_subdomain)), ("spec.nodeName", needed_name(dns1123_subdomain))),
+    on_create=defaults(*filled("status", attached=False)),
+    validate=rules(*each_at(needed_name(dns1123_subdomain), "spec.attacher", "spec.nodeName")),
     validate_update=immutable("spec"),
 )
