@@ -202,17 +202,6 @@ def test_token_and_self_review(api: Api) -> None:
     assert "system:authenticated" in me["status"]["userInfo"]["groups"]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "field"),
-    [
-        ("roles", {"rules": [{"verbs": ["get"]}]}, "rules[0].apiGroups"),
-        ("rolebindings", {"roleRef": {"kind": "Thing", "name": "x"}}, "roleRef.kind"),
-    ],
-)
-def test_roles_and_bindings_are_validated(api: Api, path: str, body: Json, field: str) -> None:
-    answer = api.post(f"{RBAC}/namespaces/default/{path}", {"metadata": {"name": "a"}, **body})
-    assert answer.code == 422
-    assert field in answer.causes
 
 
 def test_the_whole_of_a_user_is_impersonated(api: Api) -> None:

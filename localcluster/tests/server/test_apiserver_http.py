@@ -67,10 +67,6 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_without_credentials_there_is_health_and_nothing_else(http: Http) -> None:
-    for path, status in (("/readyz", 200), (PODS, 403)):
-        async with http.session.get(http.url + path, headers={"Authorization": ""}) as answer:
-            assert answer.status == status
 
 
 async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixture) -> None:
@@ -79,12 +75,6 @@ async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixt
     assert [record.name for record in caplog.records] == []
 
 
-async def test_health_and_version(http: Http) -> None:
-    for path in ("/healthz", "/livez", "/readyz"):
-        async with http.session.get(http.url + path) as answer:
-            assert (answer.status, await answer.text()) == (200, "ok")
-    async with http.session.get(http.url + "/version") as answer:
-        assert (await answer.json())["gitVersion"] == "v1.36.2+localcluster"
 
 
 async def test_large_answers_are_compressed(http: Http) -> None:

@@ -231,9 +231,6 @@ def test_malformed_entries_are_survived(value: Any) -> None:
     assert written(CONFIG_MAP, live, sent, "me", T2) == live
 
 
-def test_service_ports_count_with_the_default_protocol() -> None:
-    service = {"spec": {"ports": [{"port": 80}]}}
-    assert ("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}') in owned_by(SERVICE, service)
 
 
 @pytest.mark.parametrize(

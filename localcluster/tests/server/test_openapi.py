@@ -58,8 +58,6 @@ def test_hash_follows_the_crd_and_not_the_order() -> None:
     assert content_hash([POD, NODE]) == content_hash([NODE, POD])
 
 
-def test_unknown_group_version_has_no_document() -> None:
-    assert v3_document(ALL, "apis/nothing/v1") is None
 
 
 @pytest.mark.parametrize("path", list(v3_index(ALL)["paths"]))
@@ -94,10 +92,6 @@ def test_patch_says_what_kubectl_asks(path: str, url: str, kind: str, strategic:
     assert ("application/strategic-merge-patch+json" in patch["requestBody"]["content"]) is strategic
 
 
-def test_list_path_names_the_kind_for_explain() -> None:
-    operations = v3("apis/kubeflow.org/v1")["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"]
-    expected = {"group": "kubeflow.org", "kind": "PyTorchJob", "version": "v1"}
-    assert operations["get"]["x-kubernetes-group-version-kind"] == expected
 
 
 def test_verbs_that_are_not_served_are_not_documented() -> None:

@@ -300,18 +300,6 @@ def test_custom_resource_without_columns_has_name_and_age() -> None:
     assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Age"]
 
 
-def test_row_object_and_watch_form() -> None:
-    whole = to_table("", "ConfigMap", [item()], now=NOW, include_object="Object")["rows"][0]["object"]
-    assert whole == item()
-    assert to_table("", "ConfigMap", [item()], now=NOW, include_object="None")["rows"][0]["object"] is None
-    part = to_table("", "ConfigMap", [item()], now=NOW, with_columns=False, list_meta={"resourceVersion": "7"})
-    assert part["columnDefinitions"] == []
-    assert part["metadata"] == {"resourceVersion": "7"}
-    assert part["rows"][0]["object"] == {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": META,
-    }
 
 
 def test_malformed_path_says_so() -> None:
