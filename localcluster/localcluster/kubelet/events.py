@@ -34,30 +34,16 @@ class EventRecorder:
         count = self._counts[identity] = self._counts.get(identity, 0) + 1
         moment = format_time(self._now())
         name = f"{metadata['name']}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-        involved = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
+        involved = {"apiVersion": "v1", "kind": "Pod", **{key: metadata[key] for key in ("namespace", "name", "uid")}}
         if container:
             involved["fieldPath"] = f"spec.containers{{{container}}}"
         event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"namespace": metadata["namespace"], "name": name},
-            "involvedObject": involved,
-            "type": kind,
-            "reason": reason,
-            "message": message,
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": metadata["namespace"], "name": name},
+            "involvedObject": involved, "type": kind, "reason": reason, "message": message,
             "source": {"component": component} if source else {"component": component, "host": self._host},
-            "reportingComponent": component,
-            "reportingInstance": "" if source else self._host,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
-            "count": count,
-        }
+            "reportingComponent": component, "reportingInstance": "" if source else self._host,
+            "firstTimestamp": moment, "lastTimestamp": moment, "count": count,
+        }  # fmt: skip
         if not self._queue.full():
             self._queue.put_nowait((object_path("events", metadata["namespace"], name), event))
 

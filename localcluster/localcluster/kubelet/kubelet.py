@@ -188,12 +188,8 @@ class Kubelet:
         metadata = pod["metadata"]
         path = object_path("pods", metadata["namespace"], metadata["name"], "binding")
         target = {"apiVersion": "v1", "kind": "Node", "name": self.options.node_name}
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
-            "target": target,
-        }
+        named = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": named, "target": target}
         try:
             if why:
                 await self._report_unschedulable(pod, why)
@@ -212,13 +208,8 @@ class Kubelet:
         self._recorder.record(pod, "Normal", "Scheduled", text, source=scheduler.DEFAULT_SCHEDULER)
 
     async def _report_unschedulable(self, pod: Object, why: str) -> None:
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": why,
-            "lastTransitionTime": format_time(self._now()),
-        }
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+        condition["lastTransitionTime"] = format_time(self._now())
         known = (pod.get("status") or {}).get("conditions") or []
         if any(c["type"] == "PodScheduled" and c.get("message") == why for c in known):
             return

@@ -39,40 +39,25 @@ def node_object(name: str, address: str, capacity: Mapping[str, str], now: float
         ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         ("Ready", "True", "KubeletReady", "pods run as local processes"),
     ]
+    conditions = [
+        {"type": kind, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": moment,
+         "lastTransitionTime": moment}
+        for kind, status, reason, message in facts
+    ]  # fmt: skip
+    labels = node_labels(name)
+    info = {
+        "architecture": labels["kubernetes.io/arch"], "operatingSystem": sys.platform, "osImage": platform.platform(),
+        "kernelVersion": platform.release(), "kubeletVersion": GIT_VERSION, "kubeProxyVersion": "",
+        "containerRuntimeVersion": "process://1", "machineID": "", "systemUUID": "", "bootID": "",
+    }  # fmt: skip
+    addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
     return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": node_labels(name)},
-        "spec": {},
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {},
         "status": {
-            "capacity": dict(capacity),
-            "allocatable": dict(capacity),
-            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
-            "conditions": [
-                {
-                    "type": kind,
-                    "status": status,
-                    "reason": reason,
-                    "message": message,
-                    "lastHeartbeatTime": moment,
-                    "lastTransitionTime": moment,
-                }
-                for kind, status, reason, message in facts
-            ],
-            "nodeInfo": {
-                "architecture": node_labels(name)["kubernetes.io/arch"],
-                "operatingSystem": sys.platform,
-                "osImage": platform.platform(),
-                "kernelVersion": platform.release(),
-                "kubeletVersion": GIT_VERSION,
-                "kubeProxyVersion": "",
-                "containerRuntimeVersion": "process://1",
-                "machineID": "",
-                "systemUUID": "",
-                "bootID": "",
-            },
+            "capacity": dict(capacity), "allocatable": dict(capacity), "addresses": addresses, "conditions": conditions,
+            "nodeInfo": info,
         },
-    }
+    }  # fmt: skip
 
 
 async def register(api: Api, node: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,12 +77,8 @@ async def heartbeat(api: Api, name: str, uid: str, now: Callable[[], float]) -> 
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     while True:
         spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": format_micro_time(now())}
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]},
-            "spec": spec,
-        }
+        metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
         try:
             await api.patch(f"{path}/{name}", {"spec": spec})
         except StatusError as error:

@@ -1,15 +1,16 @@
 """Startup, liveness and readiness probes of one container run."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from localcluster.kubelet.checks import check_http, check_tcp
-from localcluster.kubelet.container import ContainerProcess
-from localcluster.kubelet.lifecycle import Container
 from localcluster.kubelet.session import run_quietly
 from localcluster.pod_backend import PodBackendError
+
+if TYPE_CHECKING:
+    from localcluster.kubelet.worker import PodWorker
 
 Probe = Mapping[str, Any]
 
@@ -36,36 +37,12 @@ class Threshold:
         return good if reached else None
 
 
-class ProbedPod(Protocol):
-    """What a prober needs of the worker of its pod."""
-
-    pod: dict[str, Any]
-    address: str
-    containers: dict[str, ContainerProcess]
-
-    def spec_of(self, name: str) -> Container:
-        """The spec of a container, its resolved environment and ports included."""
-        ...
-
-    def probe_result(self, name: str, *, started: bool | None = None, ready: bool | None = None) -> None:
-        """A probe's verdict has changed."""
-        ...
-
-    def kill(self, name: str, why: str, grace: float | None = None) -> None:
-        """A probe has failed for good: end the container, by default with the pod's grace."""
-        ...
-
-    def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
-        """Record an event about the pod."""
-        ...
-
-
 class Prober:
     """Runs the probes of one run of a container and reports to its pod worker."""
 
     KINDS = ("startup", "liveness", "readiness")
 
-    def __init__(self, worker: ProbedPod, name: str, attempt: int) -> None:
+    def __init__(self, worker: "PodWorker", name: str, attempt: int) -> None:
         self.attempt = attempt
         self._worker = worker
         self._name = name
@@ -87,36 +64,34 @@ class Prober:
             if readiness := spec.get("readinessProbe"):
                 group.create_task(self._watch(readiness))
 
-    async def _until(self, probe: Probe, kind: str, *, good_is_enough: bool = True) -> bool:
-        """Probe until good (true), or until bad: then the container is killed (false)."""
+    async def _verdicts(self, probe: Probe, kind: str) -> AsyncIterator[bool]:
+        """Probe for ever: the verdict after each result, while there is one."""
         await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
         threshold = Threshold.of(probe)
         while True:
-            problem = await self._check(probe)
-            self._report(kind, problem)
+            if problem := await self._check(probe):
+                self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._name)
             verdict = threshold.add(not problem)
-            if verdict is False:
+            if verdict is not None:
+                yield verdict
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    async def _until(self, probe: Probe, kind: str, *, good_is_enough: bool = True) -> bool:
+        """Probe until good (true), or until bad: then the container is killed (false)."""
+        async for good in self._verdicts(probe, kind):
+            if not good:
                 self._kill(probe, kind)
                 return False
-            if verdict and good_is_enough:
+            if good_is_enough:
                 return True
-            await asyncio.sleep(probe.get("periodSeconds") or 10)
+        raise AssertionError("unreachable")
 
     async def _watch(self, probe: Probe) -> None:
-        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
-        threshold, ready = Threshold.of(probe), False
-        while True:
-            problem = await self._check(probe)
-            self._report("Readiness", problem)
-            verdict = threshold.add(not problem)
-            if verdict is not None and verdict is not ready:
-                ready = verdict
+        ready = False
+        async for good in self._verdicts(probe, "Readiness"):
+            if good is not ready:
+                ready = good
                 self._worker.probe_result(self._name, ready=ready)
-            await asyncio.sleep(probe.get("periodSeconds") or 10)
-
-    def _report(self, kind: str, problem: str) -> None:
-        if problem:
-            self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._name)
 
     def _kill(self, probe: Probe, kind: str) -> None:
         own = self._worker.spec_of(self._name).get("restartPolicy")

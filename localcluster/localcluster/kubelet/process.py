@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -76,31 +76,12 @@ class ShimProcess:
             pipes = [read_out, out, read_err, err]
             reads = {"read_stdout": read_out, "read_stderr": read_err}
         inherit = sorted({fd for fd in (launch.stdin, out, err, *pipes) if fd is not None})
-        spec = {
-            "mode": launch.mode,
-            "parent": os.getpid(),
-            "namespaces": launch.isolation.namespaces,
-            "user_namespace": launch.isolation.user_namespace,
-            "argv": launch.argv,
-            "env": launch.env,
-            "cwd": launch.cwd,
-            "cwd_chosen": launch.cwd_chosen,
-            "uid": launch.uid,
-            "gid": launch.gid,
-            "groups": launch.groups,
-            "stdin": launch.stdin,
-            "stdout": out,
-            "stderr": err,
-            "tty": launch.tty,
-            "target": launch.target,
-            "hostname": launch.hostname,
-            "address": launch.address,
-            "mounts": launch.mounts,
-            "log": None if launch.log is None else str(launch.log),
-            "log_bytes": launch.log_bytes,
-            "inherit": inherit,
-            **reads,
-        }
+        given = {one.name: getattr(launch, one.name) for one in fields(launch) if one.name != "isolation"}
+        spec = given | reads | {
+            "parent": os.getpid(), "namespaces": launch.isolation.namespaces,
+            "user_namespace": launch.isolation.user_namespace, "stdout": out, "stderr": err,
+            "log": None if launch.log is None else str(launch.log), "inherit": inherit,
+        }  # fmt: skip
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and program
                 [sys.executable, "-I", "-S", "-c", _LAUNCH, str(theirs.fileno())],

@@ -49,15 +49,9 @@ def _runs(status: dict[str, Any], now: float) -> tuple[Run | None, Run | None]:
 
 def _terminated(state: dict[str, Any], attempt: int) -> Run:
     return Run(
-        attempt=attempt,
-        started_at=parse_time(state["startedAt"]),
-        container_id=state.get("containerID") or "",
-        finished_at=parse_time(state["finishedAt"]),
-        exit_code=state["exitCode"],
-        signal=state.get("signal") or 0,
-        reason=state.get("reason") or "",
-        message=state.get("message") or "",
-    )
+        attempt, parse_time(state["startedAt"]), state.get("containerID") or "", parse_time(state["finishedAt"]),
+        state["exitCode"], state.get("signal") or 0, state.get("reason") or "", state.get("message") or "",
+    )  # fmt: skip
 
 
 def _lost(attempt: int, started: float, identity: str, now: float) -> Run:

@@ -135,12 +135,7 @@ class Sandbox:
                 spec = {
                     "audiences": [audience] if audience else [],
                     "expirationSeconds": source["serviceAccountToken"].get("expirationSeconds") or 3600,
-                    "boundObjectRef": {
-                        "apiVersion": "v1",
-                        "kind": "Pod",
-                        "name": pod["metadata"]["name"],
-                        "uid": self._uid,
-                    },
+                    "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": self._uid},
                 }
                 body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
                 try:
@@ -205,20 +200,10 @@ class Sandbox:
         if not isolation.namespaces:
             argv, env, cwd = fallback.rewrite(argv, env, cwd, mounts, hostname(pod))
         return Launch(
-            argv=argv,
-            env=env,
-            isolation=isolation,
-            cwd=cwd,
-            cwd_chosen=bool(container.get("workingDir")),
-            uid=uid,
-            gid=gid,
-            groups=groups,
-            hostname=hostname(pod),
-            address=address,
-            mounts=(*self._name_mounts(), *self._no_kubeconfig(), *mounts),
-            log=log,
-            log_bytes=options.log_bytes,
-        )
+            argv, env, isolation, cwd=cwd, cwd_chosen=bool(container.get("workingDir")), uid=uid, gid=gid, groups=groups,
+            hostname=hostname(pod), address=address, mounts=(*self._name_mounts(), *self._no_kubeconfig(), *mounts),
+            log=log, log_bytes=options.log_bytes,
+        )  # fmt: skip
 
     def message_file(self, container: Container, attempt: int) -> Path:
         """Where a run leaves its termination message."""

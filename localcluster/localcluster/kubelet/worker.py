@@ -53,9 +53,7 @@ class PodWorker:
         """The pod as the server has it has changed."""
         if int(pod["metadata"]["resourceVersion"]) < int(self.pod["metadata"]["resourceVersion"]):
             return  # an older event than our own last write
-        if pod["metadata"].get("labels") != self.pod["metadata"].get("labels") or pod["metadata"].get(
-            "annotations"
-        ) != self.pod["metadata"].get("annotations"):
+        if any(pod["metadata"].get(part) != self.pod["metadata"].get(part) for part in ("labels", "annotations")):
             self._changed_objects.add(None)
         self.pod = pod
         before, self._specs = self._specs, _containers_of(pod)
@@ -255,11 +253,8 @@ class PodWorker:
     def probe_result(self, name: str, *, started: bool | None = None, ready: bool | None = None) -> None:
         """A prober's verdict has changed."""
         container = self.containers[name]
-        container.seen = replace(
-            container.seen,
-            started=container.seen.started if started is None else started,
-            ready=container.seen.ready if ready is None else ready,
-        )
+        given: dict[str, Any] = {"started": started, "ready": ready}
+        container.seen = replace(container.seen, **{key: value for key, value in given.items() if value is not None})
         self._wake.set()
 
     def kill(self, name: str, why: str, grace: float | None = None) -> None:
@@ -292,12 +287,8 @@ class PodWorker:
     async def _finish(self) -> None:
         metadata = self.pod["metadata"]
         path = object_path("pods", metadata["namespace"], metadata["name"])
-        options = {
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "gracePeriodSeconds": 0,
-            "preconditions": {"uid": self.uid},
-        }
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
+        options |= {"kind": "DeleteOptions", "apiVersion": "v1"}
         try:
             await with_retries(lambda: self._shared.api.call("DELETE", path, options))
         except StatusError as error:

@@ -202,8 +202,6 @@ def test_token_and_self_review(api: Api) -> None:
     assert "system:authenticated" in me["status"]["userInfo"]["groups"]
 
 
-
-
 def test_the_whole_of_a_user_is_impersonated(api: Api) -> None:
     review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -67,14 +67,10 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-
-
 async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         await (await http.session.get(f"{http.url}/version")).read()
     assert [record.name for record in caplog.records] == []
-
-
 
 
 async def test_large_answers_are_compressed(http: Http) -> None:

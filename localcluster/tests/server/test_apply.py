@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localcluster.apiserver import managed_fields, ownership
 from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name
-from localcluster.apiserver.field_set_schema import FieldSetSchema, builtin, compare, owned_by
+from localcluster.apiserver.field_set_schema import FieldSetSchema, builtin, compare
 from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, holds, path_text, to_fields_v1, union
 from localcluster.apiserver.schema import compile_schema
 
@@ -229,8 +229,6 @@ def test_malformed_entries_are_survived(value: Any) -> None:
     live = written(CONFIG_MAP, None, config_map(a="1"), "me", T1)
     sent = {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
     assert written(CONFIG_MAP, live, sent, "me", T2) == live
-
-
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,6 @@ def test_hash_follows_the_crd_and_not_the_order() -> None:
     assert content_hash([POD, NODE]) == content_hash([NODE, POD])
 
 
-
-
 @pytest.mark.parametrize("path", list(v3_index(ALL)["paths"]))
 def test_every_reference_of_a_v3_document_leads_somewhere(path: str) -> None:
     document = v3(path)
@@ -90,8 +88,6 @@ def test_patch_says_what_kubectl_asks(path: str, url: str, kind: str, strategic:
     assert patch["x-kubernetes-group-version-kind"]["kind"] == kind
     assert {one["name"] for one in patch["parameters"]} >= {"dryRun", "fieldValidation", "fieldManager", "force"}
     assert ("application/strategic-merge-patch+json" in patch["requestBody"]["content"]) is strategic
-
-
 
 
 def test_verbs_that_are_not_served_are_not_documented() -> None:

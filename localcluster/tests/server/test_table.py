@@ -300,8 +300,6 @@ def test_custom_resource_without_columns_has_name_and_age() -> None:
     assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Age"]
 
 
-
-
 def test_malformed_path_says_so() -> None:
     with pytest.raises(ValueError, match="is not a JSONPath"):
         compile_path(".a[?(")
