@@ -1,8 +1,7 @@
 """CEL rules (`x-kubernetes-validations`), compiled once and evaluated over plain JSON.
 
-The engine is cel-expr-python, an optional dependency. Where it is missing, or lacks a library function that the real
-server has, a rule is skipped and a warning is logged once: a development server that accepts a little too much is of
-more use than one that refuses valid CRDs.
+The engine is cel-expr-python. Where it lacks a library function that the real server has, a rule is skipped and a warning is
+logged once: a development server that accepts a little too much is of more use than one that refuses valid CRDs.
 """
 
 import logging
@@ -12,11 +11,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-try:
-    from cel_expr_python import cel as engine
-    from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
-except ImportError:  # the extra `local` is not installed, or has no wheel for this platform
-    engine = None
+from cel_expr_python import cel as engine
+from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
 from localcluster.apiserver import cel_functions
 
@@ -63,11 +59,6 @@ class Program:
         return value.plain_value()
 
 
-def available() -> bool:
-    """Whether rules are evaluated at all in this process."""
-    return engine is not None
-
-
 @cache
 def _environment(names: tuple[str, ...]) -> Any:
     variables = dict.fromkeys(names, engine.Type.DYN)
@@ -77,14 +68,14 @@ def _environment(names: tuple[str, ...]) -> Any:
         ext_math.ExtMath(),
         ext_bindings.ExtBindings(),
         ext_encoders.ExtEncoders(),
-        engine.CelExtension("kubernetes", cel_functions.declarations(engine)),
+        engine.CelExtension("kubernetes", cel_functions.declarations()),
     ]
     return engine.NewEnv(variables=variables, extensions=extensions)
 
 
 @cache
-def _skip(expression: str, why: str) -> None:
-    _log.warning("CEL rule skipped (%s): %s", why, expression)
+def _skip(expression: str) -> None:
+    _log.warning("CEL rule skipped (the engine lacks a function or macro it uses): %s", expression)
 
 
 @lru_cache(maxsize=4096)
@@ -96,9 +87,6 @@ def compile_expression(
     With `optional_old`, `oldSelf` is an optional: the caller passes `optionalOld` as a list of none or one value.
     Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL, STRING or ANY).
     """
-    if engine is None:
-        _skip(expression, "cel-expr-python is not installed; pip install cel-expr-python")
-        return None
     text = expression
     if optional_old:
         # Optionals cannot be passed in from Python, so one is made inside.
@@ -107,7 +95,7 @@ def compile_expression(
         compiled = _environment(variables).compile(text)
     except RuntimeError as error:
         if _UNSUPPORTED.search(expression):
-            _skip(expression, "the engine lacks a function or macro it uses")
+            _skip(expression)
             return None
         raise CelError(f"compilation failed: {_readable(str(error))}") from error
     returned = compiled.return_type()

@@ -9,6 +9,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+from cel_expr_python import cel as engine
+
 from localcluster.quantity import parse_quantity
 
 _KEY = "quantity"
@@ -56,7 +58,7 @@ def _find_all(text: str, pattern: str) -> list[str]:
     return [match.group() for match in re.finditer(pattern, text)]
 
 
-def declarations(engine: Any) -> list[Any]:
+def declarations() -> list[Any]:
     """Declarations with implementations, in the engine's own classes."""
     kind = engine.Type
     listing = kind.List(kind.DYN)
@@ -83,13 +85,6 @@ def declarations(engine: Any) -> list[Any]:
     ]
     rows = [(row, True) for row in member] + [(row, False) for row in plain]
     return [
-        engine.FunctionDecl(
-            name,
-            [
-                engine.Overload(
-                    f"kubernetes_{name}", return_type=returned, parameters=parameters, is_member=is_member, impl=impl
-                )
-            ],
-        )
-        for (name, returned, parameters, impl), is_member in rows
+        engine.FunctionDecl(name, [engine.Overload(f"kubernetes_{name}", returned, parameters, is_member=on_value, impl=impl)])
+        for (name, returned, parameters, impl), on_value in rows
     ]

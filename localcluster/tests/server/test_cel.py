@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver import cel
 from localcluster.apiserver.schema import compile_schema, structural_causes
 
 Json = dict[str, Any]
@@ -171,13 +170,6 @@ def test_what_the_engine_lacks_is_skipped_and_said_once(caplog: pytest.LogCaptur
     assert [one.getMessage() for one in caplog.records if "skipped-rule-test" in one.getMessage()] == [
         "CEL rule skipped (the engine lacks a function or macro it uses): url(self).getHost() == 'skipped-rule-test'"
     ]
-
-
-def test_without_the_engine_rules_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cel, "engine", None)
-    assert not cel.available()
-    compiled = compile_schema(version(STRING, {"rule": "self == 'without the engine'"}))
-    assert compiled.validate(crd_object("x")) == []
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from localcluster.apiserver.table.duration import age
 from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, name_of
 
 DEFAULT_COLUMNS: list[Json] = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
-_STEP = re.compile(r"\.((?:[A-Za-z0-9_-]|\\\.)+)|\[(-?\d+)\]|\[(-1:)\]|\['([^'\]]+)'\]")
-_ESCAPED_DOT = re.compile(r"\.((?:[^.\[\\]|\\\.)*\\\.(?:[^.\[\\]|\\\.)*)")
+#: A name after a dot, which may have any character that is escaped; what is in brackets is left alone.
+_NAME = re.compile(r"\[[^\]]*\]|(?<!\.)\.((?:\\.|[^.\[\\*])+)")
 
 
 @lru_cache(maxsize=1024)
@@ -22,44 +22,15 @@ def compile_path(path: str) -> Callable[[Any], Any]:
     path.
     """
     text = path.strip().removeprefix("{").removesuffix("}")
-    steps = _simple(text)
-    if steps is not None:
-        return lambda value: _walk(value, steps)
     try:
-        found = jsonpath.compile("$" + _ESCAPED_DOT.sub(lambda key: f"['{key[1].replace(chr(92), '')}']", text))
+        found = jsonpath.compile("$" + _NAME.sub(_quoted, text))
     except jsonpath.JSONPathError as error:
         raise ValueError(f"{path!r} is not a JSONPath: {error}") from error
     return lambda value: next((match.obj for match in found.finditer(value)), None)
 
 
-def _simple(text: str) -> tuple[str | int, ...] | None:
-    """The keys and indices of a path that has nothing else; None for one that needs the full engine."""
-    steps: list[str | int] = []
-    position = 0
-    while position < len(text):
-        match = _STEP.match(text, position)
-        if match is None:
-            return None
-        name, index, last, quoted = match.groups()
-        if name is not None or quoted is not None:
-            steps.append(quoted if name is None else name.replace("\\.", "."))
-        else:
-            steps.append(-1 if last else int(index))
-        position = match.end()
-    return tuple(steps)
-
-
-def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
-    for key in steps:
-        if isinstance(key, str):
-            value = value.get(key) if isinstance(value, dict) else None
-        elif isinstance(value, list) and -len(value) <= key < len(value):
-            value = value[key]
-        else:
-            return None
-        if value is None:
-            return None
-    return value
+def _quoted(part: re.Match[str]) -> str:
+    return part[0] if part[1] is None else f"['{part[1].replace(chr(92), '')}']"
 
 
 def _cell(value: Any, kind: str, now: float) -> Any:
