@@ -5,6 +5,7 @@ inlined, ``X | None`` is plain X (a field that may be left out), titles and defa
 the user wrote them; defaults are the operator's), and free-form maps keep what is in them.
 """
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -31,8 +32,14 @@ class _Generator(GenerateJsonSchema):
 
 def model_schema(model: type[BaseModel]) -> Json:
     """The structural schema of a model's JSON form (by alias). Raises ValueError for a recursive model."""
-    document = _Generator(by_alias=True).generate(model.__pydantic_core_schema__, mode="validation")
+    document = _document(model)
     return _structural(document, document.get("$defs", {}), ())
+
+
+@cache
+def _document(model: type[BaseModel]) -> Json:
+    """What pydantic writes; a CRD asks for it again until its descriptions are short enough. Read only."""
+    return _Generator(by_alias=True).generate(model.__pydantic_core_schema__, mode="validation")
 
 
 def _structural(node: Json, definitions: Json, above: tuple[str, ...]) -> Json:
