@@ -28,11 +28,8 @@ def check_namespace(call: Call, name: str) -> None:
     if namespace is None:
         raise not_found("namespaces", "", call.namespace)
     if "deletionTimestamp" in namespace.obj["metadata"]:
-        cause = {
-            "reason": "NamespaceTerminating",
-            "message": f"namespace {call.namespace} is being terminated",
-            "field": "metadata.namespace",
-        }
+        told = f"namespace {call.namespace} is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": told, "field": "metadata.namespace"}
         why = f"unable to create new content in namespace {call.namespace} because it is being terminated"
         raise forbidden_error(resource.plural, resource.group, name, why, [cause])
 
@@ -91,18 +88,16 @@ def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:
         why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
         raise forbidden_error("pods", "", name, why)
-    given = spec.get("priority")
     priority, preemption = _priority(call, spec, name)
-    if given not in (None, priority):
-        told = f"the integer value of priority ({given}) must not be provided in pod spec"
-        why = f"{told}; priority admission controller computed {priority} from the given PriorityClass name"
-        raise forbidden_error("pods", "", name, why)
-    spec["priority"] = priority
-    policy = spec.setdefault("preemptionPolicy", preemption)
-    if policy != preemption:
-        told = f"the string value of PreemptionPolicy ({policy}) must not be provided in pod spec"
-        why = f"{told}; priority admission controller computed {preemption} from the given PriorityClass name"
-        raise forbidden_error("pods", "", name, why)
+    for field, what, computed in (
+        ("priority", "integer value of priority", priority),
+        ("preemptionPolicy", "string value of PreemptionPolicy", preemption),
+    ):
+        if spec.get(field) not in (None, computed):
+            told = f"the {what} ({spec[field]}) must not be provided in pod spec"
+            why = f"{told}; priority admission controller computed {computed} from the given PriorityClass name"
+            raise forbidden_error("pods", "", name, why)
+        spec[field] = computed
     _tolerate_lost_nodes(spec)
 
 

@@ -13,38 +13,10 @@ SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 KEY_TABLE = "-keys"
 KEY_NAME = "service-account"
 
-_READ = ["get", "list", "watch"]
-_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
+_READ = "get list watch"
+_ALL = f"{_READ} create delete deletecollection patch update"
 _RBAC = "rbac.authorization.k8s.io"
-_EVERYTHING = [
-    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-    {"nonResourceURLs": ["*"], "verbs": ["*"]},
-]
-
-
-def _workloads(verbs: list[str]) -> list[Obj]:
-    core = [
-        "configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "pods/status",
-        "replicationcontrollers", "serviceaccounts", "services",
-    ]  # fmt: skip
-    groups = ["apps", "autoscaling", "batch", "events.k8s.io", "networking.k8s.io", "policy"]
-    return [
-        {"apiGroups": [""], "resources": core, "verbs": verbs},
-        {"apiGroups": groups, "resources": ["*"], "verbs": verbs},
-    ]
-
-
-_EDIT = [
-    *_workloads(_READ + _WRITE),
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ + _WRITE},
-    {
-        "apiGroups": [""],
-        "resources": ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"],
-        "verbs": ["create", "get"],
-    },
-    {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ + _WRITE},
-]
+_EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
 
 
 def _rules(verbs: str, resources: str, *groups: str) -> Obj:
@@ -55,17 +27,28 @@ def _paths(*paths: str) -> Obj:
     return {"nonResourceURLs": list(paths), "verbs": ["get"]}
 
 
+_CORE = "configmaps endpoints events persistentvolumeclaims pods pods/log pods/status replicationcontrollers serviceaccounts"
+_READABLE = _rules(_READ, "namespaces resourcequotas limitranges")
+
+
+def _workloads(verbs: str) -> list[Obj]:
+    groups = ("apps", "autoscaling", "batch", "events.k8s.io", "networking.k8s.io", "policy")
+    return [_rules(verbs, f"{_CORE} services"), _rules(verbs, "*", *groups)]
+
+
+_EDIT = [
+    *_workloads(_ALL), _rules(_ALL, "secrets"),
+    _rules("create get", "pods/attach pods/exec pods/portforward pods/eviction"),
+    _READABLE, _rules(_ALL, "leases", "coordination.k8s.io"),
+]  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _VERSION = ("/version", "/version/")
 _EVENTS = _rules("create patch update", "events", "", "events.k8s.io")
 _CLUSTER_ROLES: dict[str, list[Obj]] = {
     "cluster-admin": _EVERYTHING,
-    "admin": [*_EDIT, {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"], "verbs": _READ + _WRITE}],
+    "admin": [*_EDIT, _rules(_ALL, "roles rolebindings", _RBAC)],
     "edit": _EDIT,
-    "view": [
-        *_workloads(_READ),
-        {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
-    ],
+    "view": [*_workloads(_READ), _READABLE],
     # Those of the real server that charts and operators bind.
     "system:auth-delegator": [
         _rules("create", "tokenreviews", "authentication.k8s.io"),

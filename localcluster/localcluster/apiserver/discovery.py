@@ -47,19 +47,17 @@ def resource_list(resources: Iterable[Resource], group: str, version: str) -> Ob
 
 def _row(resource: Resource) -> Obj:
     row: Obj = {
-        "name": resource.plural,
-        "singularName": resource.singular_name,
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": list(resource.verbs),
-    }
-    if resource.short_names:
-        row["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        row["categories"] = list(resource.categories)
+        "name": resource.plural, "singularName": resource.singular_name, "namespaced": resource.namespaced,
+        "kind": resource.kind, "verbs": list(resource.verbs), **_groupings(resource),
+    }  # fmt: skip
     if "get" in resource.verbs:
         row["storageVersionHash"] = _hash("/".join(resource.gvk))
     return row
+
+
+def _groupings(resource: Resource) -> Obj:
+    found = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {key: names for key, names in found.items() if names}
 
 
 def _hash(name: str) -> str:
@@ -68,13 +66,8 @@ def _hash(name: str) -> str:
 
 
 def _subresource_row(resource: Resource, name: str, verbs: tuple[str, ...], gvk: tuple[str, str, str]) -> Obj:
-    row: Obj = {
-        "name": f"{resource.plural}/{name}",
-        "singularName": "",
-        "namespaced": resource.namespaced,
-        "kind": gvk[2],
-        "verbs": list(verbs),
-    }
+    row: Obj = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
+    row |= {"kind": gvk[2], "verbs": list(verbs)}
     if gvk != resource.gvk:
         row |= {"group": gvk[0], "version": gvk[1]}
     return row
@@ -136,16 +129,10 @@ def _kind(gvk: tuple[str, str, str]) -> Obj:
 
 def _aggregated_row(resource: Resource) -> Obj:
     row: Obj = {
-        "resource": resource.plural,
-        "responseKind": _kind(resource.gvk),
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": resource.singular_name,
-        "verbs": list(resource.verbs),
-    }
-    if resource.short_names:
-        row["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        row["categories"] = list(resource.categories)
+        "resource": resource.plural, "responseKind": _kind(resource.gvk), "verbs": list(resource.verbs),
+        "scope": "Namespaced" if resource.namespaced else "Cluster", "singularResource": resource.singular_name,
+        **_groupings(resource),
+    }  # fmt: skip
     subresources = [
         {"subresource": name, "responseKind": _kind(gvk), "verbs": list(verbs)} for name, verbs, gvk in _subresources(resource)
     ]

@@ -83,13 +83,7 @@ class ApiError(Exception):
 
     def status(self) -> dict[str, Any]:
         """The metav1.Status object."""
-        status: dict[str, Any] = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": dict(self.list_meta),
-            "status": "Failure",
-            "message": self.message,
-        }
+        status = _status("Failure", self.list_meta) | {"message": self.message}
         if self.reason:
             status["reason"] = self.reason
         if self.details is not None:
@@ -100,6 +94,10 @@ class ApiError(Exception):
     def response(self) -> Response:
         """The HTTP response."""
         return Response(self.code, msgspec.json.encode(self.status()) + b"\n", {**JSON_HEADERS, **self.headers})
+
+
+def _status(status: str, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"kind": "Status", "apiVersion": "v1", "metadata": dict(meta or {}), "status": status}
 
 
 def qualified(resource: str, group: str) -> str:
@@ -175,12 +173,8 @@ def forbidden_error(resource: str, group: str, name: str, why: str, causes: Sequ
 
 def method_not_supported(resource: str, group: str, action: str) -> ApiError:
     """405: the resource is served, but not with this verb."""
-    return ApiError(
-        405,
-        "MethodNotAllowed",
-        f'{action} is not supported on resources of kind "{qualified(resource, group)}"',
-        _details("", group, resource),
-    )
+    message = f'{action} is not supported on resources of kind "{qualified(resource, group)}"'
+    return ApiError(405, "MethodNotAllowed", message, _details("", group, resource))
 
 
 def expired(message: str, continue_token: str = "") -> ApiError:
@@ -208,10 +202,4 @@ def unsupported_media_type(message: str) -> ApiError:
 
 def success_status(name: str, group: str, resource: str, uid: str) -> dict[str, Any]:
     """The Status that answers the deletion of an object whose kind does not return the object."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Success",
-        "details": _details(name, group, resource, uid=uid),
-    }
+    return _status("Success") | {"details": _details(name, group, resource, uid=uid)}

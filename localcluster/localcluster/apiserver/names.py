@@ -36,44 +36,32 @@ def _at_most(length: int) -> str:
 _LABEL_TEXT = _regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character",
-    _DNS1123_LABEL,
-    "my-name",
-    "123-abc",
-)
+    _DNS1123_LABEL, "my-name", "123-abc",
+)  # fmt: skip
 _SUBDOMAIN_TEXT = _regex_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character",
-    _DNS1123_SUBDOMAIN,
-    "example.com",
-)
+    _DNS1123_SUBDOMAIN, "example.com",
+)  # fmt: skip
 _SEARCH_DOMAIN_TEXT = _regex_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
     "start and end with an alphanumeric character",
-    _SEARCH_DOMAIN,
-    "example.com",
-)
+    _SEARCH_DOMAIN, "example.com",
+)  # fmt: skip
 _DNS1035_TEXT = _regex_error(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
-    _DNS1035_LABEL,
-    "my-name",
-    "abc-123",
-)
+    _DNS1035_LABEL, "my-name", "abc-123",
+)  # fmt: skip
 _QUALIFIED_TEXT = _regex_error(
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-    _QUALIFIED,
-    "MyName",
-    "my.name",
-    "123-abc",
-)
+    _QUALIFIED, "MyName", "my.name", "123-abc",
+)  # fmt: skip
 _LABEL_VALUE_TEXT = _regex_error(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
     "end with an alphanumeric character",
-    _LABEL_VALUE,
-    "MyValue",
-    "my_value",
-    "12345",
-)
+    _LABEL_VALUE, "MyValue", "my_value", "12345",
+)  # fmt: skip
 
 
 def _checked(value: str, pattern: re.Pattern[str], limit: int, text: str) -> Sequence[str]:
@@ -170,15 +158,8 @@ def config_key(value: str) -> Sequence[str]:
     if len(value) > 253:
         problems.append(_at_most(253))
     if not _CONFIG_KEY.fullmatch(value):
-        problems.append(
-            _regex_error(
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-                _CONFIG_KEY,
-                "key.name",
-                "KEY_NAME",
-                "key-name",
-            )
-        )
+        told = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+        problems.append(_regex_error(told, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
     elif value in (".", "..") or value.startswith("../"):
         problems.append(f"must not be '{value}'")
     return problems

@@ -78,7 +78,7 @@ def _setters(spec: Obj, bad: Callable[[Obj], bool]) -> str:
     return " and ".join([*found, *([_named(names)] if names else [])])
 
 
-def _windows(spec: Obj) -> bool:
+def _windows(spec: Obj, _minor: int) -> bool:
     return bool((spec.get("os") or {}).get("name") == "windows")
 
 
@@ -86,17 +86,19 @@ def _in_user_namespace(spec: Obj, minor: int) -> bool:
     return minor >= _USER_NAMESPACES_MINOR and spec.get("hostUsers") is False
 
 
+def _profiles(spec: Obj, key: str) -> tuple[str, list[str]]:
+    """Whose profile is of a forbidden type, and of which types."""
+
+    def kind(context: Obj) -> str | None:
+        profile = context.get(key)
+        return None if profile is None or profile.get("type") in _PROFILES else str(profile.get("type", ""))
+
+    found = {kind(_context(holder)) for holder in (spec, *_containers(spec))} - {None}
+    return _setters(spec, lambda context: kind(context) is not None), sorted(str(one) for one in found)
+
+
 def _apparmor(meta: Obj, spec: Obj, _minor: int) -> Violation | None:
-    values: set[str] = set()
-
-    def bad(context: Obj) -> bool:
-        profile = context.get("appArmorProfile")
-        if profile is None or profile.get("type") in _PROFILES:
-            return False
-        values.add(profile.get("type", ""))
-        return True
-
-    setters = _setters(spec, bad)
+    setters, values = _profiles(spec, "appArmorProfile")
     annotations = sorted(
         f"{key}={_quoted([value])}" for key, value in (meta.get("annotations") or {}).items()
         if key.startswith(_APPARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
@@ -104,10 +106,35 @@ def _apparmor(meta: Obj, spec: Obj, _minor: int) -> Violation | None:
     if not setters and not annotations:
         return None
     who = " and ".join(part for part in (setters, _plural("annotation", annotations) if annotations else "") if part)
-    listed = [*sorted(values), *annotations]
+    listed = [*values, *annotations]
     return Violation(
         _plural("forbidden AppArmor profile", listed), f"{who} must not set AppArmor profile type to {_quoted(listed)}"
     )
+
+
+def _where(reason: str, bad: Callable[[Obj], bool], told: str) -> Check:
+    """Whose security context is bad: containers and the pod."""
+
+    def check(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
+        setters = _setters(spec, bad)
+        return Violation(reason, f"{setters} {told}") if setters else None
+
+    return check
+
+
+def _containers_that(reason: str, bad: Callable[[Obj], bool], told: str) -> Check:
+    """Which containers have a bad security context."""
+
+    def check(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
+        names = _failing(spec, lambda container: bad(_context(container)))
+        return Violation(reason, f"{_named(names)} {told}") if names else None
+
+    return check
+
+
+def _unless(excused: Callable[[Obj, int], bool], check: Check) -> Check:
+    """A rule that some pods need not keep."""
+    return lambda meta, spec, minor: None if excused(spec, minor) else check(meta, spec, minor)
 
 
 def _added(container: Obj, allowed: frozenset[str]) -> set[str]:
@@ -169,9 +196,9 @@ def _probe_hosts(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
     return Violation("probe or lifecycle host", f"{_named(names)} {uses} {noun} {_quoted(sorted(found))}")
 
 
-def _privileged(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
-    names = _failing(spec, lambda container: bool(_context(container).get("privileged")))
-    return Violation("privileged", f"{_named(names)} must not set securityContext.privileged=true") if names else None
+_privileged = _containers_that(
+    "privileged", lambda context: bool(context.get("privileged")), "must not set securityContext.privileged=true"
+)
 
 
 def _proc_mount_always(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
@@ -185,8 +212,7 @@ def _proc_mount_always(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
     return Violation("procMount", f"{_named(names)} must not set securityContext.procMount to {_quoted(kinds)}")
 
 
-def _proc_mount(meta: Obj, spec: Obj, minor: int) -> Violation | None:
-    return None if _in_user_namespace(spec, minor) else _proc_mount_always(meta, spec, minor)
+_proc_mount = _unless(_in_user_namespace, _proc_mount_always)
 
 
 def _selinux(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
@@ -210,17 +236,8 @@ def _selinux(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
 
 
 def _seccomp(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
-    values: set[str] = set()
-
-    def bad(context: Obj) -> bool:
-        profile = context.get("seccompProfile")
-        if profile is None or profile.get("type") in _PROFILES:
-            return False
-        values.add(profile.get("type", ""))
-        return True
-
-    setters = _setters(spec, bad)
-    detail = f"{setters} must not set securityContext.seccompProfile.type to {_quoted(sorted(values))}"
+    setters, values = _profiles(spec, "seccompProfile")
+    detail = f"{setters} must not set securityContext.seccompProfile.type to {_quoted(values)}"
     return Violation("seccompProfile", detail) if setters else None
 
 
@@ -230,22 +247,18 @@ def _sysctls(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
     return Violation("forbidden sysctls", ", ".join(unsafe)) if unsafe else None
 
 
-def _host_process(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
-    setters = _setters(spec, lambda context: bool((context.get("windowsOptions") or {}).get("hostProcess")))
-    detail = f"{setters} must not set securityContext.windowsOptions.hostProcess=true"
-    return Violation("hostProcess", detail) if setters else None
+_host_process = _where(
+    "hostProcess", lambda context: bool((context.get("windowsOptions") or {}).get("hostProcess")),
+    "must not set securityContext.windowsOptions.hostProcess=true",
+)  # fmt: skip
+_escalation = _unless(_windows, _containers_that(
+    "allowPrivilegeEscalation != false", lambda context: context.get("allowPrivilegeEscalation") is not False,
+    "must set securityContext.allowPrivilegeEscalation=false",
+))  # fmt: skip
 
 
-def _escalation(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
-    if _windows(spec):
-        return None
-    names = _failing(spec, lambda container: _context(container).get("allowPrivilegeEscalation") is not False)
-    detail = f"{_named(names)} must set securityContext.allowPrivilegeEscalation=false"
-    return Violation("allowPrivilegeEscalation != false", detail) if names else None
-
-
-def _capabilities_dropped(_meta: Obj, spec: Obj, _minor: int) -> Violation | None:
-    if _windows(spec):
+def _capabilities_dropped(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
+    if _windows(spec, minor):
         return None
     keeping = _failing(spec, lambda container: "ALL" not in ((_context(container).get("capabilities") or {}).get("drop") or ()))
     told = [f'{_named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
@@ -278,15 +291,13 @@ def _non_root(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
     return Violation(reason, f"pod or {_named(silent)} must set securityContext.runAsNonRoot=true") if silent else None
 
 
-def _root_user(_meta: Obj, spec: Obj, minor: int) -> Violation | None:
-    if _in_user_namespace(spec, minor):
-        return None
-    setters = _setters(spec, lambda context: context.get("runAsUser") == 0)
-    return Violation("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
+_root_user = _unless(
+    _in_user_namespace, _where("runAsUser=0", lambda context: context.get("runAsUser") == 0, "must not set runAsUser=0")
+)
 
 
 def _seccomp_required(meta: Obj, spec: Obj, minor: int) -> Violation | None:
-    if _windows(spec):
+    if _windows(spec, minor):
         return None
     explicit = _seccomp(meta, spec, minor)
     if explicit or _context(spec).get("seccompProfile"):

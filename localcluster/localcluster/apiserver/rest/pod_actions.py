@@ -7,6 +7,7 @@ from typing import Any
 from localcluster.apiserver.authentication import BINDABLE, DEFAULT_AUDIENCES
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import (
+    STALE,
     ApiError,
     bad_request,
     conflict,
@@ -39,16 +40,15 @@ def bind(call: Call) -> Response:
     node = (body.get("target") or {}).get("name")
     if not node:
         raise invalid_object("Binding", "", call.info.name, [required("target.name")])
-    assigned = live.obj["spec"].get("nodeName")
-    if assigned:
-        why = f'pod {call.info.name} is already assigned to node "{assigned}"'
-        raise conflict("pods/binding", "", call.info.name, why)
-    if "deletionTimestamp" in live.obj["metadata"]:
-        raise conflict(
-            "pods/binding", "", call.info.name, f"pod {call.info.name} is being deleted, cannot be assigned to a host"
-        )
-    if live.obj["spec"].get("schedulingGates"):
-        raise conflict("pods/binding", "", call.info.name, f"pod {call.info.name} has non-empty .spec.schedulingGates")
+    why = ""
+    if assigned := live.obj["spec"].get("nodeName"):
+        why = f'is already assigned to node "{assigned}"'
+    elif "deletionTimestamp" in live.obj["metadata"]:
+        why = "is being deleted, cannot be assigned to a host"
+    elif live.obj["spec"].get("schedulingGates"):
+        why = "has non-empty .spec.schedulingGates"
+    if why:
+        raise conflict("pods/binding", "", call.info.name, f"pod {call.info.name} {why}")
     uid = (body.get("metadata") or {}).get("uid")
     if uid and uid != live.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
@@ -58,12 +58,8 @@ def bind(call: Call) -> Response:
     }  # fmt: skip
     status = live.obj.get("status", {})
     others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
-    new = {
-        **live.obj,
-        "spec": {**live.obj["spec"], "nodeName": node},
-        "status": {**status, "conditions": [*others, condition]},
-    }
-    commit(call, live, new)
+    spec = {**live.obj["spec"], "nodeName": node}
+    commit(call, live, {**live.obj, "spec": spec, "status": {**status, "conditions": [*others, condition]}})
     return call.answer(_CREATED, 201)
 
 
@@ -107,12 +103,10 @@ def _check_budgets(call: Call, pod: Item) -> None:
         if selector is None or not selector.matches(labels):
             continue
         if (budget.obj.get("status") or {}).get("disruptionsAllowed", 0) < 1:
-            cause = {
-                "reason": "DisruptionBudget",
-                "message": f"The disruption budget {budget.name} does not allow a disruption now.",
-            }
+            told = f"The disruption budget {budget.name} does not allow a disruption now."
             message = "Cannot evict pod as it would violate the pod's disruption budget."
-            raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
+            causes = [{"reason": "DisruptionBudget", "message": told}]
+            raise ApiError(429, "TooManyRequests", message, {"causes": causes})
 
 
 def token(call: Call) -> Response:
@@ -164,12 +158,7 @@ def finalize(call: Call) -> Response:
     live = call.live()
     version = (body.get("metadata") or {}).get("resourceVersion")
     if version and version != str(live.rv):
-        raise conflict(
-            "namespaces",
-            "",
-            live.name,
-            "the object has been modified; please apply your changes to the latest version and try again",
-        )
+        raise conflict("namespaces", "", live.name, STALE)
     finalizers = (body.get("spec") or {}).get("finalizers") or []
     spec = {**live.obj.get("spec", {}), "finalizers": finalizers}
     if not finalizers:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, bad_request, expired, invalid_object
+from localcluster.apiserver.errors import ApiError, bad_request, expired, forbidden, invalid_object, not_supported
 from localcluster.apiserver.selectors import parse_fields, parse_labels
 from localcluster.apiserver.storage import Item, Table
 from localcluster.apiserver.transform import transform
@@ -111,8 +111,8 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
     match = call.query.get("resourceVersionMatch", "")
     version = _version(text)
     if call.query.get("sendInitialEvents"):
-        message = "Forbidden: sendInitialEvents is forbidden for list"
-        raise invalid_object("ListOptions", "meta.k8s.io", "", [Cause("FieldValueForbidden", "sendInitialEvents", message)])
+        causes = [forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]
+        raise invalid_object("ListOptions", "meta.k8s.io", "", causes)
     _check_match(match, text, token)
     if token:
         if text not in ("", "0"):
@@ -130,23 +130,17 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
 def _check_match(match: str, version: str, token: str) -> None:
     if not match:
         return
-    causes = []
-    path = "resourceVersionMatch"
+    path, cause = "resourceVersionMatch", None
     if token:
-        causes.append(
-            Cause("FieldValueForbidden", path, "Forbidden: resourceVersionMatch is forbidden when continue is provided")
-        )
+        cause = forbidden(path, "resourceVersionMatch is forbidden when continue is provided")
     elif not version:
-        message = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
-        causes.append(Cause("FieldValueForbidden", path, message))
+        cause = forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided")
     elif match not in _MATCHES:
-        message = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
-        causes.append(Cause("FieldValueNotSupported", path, message))
+        cause = not_supported(path, match, (*_MATCHES, ""))
     elif match == "Exact" and version == "0":
-        message = 'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        causes.append(Cause("FieldValueForbidden", path, message))
-    if causes:
-        raise invalid_object("ListOptions", "meta.k8s.io", "", causes)
+        cause = forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    if cause is not None:
+        raise invalid_object("ListOptions", "meta.k8s.io", "", [cause])
 
 
 def _version(text: str) -> int | None:
@@ -202,14 +196,13 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
 
 
 def _check_initial_events(match: str) -> None:
-    path = "resourceVersionMatch"
     if match == "NotOlderThan":
         return
-    if not match:
-        message = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-    else:
-        message = f"Forbidden: sendInitialEvents is forbidden with resourceVersionMatch {match}"
-    raise invalid_object("ListOptions", "meta.k8s.io", "", [Cause("FieldValueForbidden", path, message)])
+    needs = (
+        f"is forbidden with resourceVersionMatch {match}" if match else "requires setting resourceVersionMatch to NotOlderThan"
+    )
+    causes = [forbidden("resourceVersionMatch", f"sendInitialEvents {needs}")]
+    raise invalid_object("ListOptions", "meta.k8s.io", "", causes)
 
 
 def _truth(text: str) -> bool:
