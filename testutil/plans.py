@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.api.status import JobStatus
 from jobcommon.framework import Framework
 from jobcommon.reconcile import Create, Delete, Plan, plan, read_job
 from jobcommon.testutil.builders import START, Manifest, observe
@@ -36,20 +37,23 @@ def deletes(decision: Plan, plural: str = "pods") -> list[str]:
     return [action.name for action in decision.actions if isinstance(action, Delete) and action.plural == plural]
 
 
+def status_of(decision: Plan) -> JobStatus:
+    """The status that the plan writes."""
+    assert decision.status is not None
+    return decision.status
+
+
 def holding(decision: Plan) -> list[str]:
     """The types of the conditions that are True in the plan's status."""
-    assert decision.status is not None
-    return [str(c.type) for c in decision.status.conditions if c.is_true]
+    return [str(c.type) for c in status_of(decision).conditions if c.is_true]
 
 
 def conditions(decision: Plan) -> list[str]:
     """The conditions of the plan's status, in words."""
-    assert decision.status is not None
-    return [f"{c.type}={c.status[0]} {c.reason}: {c.message}" for c in decision.status.conditions]
+    return [f"{c.type}={c.status[0]} {c.reason}: {c.message}" for c in status_of(decision).conditions]
 
 
 def counts(decision: Plan, kind: str) -> str:
     """active/succeeded/failed of one replica type in the plan's status."""
-    assert decision.status is not None
-    status: Any = decision.status.replica_statuses[kind]
+    status: Any = status_of(decision).replica_statuses[kind]
     return f"{status.active or 0}/{status.succeeded or 0}/{status.failed or 0}"

@@ -11,6 +11,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.operators.jax import JAX
 from jobcommon.reconcile import Create, plan, read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest
+from jobcommon.testutil.plans import status_of
 
 COORDINATOR = {"COORDINATOR_PORT": "6666", "COORDINATOR_ADDRESS": "demo-worker-0.demo.default.svc"}
 
@@ -97,8 +98,7 @@ def test_outcome(pods: Sequence[str], state: str, reason: str) -> None:
         "failed": lambda pod: pod.running(at=START + 1).failed(1, at=START + 2),
     }
     views = tuple(states[word](Pod.of(JAX, job, "Worker", index)).view for index, word in enumerate(pods))
-    status = plan(JAX, job, Observed(pods=views), START + 3).status
-    assert status is not None
+    status = status_of(plan(JAX, job, Observed(pods=views), START + 3))
     assert (status.conditions[-1].type, status.conditions[-1].reason) == (state, reason)
 
 

@@ -27,7 +27,7 @@ from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest, replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
+from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of, status_of
 
 LAUNCHER = {"Launcher": 1}
 
@@ -747,5 +747,4 @@ def test_workers_that_vanished_after_the_end_are_not_active() -> None:
     """No operator saw their deletion: it was down."""
     status = {**finished_status(), "replicaStatuses": {"Launcher": {"succeeded": 1}, "Worker": {"active": 2}}}
     decision = decide(mpi_job(2, status=status), {"Launcher-0": "succeeded"})
-    assert decision.status is not None
-    assert decision.status.replica_statuses["Worker"].active is None
+    assert status_of(decision).replica_statuses["Worker"].active is None

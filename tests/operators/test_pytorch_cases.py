@@ -21,6 +21,7 @@ from jobcommon.testutil.builders import (
     replica_spec,
     view_of,
 )
+from jobcommon.testutil.plans import status_of
 
 ELASTIC = {
     "minReplicas": 1,
@@ -197,8 +198,7 @@ def test_when_a_pytorchjob_succeeds(
 ) -> None:
     manifest = job_manifest(PYTORCH, replicas, elasticPolicy=elastic)
     decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest, pods), START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].type == state
+    assert status_of(decided).conditions[-1].type == state
 
 
 @pytest.mark.parametrize("failure", ["failed 1", "failed 137"])
@@ -206,8 +206,7 @@ def test_the_master_s_success_beats_a_worker_s_failure(failure: str) -> None:
     manifest = job_manifest(PYTORCH, BOTH, policy="Never")
     pods = {"Master-0": "running,succeeded", "Worker-0": f"running,{failure}"}
     decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest, pods), START)
-    assert decided.status is not None
-    assert [c.type for c in decided.status.conditions if c.is_true] == ["Created", "Succeeded"]
+    assert [c.type for c in status_of(decided).conditions if c.is_true] == ["Created", "Succeeded"]
 
 
 SPECS = "spec.pytorchReplicaSpecs"

@@ -18,7 +18,7 @@ from jobcommon.reconcile.children import owner_reference, pod_manifest
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.plans import NOW, counts, creates, deletes, holding, next_pass, pods_of
+from jobcommon.testutil.plans import NOW, counts, creates, deletes, holding, next_pass, pods_of, status_of
 
 
 def decide(manifest: Manifest, pods: Mapping[str, str], now: float = NOW) -> Plan:
@@ -74,9 +74,8 @@ def test_normal_path(
     assert counts(decision, "Worker") == worker
     assert ps_counts is None or counts(decision, "PS") == ps_counts
     assert holding(decision)[-1] == last
-    assert decision.status is not None
-    assert decision.status.start_time is not None
-    assert decision.status.conditions[-1].reason == f"TFJob{last}"
+    assert status_of(decision).start_time is not None
+    assert status_of(decision).conditions[-1].reason == f"TFJob{last}"
     for action in decision.actions:
         assert isinstance(action, Create)
         assert action.manifest["metadata"]["ownerReferences"] == [owner_reference(job)]
@@ -411,8 +410,7 @@ def test_unknown_field_instead_of_replica_specs() -> None:
     manifest = job_manifest(TF, {})
     manifest["spec"] = {"replicaSpecs": {"Worker": replica_spec(TF)}}
     decision = decide(manifest, {})
-    assert decision.status is not None
-    failed = decision.status.conditions[-1]
+    failed = status_of(decision).conditions[-1]
     assert (failed.type, failed.reason) == ("Failed", "InvalidSpec")
     assert failed.message.startswith("spec.tfReplicaSpecs: Required value: name at least one replica type of Chief")
 

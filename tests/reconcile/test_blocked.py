@@ -13,7 +13,7 @@ from jobcommon.reconcile.plan import Create, Delete, Plan
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.invariants import check_plan
-from jobcommon.testutil.plans import holding, next_pass
+from jobcommon.testutil.plans import holding, next_pass, status_of
 
 GONE: Any = object()
 TYPES = "testReplicaSpecs"
@@ -90,11 +90,10 @@ def test_an_error_of_a_begun_job_holds_up_what_it_concerns_and_nothing_else(
     decided = plan(TEST_JOB, job, replace(RUNS, pods=RUNS.pods[1:]), START)
     assert created(decided) == makes
     assert deleted(decided) == []
-    assert decided.status is not None
-    assert not decided.status.finished
-    assert says in decided.status.conditions[0].message
+    assert not status_of(decided).finished
+    assert says in status_of(decided).conditions[0].message
     assert ("InvalidSpec", True) in [(event.reason, event.lasting) for event in decided.events]
-    manifest["status"] = decided.status.to_json()
+    manifest["status"] = status_of(decided).to_json()
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), replace(RUNS, pods=RUNS.pods[1:]), START).status is None
 
 
@@ -111,8 +110,7 @@ def test_a_type_that_cannot_be_read_is_neither_deleted_nor_taken_for_absent() ->
     manifest["status"]["replicaStatuses"] = {"Worker": {"succeeded": 1, "succeededIndexes": "0"}}
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), pods(("Master", 0, "running")), START)
     assert (created(decided), deleted(decided)) == ([], [])
-    assert decided.status is not None
-    assert not decided.status.finished
+    assert not status_of(decided).finished
 
 
 def test_a_failed_pod_of_what_an_error_concerns_is_counted_and_kept() -> None:
@@ -140,13 +138,11 @@ def test_a_failure_for_good_fails_the_job_when_its_replica_spec_can_be_read_agai
     observed = Observed((ended, running))
     decided = plan(framework, read_job(framework, manifest), observed, START)
     assert (created(decided), deleted(decided)) == ([], [])
-    assert decided.status is not None
-    assert (decided.status.finished, len(decided.status.counted_pods)) == (False, 0)
-    manifest["status"] = decided.status.to_json()
+    assert (status_of(decided).finished, len(status_of(decided).counted_pods)) == (False, 0)
+    manifest["status"] = status_of(decided).to_json()
     manifest["spec"][TYPES]["Worker"] = replica_spec(framework, 2, "ExitCode")
     mended = plan(framework, read_job(framework, manifest), observed, START)
-    assert mended.status is not None
-    assert mended.status.has("Failed")
+    assert status_of(mended).has("Failed")
 
 
 @pytest.mark.parametrize(("path", "value", "says", "_"), ERRORS, ids=[f"{n}-{e[0]}" for n, e in enumerate(ERRORS)])
@@ -157,9 +153,8 @@ def test_the_user_can_suspend_it(path: str, value: Any, says: str, _: list[str])
     manifest["spec"]["runPolicy"]["suspend"] = True
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), RUNS, START)
     assert deleted(decided) == [], "the suspension is recorded first"
-    assert decided.status is not None
-    assert decided.status.conditions[-1].type == "Suspended"
-    manifest["status"] = decided.status.to_json()
+    assert status_of(decided).conditions[-1].type == "Suspended"
+    manifest["status"] = status_of(decided).to_json()
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), RUNS, START)
     assert sorted(deleted(decided)) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
 
@@ -201,8 +196,7 @@ def test_a_job_that_the_operator_is_not_set_up_for_waits_and_starts_when_it_is()
     on = without_option(off=False)
     decided = plan(on, read_job(on, manifest), Observed(), START)
     assert created(decided) == ["demo-worker-0", "demo-worker-1"]
-    assert decided.status is not None
-    assert decided.status.conditions[-1].message == "TestJob demo is created."
+    assert status_of(decided).conditions[-1].message == "TestJob demo is created."
 
 
 def test_a_job_that_has_started_goes_on_without_the_option() -> None:
@@ -219,9 +213,8 @@ def test_a_job_that_is_resumed_starts_anew() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, status=status)
     decided = plan(without_option(), read_job(without_option(), manifest), Observed(), START)
     assert decided.actions == ()
-    assert decided.status is not None
-    assert decided.status.start_time is None
-    assert "the option x is off" in decided.status.conditions[-1].message
+    assert status_of(decided).start_time is None
+    assert "the option x is off" in status_of(decided).conditions[-1].message
 
 
 def test_an_inherited_job_whose_pods_have_long_names_gets_the_missing_one() -> None:
@@ -276,8 +269,7 @@ def test_a_failure_while_a_type_cannot_be_read_fails_the_job_once_it_can() -> No
         assert decided.actions == ()
         manifest = next_pass(manifest, decided)
     decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), failed, START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].message == (
+    assert status_of(decided).conditions[-1].message == (
         "TestJob demo has failed because Master-0: exited with code 1 (Error) on node node-1"
     )
 
@@ -290,8 +282,7 @@ def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> Non
     manifest["status"] = {"conditions": [condition("Created"), condition("Suspended")]}
     assert deleted(plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START)) == ["demo-master-0", "demo-worker-1", "demo"]
     decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), seen, START)
-    assert decided.status is not None
-    assert decided.status.replica_statuses["Worker"].succeeded_indexes == "0"
+    assert status_of(decided).replica_statuses["Worker"].succeeded_indexes == "0"
 
 
 def test_a_deadline_that_passes_while_a_type_cannot_be_read_is_said_and_ends_the_job_once_it_can() -> None:
@@ -313,8 +304,7 @@ def test_a_deadline_that_passes_while_a_type_cannot_be_read_is_said_and_ends_the
     for state, end in (("running", "DeadlineExceeded"), ("succeeded", "TestJobSucceeded")):
         now_observed = observe(TEST_JOB, good, {"Master-0": state, "Worker-0": "running"})
         mended = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), now_observed, START + 101)
-        assert mended.status is not None
-        assert mended.status.conditions[-1].reason == end
+        assert status_of(mended).conditions[-1].reason == end
 
 
 #: What a definition lets in of `overrides[].template`, which takes any object.
@@ -342,8 +332,7 @@ def test_a_job_with_a_pod_that_no_scheduler_has_seen_goes_on(template: Any) -> N
     waits = Pod.of(TEST_JOB, read_job(TEST_JOB, good), "Worker", 0).view
     observed = replace(observed, pods=(*observed.pods, waits))
     decided = plan(TEST_JOB, read_job(TEST_JOB, overridden(good, template)), observed, START + 100)
-    assert decided.status is not None
-    assert decided.status.restarts == 1
+    assert status_of(decided).restarts == 1
     assert any("is the scheduler running?" in event.message for event in decided.events)
 
 
@@ -365,8 +354,7 @@ def test_no_attempt_begins_while_pods_of_a_type_cannot_be_created(template: Any,
     assert not bad["status"]["attempt"]
     assert "restarts" not in bad["status"]
     mended = plan(TEST_JOB, read_job(TEST_JOB, {**bad, "spec": good["spec"]}), observed, START + 100)
-    assert mended.status is not None
-    assert (mended.status.attempt, mended.status.restarts) == (1, 1), "mended, it goes on"
+    assert (status_of(mended).attempt, status_of(mended).restarts) == (1, 1), "mended, it goes on"
 
 
 def test_an_attempt_that_cannot_end_keeps_its_deadlines() -> None:
@@ -378,9 +366,8 @@ def test_an_attempt_that_cannot_end_keeps_its_deadlines() -> None:
     early = plan(TEST_JOB, read_job(TEST_JOB, bad), observed, START + 59)
     assert (early.wake_at, holding(early)) == (START + 60, ["Created", "Running"])
     late = plan(TEST_JOB, read_job(TEST_JOB, bad), observed, START + 60)
-    assert late.status is not None
-    assert late.status.conditions[-1].reason == "PendingTooLong"
-    assert [failure.pod for failure in late.status.failures] == ["demo-master-0"]
+    assert status_of(late).conditions[-1].reason == "PendingTooLong"
+    assert [failure.pod for failure in status_of(late).failures] == ["demo-master-0"]
 
 
 def test_pods_of_an_earlier_attempt_stay_while_pods_of_a_type_cannot_be_created() -> None:
@@ -396,5 +383,4 @@ def test_a_template_without_a_readable_pod_is_no_reason_to_fail_the_plan() -> No
     manifest = begun({"Worker": 2}, f"spec.{TYPES}.Worker.template.spec", 7)
     manifest["spec"]["runPolicy"]["nodeLossSeconds"] = 60
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), pods(("Worker", 0, "running")), START)
-    assert decided.status is not None
-    assert "at least one container" in decided.status.conditions[0].message
+    assert "at least one container" in status_of(decided).conditions[0].message

@@ -8,6 +8,7 @@ from jobcommon.reconcile.limits import GRACE_SECONDS
 from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 MIXED = {"Worker-0": "running", "Worker-1": "running,succeeded", "Worker-2": "running,failed 1"}
 
@@ -139,9 +140,8 @@ def test_ttl(ttl: int | None, completed: int | None, now: float, gone: bool, wak
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=status)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest), START + now)
     if completed is None:
-        assert decided.status is not None
-        assert decided.status.completion_time == status["conditions"][-1]["lastTransitionTime"]
-        manifest["status"] = decided.status.to_json()
+        assert status_of(decided).completion_time == status["conditions"][-1]["lastTransitionTime"]
+        manifest["status"] = status_of(decided).to_json()
         decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest), START + now)
     assert deleted(decided, "testjobs") == ({"demo"} if gone else set())
     assert decided.wake_at == (None if wake is None else START + wake)
@@ -163,8 +163,7 @@ def test_active_pods_of_a_finished_job_are_shown_as_they_are() -> None:
     status["replicaStatuses"] = {"Worker": {"active": 4, "succeeded": 1, "failed": 2}}
     manifest = job_manifest(TEST_JOB, {"Worker": 4}, run_policy={"cleanPodPolicy": "None"}, status=status)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, MIXED), START)
-    assert decided.status is not None
-    assert decided.status.to_json()["replicaStatuses"] == {"Worker": {"active": 1, "succeeded": 1, "failed": 2}}
+    assert status_of(decided).to_json()["replicaStatuses"] == {"Worker": {"active": 1, "succeeded": 1, "failed": 2}}
 
 
 @pytest.mark.parametrize("spec_of", ["running", "finished", "invalid", "suspended"])
@@ -206,8 +205,7 @@ def test_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
     decided = plan(TEST_JOB, job, Observed((ours.view, *unowned), services_of(TEST_JOB, job)), START)
     assert deleted(decided, "pods") == (set() if stage == "active" else {"demo-worker-0"})
     if stage == "active":
-        assert decided.status is not None
-        assert decided.status.replica_statuses["Worker"].active == 1
+        assert status_of(decided).replica_statuses["Worker"].active == 1
         assert [event.reason for event in decided.events].count("UnknownPod") == 4
 
 

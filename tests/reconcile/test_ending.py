@@ -12,6 +12,7 @@ from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
 POD = Pod.of(TEST_JOB, JOB, "Worker", 0)
@@ -83,16 +84,14 @@ def test_policy_and_code(policy: str, code: int, outcome: str) -> None:
             START,
         )
         assert not decided.actions
-        assert decided.status is not None
-        assert decided.status.conditions[-1].type == "Running"
+        assert status_of(decided).conditions[-1].type == "Running"
         return
     ended = f"running,{'succeeded' if code == 0 else f'failed {code}'}"
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": ended}), START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].type == {"recreated": "Restarting"}.get(outcome, outcome)
+    assert status_of(decided).conditions[-1].type == {"recreated": "Restarting"}.get(outcome, outcome)
     assert not decided.actions, "what ended is put on record before anything is taken away"
-    assert bool(decided.status.completion_time) == (outcome != "recreated")
-    manifest["status"] = decided.status.to_json()
+    assert bool(status_of(decided).completion_time) == (outcome != "recreated")
+    manifest["status"] = status_of(decided).to_json()
     after = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": ended}), START)
     deleted = [action.name for action in after.actions if isinstance(action, Delete) and action.plural == "pods"]
     assert deleted == (["demo-worker-0"] if outcome == "recreated" else [])
@@ -343,9 +342,8 @@ def test_the_first_failure_is_the_story() -> None:
     observed = observe(TEST_JOB, manifest)
     pods = (fail(0, 1, START + 9).view, fail(1, 137, START + 3).view, fail(2, 1, START + 9).view)
     decided = plan(TEST_JOB, job, type(observed)(pods=pods, services=observed.services), START + 10)
-    assert decided.status is not None
-    assert [failure.replica for failure in decided.status.failures] == ["Worker-1", "Worker-0", "Worker-2"]
-    assert decided.status.conditions[-1].message == (
+    assert [failure.replica for failure in status_of(decided).failures] == ["Worker-1", "Worker-0", "Worker-2"]
+    assert status_of(decided).conditions[-1].message == (
         "TestJob demo has failed because Worker-1: exited with code 137 (SIGKILL) on node node-1: Traceback: boom"
     )
 

@@ -11,7 +11,7 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LAST, MAX_LOG_BYTES, UNKEPT, with_unkept
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, decide, deletes, next_pass
+from jobcommon.testutil.plans import NOW, decide, deletes, next_pass, status_of
 
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
 
@@ -122,6 +122,5 @@ def test_a_missing_right_is_written_once(pods: dict[str, str]) -> None:
         manifest = next_pass(manifest, decide(TEST_JOB, manifest, {**RUNNING, **pods}))
     observed = observe(TEST_JOB, manifest, {**RUNNING, **pods}, unkept=WHY)
     told = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW)
-    assert told.status is not None
-    assert told.status.conditions[-1].message.removesuffix(".").endswith(f"; {WHY}")
+    assert status_of(told).conditions[-1].message.removesuffix(".").endswith(f"; {WHY}")
     assert plan(TEST_JOB, read_job(TEST_JOB, next_pass(manifest, told)), observed, NOW + 60).status is None

@@ -14,6 +14,7 @@ from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 
 def tolerant(_job: Job, replica: Replica) -> bool:
@@ -109,8 +110,7 @@ def test_a_refused_companion(required: bool) -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
     refused = {("configmaps", "demo-config"): Rejection("data: too long", required)}
     decided = plan(with_map(DATA, required=required), job, Observed(rejections=refused), START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].type == ("Failed" if required else "Created")
+    assert status_of(decided).conditions[-1].type == ("Failed" if required else "Created")
     assert [a for a in decided.actions if a.name == "demo-config"] == []
 
 

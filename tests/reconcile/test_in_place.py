@@ -15,7 +15,7 @@ from jobcommon.testutil import builders
 from jobcommon.testutil.builders import IMAGE_ID, Manifest, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
 
 SPEC = {"Master": 1, "Worker": 2}
 ALL = ["demo-master-0", "demo-worker-0", "demo-worker-1"]
@@ -131,9 +131,8 @@ SEEN = {
 @pytest.mark.parametrize("state", SEEN.values(), ids=SEEN)
 def test_a_failed_run_in_a_living_pod_ends_the_attempt(state: str) -> None:
     decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": state, "Worker-1": "running,restarted_after 1"})
-    assert decided.status is not None
-    assert (decided.status.attempt, decided.status.restarts) == (1, 1)
-    assert [failure.replica for failure in decided.status.failures] == ["Worker-0"]
+    assert (status_of(decided).attempt, status_of(decided).restarts) == (1, 1)
+    assert [failure.replica for failure in status_of(decided).failures] == ["Worker-0"]
     assert decided.actions == (), "recorded before anything is stopped"
 
 

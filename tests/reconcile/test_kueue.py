@@ -16,6 +16,7 @@ from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_s
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.kueue import admitted, evicted, waiting, with_condition
+from jobcommon.testutil.plans import status_of
 
 OWN = replace(TEST_JOB, options=Options(kueue=True))
 FLAVOR = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
@@ -163,8 +164,7 @@ def test_a_job_that_runs_is_suspended_only_if_its_workload_is_as_cached(view: st
     get, version = made.as_cached
     assert (get.plural, get.name) == (KUEUE_WORKLOADS, KEY[1])
     assert bool(version) == ("admitted" in view)
-    assert made.status is not None
-    assert made.status.conditions[-1].type == "Suspended"
+    assert status_of(made).conditions[-1].type == "Suspended"
 
 
 def test_a_deactivated_workload_stops_the_job_and_is_requeued_by_kueue_alone() -> None:

@@ -8,6 +8,7 @@ from jobcommon.reconcile.limits import MAX_RESTART_DELAY, restart_due
 from jobcommon.reconcile.plan import Plan
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 STARTED: Manifest = {
     "conditions": [condition("Created", reason="TestJobCreated", message="TestJob demo is created."), condition("Running")],
@@ -74,8 +75,7 @@ def test_the_message_says_what_failed_last() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", run_policy={"backoffLimit": 1}, status=STARTED)
     observed = observe(TEST_JOB, manifest, {"Worker-0": "crash_looping 1"})
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].message == (
+    assert status_of(decided).conditions[-1].message == (
         "Job demo has failed because it has reached the specified backoff limit: failed runs 2, restarts allowed 1; "
         "last: Worker-0: exited with code 1 (Error)"
     )
@@ -92,16 +92,14 @@ def test_the_message_says_what_failed_last() -> None:
 def test_ends_are_charged_to_the_backoff_limit_by_cause(policy: str, pod: str, restarts: int | None) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, status=STARTED)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": pod}), START)
-    assert decided.status is not None
-    assert decided.status.restarts == restarts
+    assert status_of(decided).restarts == restarts
 
 
 def test_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", status=STARTED)
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).crash_looping(2).deleting(at=START + 5, grace=0)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(pods=(pod.view,)), START)
-    assert decided.status is not None
-    assert (decided.status.restarts, decided.status.disruptions) == (3, 1)
+    assert (status_of(decided).restarts, status_of(decided).disruptions) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -129,15 +127,13 @@ def test_the_deadline_rests_while_the_job_is_suspended() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
     observed = observe(TEST_JOB, manifest, {})
     suspended = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 100)
-    assert suspended.status is not None
     assert current(suspended) == "Suspended TestJobSuspended"
     assert suspended.wake_at is None
-    manifest["status"] = suspended.status.to_json()
+    manifest["status"] = status_of(suspended).to_json()
     manifest["spec"]["runPolicy"]["suspend"] = False
     resumed = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 200)
     assert current(resumed) == "Created TestJobCreated"
-    assert resumed.status is not None
-    manifest["status"] = resumed.status.to_json()
+    manifest["status"] = status_of(resumed).to_json()
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 201).wake_at == START + 210
 
 
@@ -154,8 +150,7 @@ def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
     status = {**STARTED, "startTime": start_time}
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"activeDeadlineSeconds": 5}, status=status)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
-    assert decided.status is not None
-    assert decided.status.start_time == STARTED["startTime"]
+    assert status_of(decided).start_time == STARTED["startTime"]
     assert decided.wake_at == START + 5
 
 

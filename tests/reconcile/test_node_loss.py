@@ -15,7 +15,7 @@ from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, template
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass, status_of
 
 SPEC = {"Master": 1, "Worker": 2}
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
@@ -145,9 +145,8 @@ def test_a_pod_deleted_by_force_counts_as_one_disruption(scope: str) -> None:
     """Our finalizer keeps it until that is on record."""
     manifest = a_job(restartScope=scope, **N)
     gone = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "lost,last_delete"})
-    assert gone.status is not None
-    assert (gone.status.disruptions, gone.status.restarts) == (1, None)
-    assert [(f.node, f.count) for f in gone.status.node_failures] == [("node-1", 1)]
+    assert (status_of(gone).disruptions, status_of(gone).restarts) == (1, None)
+    assert [(f.node, f.count) for f in status_of(gone).node_failures] == [("node-1", 1)]
 
 
 # -- nodes that are avoided ----------------------------------------------------------------------------------------------------
@@ -168,8 +167,7 @@ ENDS = {
 def test_failures_and_losses_are_counted_by_node(state: str, blamed: bool) -> None:
     before = [{"node": "node-0", "count": 1}, {"node": "node-1", "count": 1}]
     decided = decide(TEST_JOB, a_job(status={"nodeFailures": before}, **N), {**RUNNING, "Worker-0": state})
-    assert decided.status is not None
-    found = [(entry.node, entry.count) for entry in decided.status.node_failures]
+    found = [(entry.node, entry.count) for entry in status_of(decided).node_failures]
     assert found == [("node-0", 1), ("node-1", 2 if blamed else 1)]
 
 
@@ -177,8 +175,7 @@ def test_consequences_are_not_held_against_a_node() -> None:
     manifest = a_job(restartScope="Job", **N)
     pods = {"Worker-0": "failed 137,scheduled", "Worker-1": "failed 1", "Master-0": "failed 1"}
     decided = decide(TEST_JOB, manifest, pods)
-    assert decided.status is not None
-    assert [(entry.node, entry.count) for entry in decided.status.node_failures] == [("node-1", 1)]
+    assert [(entry.node, entry.count) for entry in status_of(decided).node_failures] == [("node-1", 1)]
 
 
 def test_a_failure_is_counted_once() -> None:
@@ -194,8 +191,7 @@ def test_ten_nodes_are_remembered_those_with_most_failures() -> None:
     manifest = a_job(status={"nodeFailures": before}, **N)
     failed = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).failed(1).scheduled("new").view
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), replace(observe(TEST_JOB, manifest), pods=(failed,)), START + 60)
-    assert decided.status is not None
-    names = [entry.node for entry in decided.status.node_failures]
+    names = [entry.node for entry in status_of(decided).node_failures]
     assert names == [*(f"old-{n}" for n in range(1, 8)), "new", "bad-0", "bad-1"]
 
 

@@ -9,7 +9,7 @@ from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.plan import deletes_pod
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass
+from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass, status_of
 
 LIMIT = {"pendingDeadlineSeconds": 120}
 RESTART = {**LIMIT, "pendingDeadlineAction": "Restart", "restartScope": "Job"}
@@ -74,17 +74,15 @@ def test_an_invalid_restart_deletes_no_pod(changed: Manifest) -> None:
     manifest["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START)}
     assert "spec.runPolicy.pendingDeadlineAction" in [error.path for error in read_job(TEST_JOB, manifest).errors]
     decided = decide(TEST_JOB, manifest, WAITING, START + 120)
-    assert decided.status is not None
     assert last(decided) == f"Failed=T PendingTooLong: Job demo has failed because {TEXT}"
-    assert not decided.status.attempt
+    assert not status_of(decided).attempt
     assert not any(map(deletes_pod, decided.actions))
 
 
 def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:
     manifest = a_job(backoffLimit=1, **RESTART)
     decided = decide(TEST_JOB, manifest, WAITING, START + 120)
-    assert decided.status is not None
-    assert (decided.status.attempt, decided.status.restarts) == (1, 1), "charged once, like a failure"
+    assert (status_of(decided).attempt, status_of(decided).restarts) == (1, 1), "charged once, like a failure"
     assert last(decided).endswith(f"demo is restarting all replicas because {TEXT}")
     assert decided.actions == (), "the attempt is recorded first"
     second = next_pass(manifest, decided)

@@ -10,6 +10,7 @@ from jobcommon.api.status import read_status
 from jobcommon.reconcile import plan, read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 W = "spec.testReplicaSpecs.Worker"
 AT = "spec.testReplicaSpecs[Worker]"
@@ -190,11 +191,10 @@ def test_a_bad_manifest_says_what_is_wrong(path: str, value: Any, error: str) ->
     assert manifest == kept
     decided = plan(TEST_JOB, job, Observed(), START)
     assert decided.actions == ()
-    assert decided.status is not None
-    last = decided.status.conditions[-1]
+    last = status_of(decided).conditions[-1]
     assert (last.type, last.reason, last.message) == ("Failed", "InvalidSpec", error)
     assert [event.reason for event in decided.events] == ["TestJobFailed"]
-    manifest["status"] = decided.status.to_json()
+    manifest["status"] = status_of(decided).to_json()
     again = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START + 99)
     assert (again.actions, again.status, again.events) == ((), None, ())
 
@@ -232,8 +232,7 @@ def test_text_is_only_text(text: str) -> None:
     assert pod.raw["spec"]["containers"][0]["args"] == [text]
     assert {"name": "A", "value": text} in pod.raw["spec"]["containers"][0]["env"]
     decided = plan(TEST_JOB, job, Observed((pod.running().failed(1, message=text).view,)), START)
-    assert decided.status is not None
-    assert " ".join(text.split()) in decided.status.conditions[-1].message
+    assert " ".join(text.split()) in status_of(decided).conditions[-1].message
 
 
 STATUSES: list[Any] = [
@@ -260,9 +259,8 @@ def test_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend: bool)
     manifest["status"] = status
     observed = observe(TEST_JOB, manifest, {} if suspend else {"Worker-0": "running", "Worker-1": "running"})
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].type == ("Suspended" if suspend else "Running")
-    manifest["status"] = decided.status.to_json()
+    assert status_of(decided).conditions[-1].type == ("Suspended" if suspend else "Running")
+    manifest["status"] = status_of(decided).to_json()
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START).status is None
 
 

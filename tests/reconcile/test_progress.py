@@ -16,7 +16,7 @@ from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.progress import CONFIRM_SECONDS, after_reports, plan_report, step_of
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB as PLAIN
-from jobcommon.testutil.plans import conditions, deletes, holding, next_pass
+from jobcommon.testutil.plans import conditions, deletes, holding, next_pass, status_of
 
 SERVER = ProgressServer("https://jobcommon-progress.kubeflow.svc:8443", "-----BEGIN CERTIFICATE-----")
 TEST_JOB = replace(PLAIN, options=Options(progress=SERVER))
@@ -58,12 +58,12 @@ def passed(manifest: Manifest, at: float, pods: dict[str, str] = RUNNING) -> Man
     return next_pass(manifest, decided(manifest, at, pods))
 
 
-def status_of(manifest: Manifest) -> JobStatus:
+def on_record(manifest: Manifest) -> JobStatus:
     return job_of(manifest).status
 
 
 def stalled(manifest: Manifest) -> bool:
-    return any(c.type == "Stalled" and c.is_true for c in status_of(manifest).conditions)
+    return any(c.type == "Stalled" and c.is_true for c in on_record(manifest).conditions)
 
 
 def training(manifest: Manifest, *reports: tuple[float, int], percentage: int | None = None) -> Manifest:
@@ -131,7 +131,7 @@ def test_a_run_is_armed_by_its_second_distinct_step(
     manifest = a_job(**WATCHED)
     for at, step, percentage in reports:
         manifest = reported(manifest, at, step, percentage)
-    found = status_of(manifest).progress
+    found = on_record(manifest).progress
     assert found is not None
     rose = None if known[3] is None else format_moment(START + known[3])
     assert (found.highest_step, found.step, found.armed, found.last_progress_time) == (*known[:3], rose)
@@ -140,7 +140,7 @@ def test_a_run_is_armed_by_its_second_distinct_step(
 
 @pytest.mark.parametrize("text", ["many", "nan", "inf", "-3", "1e99", ""])
 def test_any_text_may_be_reported_as_a_step(text: str) -> None:
-    known = status_of(reported(a_job(**WATCHED), 5, None, 4, current_step=text or " ")).progress
+    known = on_record(reported(a_job(**WATCHED), 5, None, 4, current_step=text or " ")).progress
     assert known is not None
     assert known.step in (4, 0, 2**31 - 1)
 
@@ -152,7 +152,7 @@ def test_a_report_of_before_the_job_ran_again_begins_no_armed_run() -> None:
         **manifest,
         "status": {**manifest["status"], "conditions": [condition("Created"), condition("Running", at=START + 100)]},
     }
-    known = status_of(training(again, (110, 95))).progress
+    known = on_record(training(again, (110, 95))).progress
     assert known is not None
     assert (known.highest_step, known.step, known.armed) == (95, 95, None)
 
@@ -176,7 +176,7 @@ def test_the_time_in_which_the_highest_step_rose(
     manifest = a_job(status={**BEGAN, "timeSpent": RUNS}, **WATCHED)
     for at, step, percentage in reports:
         manifest = reported(manifest, at, step, percentage)
-    spent = status_of(manifest).time_spent
+    spent = on_record(manifest).time_spent
     assert spent is not None
     assert (spent.progressing, spent.lost_steps) == (progressing, lost)
 
@@ -184,10 +184,10 @@ def test_the_time_in_which_the_highest_step_rose(
 def test_time_in_which_a_job_stalled_or_began_again_is_none_in_which_it_rose() -> None:
     runs = {**RUNS, "since": "2023-11-14T22:13:35.000Z"}
     manifest = training(a_job(status={**BEGAN, "timeSpent": runs}, **WATCHED), (10, 10), (20, 20), (30, 30))
-    spent = status_of(manifest).time_spent
+    spent = on_record(manifest).time_spent
     assert spent is not None
     assert spent.progressing == 10
-    unrecorded = status_of(training(a_job(**WATCHED), (10, 10), (20, 20)))
+    unrecorded = on_record(training(a_job(**WATCHED), (10, 10), (20, 20)))
     assert unrecorded.time_spent is None
 
 
@@ -326,7 +326,7 @@ def test_a_job_that_does_not_run_is_not_stalled(way: str) -> None:
         manifest = passed(passed(manifest, 30, {**RUNNING, "Worker-0": "running,evicted"}), 400, {"Master-0": "running"})
     assert not stalled(manifest)
     running = passed(manifest, 600)
-    assert status_of(running).has(ConditionType.RUNNING)
+    assert on_record(running).has(ConditionType.RUNNING)
     assert not stalled(passed(running, 700)), "the steps of the run before do not arm the next one"
     assert stalled(passed(training(running, (710, 3), (720, 4)), 780))
 
@@ -365,17 +365,15 @@ def test_an_action_that_the_scope_does_not_allow_counts_as_not_set(scope: str) -
 
 def test_fail() -> None:
     after = decided(stalled_with("Fail"), ACTS_AT)
-    assert after.status is not None
     assert holding(after) == ["Created", "Failed"]
-    assert (after.status.conditions[-1].reason, after.status.restarts) == ("Stalled", None)
-    assert "at step 7; progressDeadlineSeconds is 60" in after.status.conditions[-1].message
+    assert (status_of(after).conditions[-1].reason, status_of(after).restarts) == ("Stalled", None)
+    assert "at step 7; progressDeadlineSeconds is 60" in status_of(after).conditions[-1].message
 
 
 def test_restart_is_a_new_attempt() -> None:
     manifest = stalled_with("Restart")
     begun = decided(manifest, ACTS_AT)
-    assert begun.status is not None
-    assert (begun.status.attempt, begun.status.restarts) == (1, 1)
+    assert (status_of(begun).attempt, status_of(begun).restarts) == (1, 1)
     assert begun.actions == (), "the attempt is recorded before a pod is deleted"
     assert holding(begun) == ["Created", "Restarting"]
     assert "is restarting all replicas because TestJob default/demo has reported no progress since" in conditions(begun)[-1]
@@ -388,7 +386,7 @@ def test_restart_is_a_new_attempt() -> None:
         "demo-worker-1",
     ]
     new = passed(recorded, ACTS_AT + 5)
-    assert status_of(new).has(ConditionType.RUNNING)
+    assert on_record(new).has(ConditionType.RUNNING)
     assert decided(new, ACTS_AT + 1000).status is None, "the next attempt is not armed"
 
 
@@ -397,9 +395,8 @@ def test_restart_is_a_new_attempt() -> None:
 )
 def test_a_stall_is_charged_like_a_failure(run_policy: dict[str, Any], reason: str) -> None:
     after = decided(stalled_with("Restart", **run_policy), ACTS_AT)
-    assert after.status is not None
-    assert after.status.conditions[-1].reason == reason
-    assert (after.status.attempt, after.status.restarts) == (0, None), "the stall that ends a job restarts nothing"
+    assert status_of(after).conditions[-1].reason == reason
+    assert (status_of(after).attempt, status_of(after).restarts) == (0, None), "the stall that ends a job restarts nothing"
 
 
 @pytest.mark.parametrize("end", ["succeeded", "failed 1"])
@@ -433,12 +430,11 @@ def test_restarts_without_progress(scope: str, run_policy: dict[str, Any], then:
     manifest = after_restarts(training(manifest, (5, 1), (20, 7)), now)
     manifest = reported(reported(manifest, 25, None, 0), 30, 7)
     after = decided(manifest, 40, {**RUNNING, "Worker-0": "running,failed 137"})
-    assert after.status is not None
     assert holding(after)[-1] == ("Failed" if over else "Restarting")
     if over:
-        assert after.status.conditions[-1].reason == "NoProgress"
-        assert "the highest step has been 7 for" in after.status.conditions[-1].message
-        assert after.status.restarts == (now or None)
+        assert status_of(after).conditions[-1].reason == "NoProgress"
+        assert "the highest step has been 7 for" in status_of(after).conditions[-1].message
+        assert status_of(after).restarts == (now or None)
 
 
 @pytest.mark.parametrize("how", ["nothing was reported", "it does not report", "evicted"])
@@ -470,7 +466,7 @@ def test_failures_soon_after_the_start_are_counted(ends: list[str], counts: list
     manifest = a_job("OnFailure" if "crash_looping 1" in ends[0] else "ExitCode", minUptimeSeconds=60)
     for end, count in zip(ends, counts, strict=True):
         manifest = passed(manifest, 40, {**RUNNING, "Worker-0": end})
-        found = status_of(manifest).early_failures
+        found = on_record(manifest).early_failures
         assert (found.count if found else 0) == count
         manifest = {**manifest, "status": {**manifest["status"], "countedPods": []}}
 
@@ -480,10 +476,9 @@ def test_early_failures_end_a_job(count: int, over: bool) -> None:
     status = {**BEGAN, "earlyFailures": {"exit": "exit code 137", "count": count}}
     manifest = after_restarts(a_job("ExitCode", status=status, minUptimeSeconds=60), count)
     after = decided(manifest, 40, {**RUNNING, "Worker-0": quick(137)})
-    assert after.status is not None
     assert holding(after)[-1] == ("Failed" if over else "Restarting")
     if over:
-        assert after.status.conditions[-1].reason == "NoProgress"
+        assert status_of(after).conditions[-1].reason == "NoProgress"
         assert "its last 4 failed runs ended within 60 s (minUptimeSeconds), each with exit code 137" in conditions(after)[-1]
 
 

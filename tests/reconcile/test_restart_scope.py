@@ -14,7 +14,7 @@ from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import ATTEMPT_VARIABLE, pod_manifest
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
 
 SPEC = {"Master": 1, "Worker": 2}
 ALL = ["demo-master-0", "demo-worker-0", "demo-worker-1"]
@@ -74,8 +74,7 @@ def test_the_first_failure_alone_is_charged(
     policy: str, pods: dict[str, str], counts: tuple[int, int, int], causes: list[str]
 ) -> None:
     decided = decide(TEST_JOB, a_job(policy), {**RUNNING, **pods})
-    status = decided.status
-    assert status is not None
+    status = status_of(decided)
     assert (status.attempt, status.restarts or 0, status.disruptions or 0) == counts
     assert [failure.replica for failure in status.failures] == causes
     assert holding(decided)[-1] == "Restarting"
@@ -87,17 +86,15 @@ def test_the_first_failure_alone_is_charged(
 
 def test_a_permanent_exit_code_fails_the_job() -> None:
     decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": "failed 3"})
-    assert decided.status is not None
     assert holding(decided)[-1] == "Failed"
-    assert decided.status.attempt == 0
+    assert status_of(decided).attempt == 0
 
 
 @pytest.mark.parametrize("state", ["failed 137", "evicted", "running,deleting,last_delete"])
 def test_a_job_whose_leader_has_succeeded_is_not_restarted(state: str) -> None:
     decided = decide(TEST_JOB, a_job(), {**RUNNING, "Master-0": "succeeded", "Worker-0": state})
-    assert decided.status is not None
     assert holding(decided)[-1] == "Succeeded"
-    assert (decided.status.attempt, decided.status.restarts, decided.status.disruptions) == (0, None, None)
+    assert (status_of(decided).attempt, status_of(decided).restarts, status_of(decided).disruptions) == (0, None, None)
 
 
 def test_a_deletion_alone_ends_an_attempt_when_the_pod_has_ended() -> None:
@@ -112,10 +109,9 @@ def test_backoff_limit_counts_attempts() -> None:
     recorded = next_pass(first, decide(TEST_JOB, first, everyone))
     assert recorded["status"]["attempt"] == 1
     over = decide(TEST_JOB, recorded, everyone)
-    assert over.status is not None
     assert holding(over)[-1] == "Failed"
-    assert over.status.conditions[-1].reason == "BackoffLimitExceeded"
-    assert (over.status.attempt, over.status.restarts) == (1, 1), "the failure that ends a job restarts nothing"
+    assert status_of(over).conditions[-1].reason == "BackoffLimitExceeded"
+    assert (status_of(over).attempt, status_of(over).restarts) == (1, 1), "the failure that ends a job restarts nothing"
 
 
 # -- from one attempt to the next ----------------------------------------------------------------------------------------------
@@ -176,8 +172,7 @@ def test_a_status_that_was_deleted_by_hand_does_not_repeat_attempts() -> None:
     later = a_job()
     later["status"] = {"attempt": 4}
     decided = plan(TEST_JOB, job_of(a_job()), observe(TEST_JOB, later, {**RUNNING, "Worker-0": "failed 137"}), NOW)
-    assert decided.status is not None
-    assert decided.status.attempt == 5
+    assert status_of(decided).attempt == 5
 
 
 #: the number in the status, that in the annotation of the master, and the attempt that a failure begins; 0: the job fails
@@ -196,12 +191,11 @@ def test_whatever_number_is_forged_the_pods_of_a_new_attempt_stay(recorded: int,
     master, *workers = observed.pods
     forged = replace(observed, pods=(msgspec.structs.replace(master, annotations={labels.ATTEMPT: annotated}), *workers))
     decided = plan(TEST_JOB, job_of(manifest), forged, NOW)
-    assert decided.status is not None
     assert holding(decided)[-1] == ("Restarting" if begins else "Failed")
     if not begins:
         assert conditions(decided)[-1].endswith(f"has failed because no attempt follows number {MAX_ATTEMPT}")
         return
-    assert decided.status.attempt == begins
+    assert status_of(decided).attempt == begins
     manifest = next_pass(manifest, decided)
     assert deletes(plan(TEST_JOB, job_of(manifest), forged, NOW)) == ALL
     assert deletes(decide(TEST_JOB, manifest, RUNNING)) == []
@@ -245,8 +239,7 @@ def test_pods_carry_the_attempt_and_do_not_restart_by_themselves(policy: str) ->
 def test_scope_pod_makes_no_attempts() -> None:
     manifest = job_manifest(TEST_JOB, SPEC, policy="OnFailure", run_policy={"restartScope": "Pod"})
     decided = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "evicted"})
-    assert decided.status is not None
-    assert decided.status.attempt is None
+    assert status_of(decided).attempt is None
     pod = Pod.of(TEST_JOB, job_of(manifest), "Worker", 0).raw
     assert "annotations" not in pod["metadata"]
     assert not any(v["name"] == ATTEMPT_VARIABLE for v in pod["spec"]["containers"][0].get("env", ()))

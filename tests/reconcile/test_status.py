@@ -9,13 +9,13 @@ from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import plan, read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 
 def decided_status(replicas: dict[str, int], pods: dict[str, str], policy: str = "Never") -> JobStatus:
     manifest = job_manifest(TEST_JOB, replicas, policy=policy)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
-    assert decided.status is not None
-    return decided.status
+    return status_of(decided)
 
 
 def counts(status: JobStatus, kind: str) -> tuple[int, int, int]:
@@ -108,12 +108,10 @@ def test_a_failure_while_restarting() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
     job = read_job(TEST_JOB, manifest)
     first = plan(TEST_JOB, job, observe(TEST_JOB, manifest, {"Worker-0": "running,failed 137", "Worker-1": "running"}), START)
-    assert first.status is not None
-    manifest["status"] = first.status.to_json()
+    manifest["status"] = status_of(first).to_json()
     pods = {"Worker-0": "running,failed 137", "Worker-1": "running,failed 2"}
     second = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
-    assert second.status is not None
-    assert [c.type for c in second.status.conditions if c.is_true] == ["Created", "Failed"]
+    assert [c.type for c in status_of(second).conditions if c.is_true] == ["Created", "Failed"]
 
 
 @pytest.mark.parametrize("scaled_to", [2, 1])
@@ -130,10 +128,9 @@ def test_a_scale_down_makes_no_success(scaled_to: int) -> None:
     job = read_job(TEST_JOB, manifest)
     observed = Observed(tuple(pod.view for pod in pods), services_of(TEST_JOB, job))
     decided = plan(TEST_JOB, job, observed, START)
-    assert decided.status is not None
-    assert decided.status.conditions[-1].type == "Running"
-    assert counts(decided.status, "Worker") == (scaled_to, 0, 0)
-    manifest["status"] = decided.status.to_json()
+    assert status_of(decided).conditions[-1].type == "Running"
+    assert counts(status_of(decided), "Worker") == (scaled_to, 0, 0)
+    manifest["status"] = status_of(decided).to_json()
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
     deleted = [str(action) for action in decided.actions if str(action).startswith("delete")]
     assert deleted == [f"delete pods/demo-worker-{index} (scaled down)" for index in range(scaled_to, 4)]
@@ -151,7 +148,6 @@ def test_foreign_fields_of_replica_statuses_are_kept() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1})
     manifest["status"] = {"replicaStatuses": {"Worker": {"warm": 3}, "Robot": {"oiled": True, "active": 1}}}
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
-    assert decided.status is not None
-    found = decided.status.to_json()["replicaStatuses"]
+    found = status_of(decided).to_json()["replicaStatuses"]
     assert found["Robot"] == {"oiled": True}
     assert found["Worker"]["warm"] == 3

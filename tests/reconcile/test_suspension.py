@@ -11,6 +11,7 @@ from jobcommon.reconcile import accounting, plan, read_job, slots
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 TIMED = ("failed", "deleting", "last_delete")
 BOTH = {"Master-0": "running", "Worker-0": "running"}
@@ -34,8 +35,7 @@ def test_created_suspended() -> None:
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
     assert decided.actions == ()
     assert conditions(decided.status) == [CREATED, SUSPENDED]
-    assert decided.status is not None
-    assert decided.status.start_time is None
+    assert status_of(decided).start_time is None
     assert [event.reason for event in decided.events] == ["TestJobSuspended"]
 
 
@@ -211,9 +211,8 @@ def test_ended_pods_are_recorded_before_suspension_deletes_them() -> None:
     world.edit(suspend=True)
     first = world.step()
     assert first.actions == ()
-    assert first.status is not None
-    assert first.status.replica_statuses["Worker"].succeeded_indexes == "0"
-    assert first.status.restarts == 1
+    assert status_of(first).replica_statuses["Worker"].succeeded_indexes == "0"
+    assert status_of(first).restarts == 1
     second = world.step()
     assert [str(action) for action in second.actions if "pods" in str(action)] == [
         "remove finalizer from pods/demo-worker-0", "remove finalizer from pods/demo-worker-1",
@@ -253,9 +252,8 @@ def test_ends_while_suspended_are_charged_by_cause(pod: str, restarts: int | Non
         method, *code = step.split()
         built = getattr(built, method)(*map(int, code), **({"at": START + number} if method in TIMED else {}))
     decided = plan(TEST_JOB, job, Observed((built.view,)), START + 9)
-    assert decided.status is not None
-    assert (decided.status.restarts, decided.status.disruptions) == (restarts, disruptions)
-    assert decided.status.conditions[-1].type == "Suspended"
+    assert (status_of(decided).restarts, status_of(decided).disruptions) == (restarts, disruptions)
+    assert status_of(decided).conditions[-1].type == "Suspended"
 
 
 def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
@@ -265,8 +263,7 @@ def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
     job = read_job(TEST_JOB, manifest)
     deleted = Pod.of(TEST_JOB, job, "Worker", 0).running().deleting(at=START + 5).failed(143, at=START + 6)
     decided = plan(TEST_JOB, job, Observed((deleted.view,)), START + 90)
-    assert decided.status is not None
-    assert decided.status.disruptions == 1
+    assert status_of(decided).disruptions == 1
 
 
 @pytest.mark.parametrize(
@@ -291,11 +288,10 @@ def test_the_status_tells_why_a_pod_is_on_record() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
     seen = observe(TEST_JOB, manifest, {"Worker-0": "failed 137", "Worker-1": "running", "Worker-2": "running"})
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START)
-    assert decided.status is not None
     uids = {pod.name: pod.uid for pod in seen.pods}
-    assert decided.status.counted_pods == [uids["demo-worker-0"], uids["demo-worker-2"]]
-    assert decided.status.stopped_pods == [uids["demo-worker-2"]]
-    wider = job_manifest(TEST_JOB, {"Worker": 3}, policy="ExitCode", status=decided.status.to_json())
+    assert status_of(decided).counted_pods == [uids["demo-worker-0"], uids["demo-worker-2"]]
+    assert status_of(decided).stopped_pods == [uids["demo-worker-2"]]
+    wider = job_manifest(TEST_JOB, {"Worker": 3}, policy="ExitCode", status=status_of(decided).to_json())
     for status, failed in ((wider["status"], 1), ({**wider["status"], "stoppedPods": []}, 2)):
         again = plan(TEST_JOB, read_job(TEST_JOB, {**wider, "status": status}), seen, START + 1)
         assert sorted(str(action) for action in again.actions if "create" not in str(action)) == [

@@ -9,7 +9,7 @@ from jobcommon.api.time_spent import TimeSpent
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import next_pass
+from jobcommon.testutil.plans import next_pass, status_of
 
 NONE: dict[str, str] = {}
 PENDING = {"Master-0": "scheduled", "Worker-0": "scheduled"}
@@ -90,8 +90,7 @@ def test_the_time_from_the_last_node_to_running_is_starting() -> None:
     manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="OnFailure")
     manifest = next_pass(manifest, a_pass(manifest, NONE, 0))
     observed = observe(TEST_JOB, manifest, {"Master-0": "running,placed 20", "Worker-0": "running,placed 30"})
-    spent = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 75).status
-    assert spent is not None
+    spent = status_of(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 75))
     assert spent.time_spent is not None
     assert (spent.time_spent.queued, spent.time_spent.starting) == (30.5, 44.5)
 

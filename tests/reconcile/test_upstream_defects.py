@@ -14,6 +14,7 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
 from jobcommon.testutil.builders import START, finished_status, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 Pods = dict[str, str]
 
@@ -27,8 +28,7 @@ def decide(pods: Pods, status: JobStatus | None = None, now: float = START, **po
 def counted_once() -> None:
     """The cache shows an ended pod, finalizer and all, after its end was counted."""
     pods = {"Worker-0": "running,succeeded", "Worker-1": "running,failed 137", "Worker-2": "running"}
-    first = decide(pods).status
-    assert first is not None
+    first = status_of(decide(pods))
     again = decide(pods, first)
     later = again.status or first
     assert (later.restarts, later.disruptions) == (first.restarts, first.disruptions)
@@ -59,8 +59,7 @@ def a_success_is_not_run_again() -> None:
 
 def no_finalizer_is_left() -> None:
     """A job fails for good; pods that its controller had not seen yet appear afterwards, and all end."""
-    failed = decide({"Worker-0": "running,failed 1", "Worker-1": "running"}, backoffLimit=0).status
-    assert failed is not None
+    failed = status_of(decide({"Worker-0": "running,failed 1", "Worker-1": "running"}, backoffLimit=0))
     assert failed.finished
     pods = {"Worker-0": "running,failed 1", "Worker-1": "running,succeeded", "Worker-2": "running,failed 1"}
     first = decide(pods, failed, START + 3600, backoffLimit=0)
@@ -88,13 +87,11 @@ def a_failed_job_stays_failed() -> None:
 
 def the_budget_is_not_reset() -> None:
     """A job at its last restart loses its pods: the restarts that it had count on."""
-    status = decide({f"Worker-{index}": "running,failed 137" for index in range(3)}, backoffLimit=3).status
-    assert status is not None
+    status = status_of(decide({f"Worker-{index}": "running,failed 137" for index in range(3)}, backoffLimit=3))
     assert not status.finished
     after = decide({}, status, START + 3600, backoffLimit=3).status or status
     assert after.restarts == status.restarts
-    again = decide({"Worker-0": "running,failed 137"}, after, START + 7200, backoffLimit=3).status
-    assert again is not None
+    again = status_of(decide({"Worker-0": "running,failed 137"}, after, START + 7200, backoffLimit=3))
     assert again.conditions[-1].reason == "BackoffLimitExceeded"
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import JobStatus
 from jobcommon.api.text import kind_of
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.waiting import REPORT_AFTER
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 CREATED = "TestJob demo is created"
 RUNNING = "TestJob default/demo is running"
@@ -30,11 +30,6 @@ def pods_of(manifest: Manifest, *states: str) -> list[Pod]:
 def decide(manifest: Manifest, *pods: Pod, now: float = START) -> Plan:
     job = read_job(TEST_JOB, manifest)
     return plan(TEST_JOB, job, Observed(tuple(p.view for p in pods), services_of(TEST_JOB, job)), now)
-
-
-def status_of(decided: Plan) -> JobStatus:
-    assert decided.status is not None
-    return decided.status
 
 
 def message(decided: Plan) -> str:
