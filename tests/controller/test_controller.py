@@ -26,6 +26,7 @@ from jobcommon.reconcile import read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Plan, RemoveFinalizer, Urgency
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 Refuse = Callable[[Action], StatusError | None]
 
@@ -66,8 +67,10 @@ class Bench:
         metadata = {**manifest["metadata"], "resourceVersion": str(version or self.version)}
         self.line(resource, kind, {**manifest, "metadata": metadata})
 
-    def bookmark(self, resource: str) -> None:
-        self.line(resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+    def bookmark(self, *resources: str) -> None:
+        """Those caches, or all, are as new as the API server."""
+        for resource in resources or self.controller.informers:
+            self.line(resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
 
     def line(self, resource: str, kind: str, document: Manifest) -> None:
         data = msgspec.json.encode({"type": kind, "object": document})
@@ -80,6 +83,22 @@ class Bench:
         work = self.begin()
         assert work is not None
         return work
+
+    def new(self, manifest: Manifest) -> Work:
+        """A job appears: its first plan."""
+        self.say(self.controller.framework.plural, "ADDED", manifest)
+        return self.work()
+
+    def changed(self, manifest: Manifest) -> Work:
+        """The job has changed: its next plan."""
+        self.say(self.controller.framework.plural, "MODIFIED", manifest)
+        return self.work()
+
+    def seen(self, work: Work) -> None:
+        """Carry out the plan, and show what it has written."""
+        first = self.version + 1
+        self.finish(work)
+        self.echo(work, first)
 
     def finish(self, work: Work, *, refuse: Refuse = lambda _: None, absent: bool = False, **result: Any) -> Telemetry:
         """Carry out the plan: every write is applied and gets the next version, unless it is refused."""
@@ -140,11 +159,8 @@ def running_pod(bench: Bench, manifest: Manifest, index: int = 0, **metadata: An
 
 def start(bench: Bench, manifest: Manifest) -> Work:
     """A new job, its first plan carried out and seen."""
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
-    first = bench.version + 1
-    bench.finish(work)
-    bench.echo(work, first)
+    work = bench.new(manifest)
+    bench.seen(work)
     return work
 
 
@@ -154,14 +170,12 @@ def test_no_plan_before_all_caches_are_synced(manifest: Manifest) -> None:
     assert bench.begin() is None
     assert not bench.controller.synced
     bench.sync()
-    bench.say("testjobs", "ADDED", manifest)
-    assert pods_of(bench.work()) == CREATES
+    assert pods_of(bench.new(manifest)) == CREATES
 
 
 def test_a_job_waits_for_a_cache_that_lags_after_a_create(bench: Bench, manifest: Manifest) -> None:
     """The barrier: no second plan before the caches have seen the first one's writes."""
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     first = bench.version + 1
     bench.finish(work)
     bench.say(
@@ -176,12 +190,10 @@ def test_a_job_waits_for_a_cache_that_lags_after_a_create(bench: Bench, manifest
 
 
 def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    bench.finish(bench.work())
+    bench.finish(bench.new(manifest))
     bench.controller.queue.add(("default", "demo"))
     assert bench.begin() is None
-    for resource in bench.controller.informers:
-        bench.bookmark(resource)
+    bench.bookmark()
     assert bench.begin() is None, "no event of the job"
     bench.now += WATCH_CHECK_SECONDS
     # What was made is not there, and the status does not say yet that it was made: the job may be gone.
@@ -189,8 +201,7 @@ def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
 
 
 def test_the_event_of_a_write_ends_the_wait_for_it(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     first = bench.version + 1
     bench.finish(work)
     bench.controller.queue.add(("default", "demo"))
@@ -210,8 +221,7 @@ def test_levels_new_jobs_and_jobs_whose_last_pod_ended_first_finished_ones_last(
         while (work := bench.begin()) is not None:
             bench.finish(work)
     ended = {**job("ended"), "status": finished_status()}
-    bench.say("testjobs", "MODIFIED", ended)
-    bench.finish(bench.work(), absent=True)
+    bench.finish(bench.changed(ended), absent=True)
     for name in names:
         bench.say("testjobs", "MODIFIED", ended if name == "ended" else job(name))
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, job("over")), "Worker", 0, uid="uid-over-worker-0").succeeded()
@@ -224,8 +234,7 @@ def test_levels_new_jobs_and_jobs_whose_last_pod_ended_first_finished_ones_last(
 
 
 def test_a_key_is_never_handed_out_twice_at_once(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     bench.say("testjobs", "MODIFIED", manifest)
     assert bench.begin() is None
     bench.finish(work, stale=True)
@@ -242,8 +251,7 @@ def test_a_deletion_is_awaited(bench: Bench, manifest: Manifest) -> None:
     pods = [running_pod(bench, manifest, index) for index in range(2)]
     for pod in pods:
         bench.say("pods", "MODIFIED", pod)
-    bench.say("testjobs", "MODIFIED", suspended)
-    work = bench.work()
+    work = bench.changed(suspended)
     assert len([action for action in work.plan.actions if isinstance(action, Delete)]) == 3
     version = bench.version + 1
     bench.finish(work)
@@ -261,6 +269,11 @@ def test_a_deletion_is_awaited(bench: Bench, manifest: Manifest) -> None:
     assert bench.work().plan.actions == ()
 
 
+def begin(manifest: Manifest) -> None:
+    """The job has the status that its first plan writes."""
+    manifest["status"] = status_of(first_plan(manifest)).to_json()
+
+
 def first_plan(manifest: Manifest) -> Plan:
     """What is decided when the job is new."""
     return decide(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
@@ -269,8 +282,7 @@ def first_plan(manifest: Manifest) -> Plan:
 def test_a_deletion_that_found_nothing_is_not_awaited(bench: Bench, manifest: Manifest) -> None:
     manifest["status"] = finished_status("Failed")
     bench.say("pods", "ADDED", running_pod(bench, manifest))
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert len(work.plan.actions) == 1
     bench.finish(work, absent=True)
     assert len(bench.controller.expectations) == 0
@@ -279,8 +291,7 @@ def test_a_deletion_that_found_nothing_is_not_awaited(bench: Bench, manifest: Ma
 def test_an_unmet_expectation_lapses_by_its_own_timer(bench: Bench, manifest: Manifest) -> None:
     manifest["status"] = finished_status("Failed")
     bench.say("pods", "ADDED", running_pod(bench, manifest))
-    bench.say("testjobs", "ADDED", manifest)
-    bench.finish(bench.work())
+    bench.finish(bench.new(manifest))
     bench.controller.queue.add(("default", "demo"))
     assert bench.begin() is None
     assert bench.controller.queue.next_wakeup() == TIMEOUT
@@ -301,8 +312,7 @@ def test_a_lapsed_expectation_is_reported(bench: Bench, manifest: Manifest) -> N
 
 
 def test_a_create_without_a_version_is_awaited_until_it_is_seen(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     applied = tuple(ActionResult(action, Effect.APPLIED) for action in work.plan.actions)
     bench.controller.finish(work, Result(applied, "99"), bench.moment)
     assert len(bench.controller.expectations.lapsed("uid-demo", inf)) == len(CREATES)
@@ -340,8 +350,7 @@ def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest:
     for pod in old:
         bench.say("pods", "MODIFIED", pod)
     second = job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second")
-    bench.say("testjobs", "ADDED", second)
-    work = bench.work()
+    work = bench.new(second)
     assert (work.orphans_of, work.uid, work.job) == ("uid-demo", "uid-demo", None)
     assert pods_of(work) == ["remove finalizer from pods/demo-worker-0", "remove finalizer from pods/demo-worker-1"]
     bench.finish(work)
@@ -355,8 +364,7 @@ def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest:
     bench.finish(work)
     for pod in old:
         bench.say("pods", "DELETED", pod)
-    for resource in bench.controller.informers:
-        bench.bookmark(resource)
+    bench.bookmark()
     again = bench.work()
     assert [name for name in pods_of(again) if "pods" in name] == CREATES[1:], "at once, not after a back-off"
     assert len(bench.controller.barrier) <= 1
@@ -366,8 +374,7 @@ def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest:
 def test_a_recreation_that_one_event_shows_starts_anew(bench: Bench, manifest: Manifest) -> None:
     work = start(bench, manifest)
     assert work.uid == "uid-demo"
-    bench.say("testjobs", "MODIFIED", job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second"))
-    orphans = bench.work()
+    orphans = bench.changed(job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second"))
     assert orphans.orphans_of == "uid-demo"
     assert "uid-demo" not in bench.controller.states
     bench.finish(orphans)
@@ -381,8 +388,7 @@ def carried_out(bench: Bench, work: Work) -> None:
 
 
 def test_our_own_writes_cause_no_further_write(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    carried_out(bench, bench.work())
+    carried_out(bench, bench.new(manifest))
     settled(bench)
     bench.say("pods", "MODIFIED", running_pod(bench, manifest))
     running = bench.work()
@@ -400,8 +406,7 @@ def settled(bench: Bench) -> None:
 
 def test_a_pod_that_has_progressed_when_first_seen_causes_a_plan(bench: Bench, manifest: Manifest) -> None:
     """As after a new list, which shows the pod as it is by now."""
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     first = bench.version + 1
     service = next(a for a in work.plan.actions if isinstance(a, Create))
     bench.say("services", "ADDED", created(service), version=first)
@@ -409,15 +414,13 @@ def test_a_pod_that_has_progressed_when_first_seen_causes_a_plan(bench: Bench, m
         bench.say("pods", "ADDED", running_pod(bench, manifest, index), version=first + 1 + index)
     bench.finish(work)
     bench.bookmark("testjobs")
-    seen = bench.work().plan.status
-    assert seen is not None
+    seen = status_of(bench.work().plan)
     assert seen.conditions[-1].type == "Running"
 
 
 def test_a_key_that_waits_for_a_pod_is_planned_when_the_pod_appears(bench: Bench, manifest: Manifest) -> None:
     """The job is suspended while its pods are not in the cache yet. The last of them brings the look that was put off."""
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     made = [created(a) for a in work.plan.actions if isinstance(a, Create)]
     bench.controller.queue.done(("default", "demo"))
     manifest["spec"]["runPolicy"] = {"suspend": True}
@@ -425,8 +428,7 @@ def test_a_key_that_waits_for_a_pod_is_planned_when_the_pod_appears(bench: Bench
     for one in made:
         assert bench.begin() is None
         bench.say("services" if one["kind"] == "Service" else "pods", "ADDED", one)
-    seen = bench.work().plan.status
-    assert seen is not None
+    seen = status_of(bench.work().plan)
     assert seen.conditions[-1].type == "Suspended"
 
 
@@ -456,8 +458,7 @@ def test_new_counts_of_pods_are_one_write(bench: Bench, manifest: Manifest) -> N
     bench.now += 0.1
     both = bench.work()
     assert not both.deferred
-    assert both.plan.status is not None
-    assert both.plan.status.replica_statuses["Worker"].active == 3
+    assert status_of(both.plan).replica_statuses["Worker"].active == 3
     carried_out(bench, both)
     settled(bench)
     bench.finish(started_pod(bench, manifest, 3))
@@ -546,8 +547,7 @@ def test_pods_of_a_kind_that_is_not_installed_are_released(manifest: Manifest, s
 
 
 def test_a_job_that_vanishes_while_it_is_worked_on_leaves_nothing_behind(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     bench.say("testjobs", "DELETED", manifest)
     bench.finish(work)
     assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
@@ -559,8 +559,7 @@ def test_pods_of_another_kind_are_not_our_orphans(bench: Bench, manifest: Manife
     bench.say("pods", "ADDED", pod)
     bench.controller.queue.add(("default", "demo"))
     assert bench.begin() is None
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert work.orphans_of is None
     assert "UnknownPod" not in [event.reason for event in work.plan.events]
 
@@ -574,18 +573,15 @@ def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Mani
     foreign["metadata"]["ownerReferences"][0]["kind"] = "OtherJob"
     bench.say("pods", "ADDED", orphan)
     bench.say("pods", "ADDED", foreign)
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
-    assert work.plan.status is not None
-    assert work.plan.status.replica_statuses["Worker"].active is None
+    work = bench.new(manifest)
+    assert status_of(work.plan).replica_statuses["Worker"].active is None
     assert not [action for action in work.plan.actions if isinstance(action, Delete | RemoveFinalizer)]
     bench.finish(work, stale=True)
     owned["metadata"]["labels"]["group-name"] = "changed"
     bench.say("pods", "MODIFIED", owned)
     bench.now += 60
     again = bench.work()
-    assert again.plan.status is not None
-    assert again.plan.status.replica_statuses["Worker"].active == 1
+    assert status_of(again.plan).replica_statuses["Worker"].active == 1
 
 
 def test_a_pod_that_the_server_calls_invalid_fails_the_job(bench: Bench, manifest: Manifest) -> None:
@@ -593,12 +589,10 @@ def test_a_pod_that_the_server_calls_invalid_fails_the_job(bench: Bench, manifes
     invalid = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].ports[0].containerPort')
     telemetry = bench.finish(bench.work(), refuse=lambda a: invalid if a.name == "demo-worker-0" else None)
     assert [event.reason for event in telemetry.events if event.type == "Warning"] == ["FailedCreatePod"]
-    for resource in bench.controller.informers:
-        bench.bookmark(resource)
+    bench.bookmark()
     bench.now += 60
     work = bench.work()
-    assert work.plan.status is not None
-    last = work.plan.status.conditions[-1]
+    last = status_of(work.plan).conditions[-1]
     assert (last.type, last.reason) == ("Failed", "InvalidSpec")
     assert "containerPort" in last.message
 
@@ -607,12 +601,10 @@ def test_a_pod_that_is_too_large_fails_the_job(bench: Bench, manifest: Manifest)
     bench.say("testjobs", "ADDED", manifest)
     huge = StatusError(500, "", "etcdserver: request is too large")
     bench.finish(bench.work(), refuse=lambda a: huge if isinstance(a, Create) else None)
-    for resource in bench.controller.informers:
-        bench.bookmark(resource)
+    bench.bookmark()
     bench.now += 60
     work = bench.work()
-    assert work.plan.status is not None
-    assert work.plan.status.conditions[-1].reason == "InvalidSpec"
+    assert status_of(work.plan).conditions[-1].reason == "InvalidSpec"
 
 
 NOT_A_POD = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].image: Required value')
@@ -633,9 +625,8 @@ REFUSALS_BY_ADMISSION = (
 @pytest.mark.parametrize("no", REFUSALS_BY_ADMISSION, ids=lambda e: f"{e.code}-{len(e.message)}")
 def test_admission_never_fails_a_job_whatever_its_code(bench: Bench, manifest: Manifest, no: StatusError, begun: bool) -> None:
     if begun:
-        manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+        begin(manifest)
+    work = bench.new(manifest)
     bench.finish(work, refuse=lambda _: no, **({} if begun else {"status_error": None, "status_version": "2"}))
     told = _after_a_refusal(bench, work, manifest)
     assert told.conditions[-1].type == "Created"
@@ -648,10 +639,9 @@ def test_admission_never_fails_a_job_whatever_its_code(bench: Bench, manifest: M
 @pytest.mark.parametrize("no", [NOT_A_POD, StatusError(413, "RequestEntityTooLarge", "limit is 3145728")])
 def test_a_job_that_has_begun_is_not_failed_by_an_invalid_object(bench: Bench, manifest: Manifest, no: StatusError) -> None:
     """Its pods were accepted before: it is the platform that has changed, or a mutating webhook."""
-    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    begin(manifest)
     manifest["status"]["conditions"].append({**condition("Running"), "status": "False"})
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     bench.finish(work, refuse=lambda _: no)
     assert no.message in _after_a_refusal(bench, work, manifest).conditions[-1].message
     bench.now += 10
@@ -664,8 +654,7 @@ def _after_a_refusal(bench: Bench, work: Work, manifest: Manifest) -> JobStatus:
     while True:
         if written is not None:
             bench.say("testjobs", "MODIFIED", {**manifest, "status": written.to_json()})
-        for resource in bench.controller.informers:
-            bench.bookmark(resource)
+        bench.bookmark()
         again = bench.begin()
         if again is None:
             assert status is not None
@@ -678,17 +667,15 @@ def _after_a_refusal(bench: Bench, work: Work, manifest: Manifest) -> JobStatus:
 
 def test_a_new_spec_is_tried_again(bench: Bench, manifest: Manifest) -> None:
     """What was refused belongs to the generation that was refused."""
-    bench.say("testjobs", "ADDED", manifest)
-    bench.finish(bench.work(), refuse=lambda a: StatusError(422, "Invalid", "no"), status_error=TransportError("lost"))
+    bench.finish(bench.new(manifest), refuse=lambda a: StatusError(422, "Invalid", "no"), status_error=TransportError("lost"))
     edited = {**manifest, "metadata": {**manifest["metadata"], "generation": 2}}
-    bench.say("testjobs", "MODIFIED", edited)
-    assert pods_of(bench.work()) == CREATES
+    assert pods_of(bench.changed(edited)) == CREATES
 
 
 @pytest.mark.parametrize("code", [403, 409])
 def test_a_refusal_by_the_platform_is_retried_with_back_off(bench: Bench, manifest: Manifest, code: int) -> None:
     """Asked again after 10 s, 20 s, 40 s …; never a failed job, one event for each kind of object."""
-    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    begin(manifest)
     bench.say("testjobs", "ADDED", manifest)
     no = StatusError(code, "Forbidden", "exceeded quota")
     said = []
@@ -710,17 +697,15 @@ def _look_for_status(bench: Bench, text: str) -> JobStatus:
     """The job is planned once more at once, for its status alone."""
     work = bench.work()
     assert work.plan.actions == ()
-    assert work.plan.status is not None
-    assert text in work.plan.status.conditions[-1].message
+    assert text in status_of(work.plan).conditions[-1].message
     bench.finish(work)
-    return work.plan.status
+    return status_of(work.plan)
 
 
 def test_the_status_drops_a_refusal_that_has_ended(bench: Bench, manifest: Manifest) -> None:
     """The message is that of the first refusal while they last: a quota's numbers change all the time."""
-    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
-    bench.say("testjobs", "ADDED", manifest)
-    bench.finish(bench.work(), refuse=lambda _: StatusError(403, "Forbidden", "used: pods=3"))
+    begin(manifest)
+    bench.finish(bench.new(manifest), refuse=lambda _: StatusError(403, "Forbidden", "used: pods=3"))
     manifest["status"] = _look_for_status(bench, "used: pods=3").to_json()
     bench.say("testjobs", "MODIFIED", manifest)
     settled(bench)
@@ -734,8 +719,7 @@ def test_the_status_drops_a_refusal_that_has_ended(bench: Bench, manifest: Manif
     bench.finish(last)
     for one in made:
         bench.say("services" if one["kind"] == "Service" else "pods", "ADDED", one)
-    after = bench.work().plan.status
-    assert after is not None
+    after = status_of(bench.work().plan)
     assert after.conditions[-1].message == "TestJob demo is created."
 
 
@@ -744,9 +728,8 @@ OVER_QUOTA = StatusError(403, "Forbidden", "exceeded quota")
 
 def _refuse_one_pod(bench: Bench, manifest: Manifest) -> dict[str, Manifest]:
     """A quota refuses the second of two pods, and the status says so. Gives what was to be made, by name."""
-    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    begin(manifest)
+    work = bench.new(manifest)
     made = {a.name: created(a) for a in work.plan.actions if isinstance(a, Create)}
     bench.finish(work, refuse=lambda a: OVER_QUOTA if a.name == "demo-worker-1" else None)
     for plural, name in (("services", "demo"), ("pods", "demo-worker-0")):
@@ -774,8 +757,7 @@ def test_events_during_a_back_off_cause_no_request(bench: Bench, manifest: Manif
         assert pods_of(again) == ["create pods/demo-worker-1"]
         bench.finish(again, refuse=lambda _: OVER_QUOTA)
     edited = {**manifest, "metadata": {**manifest["metadata"], "generation": 2}}
-    bench.say("testjobs", "MODIFIED", edited)
-    assert "create pods/demo-worker-1" in pods_of(bench.work()), "a new spec is another request"
+    assert "create pods/demo-worker-1" in pods_of(bench.changed(edited)), "a new spec is another request"
 
 
 def test_a_plan_that_began_before_the_retry_was_due_does_not_count_as_the_retry(bench: Bench, manifest: Manifest) -> None:
@@ -812,20 +794,17 @@ def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifes
 
 def test_an_object_that_needs_a_refused_one_waits_with_it(bench: Bench, manifest: Manifest) -> None:
     """The pods were not even tried; without the Service they are not tried by the next event either."""
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     (service,) = (a for a in work.plan.actions if isinstance(a, Create) and a.plural == "services")
     refused = ActionResult(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no"))
     bench.controller.finish(work, Result((refused,), status_version=str(bench.version)), bench.moment)
     bench.now += 1
-    bench.say("testjobs", "MODIFIED", manifest)
-    assert pods_of(bench.work()) == []
+    assert pods_of(bench.changed(manifest)) == []
 
 
 def test_a_name_that_becomes_free_is_taken_at_once(bench: Bench, manifest: Manifest) -> None:
     """A predecessor's Service is in the way; its deletion is an event."""
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     taken = StatusError(409, "AlreadyExists", "services demo is being deleted")
     bench.finish(work, refuse=lambda a: taken if isinstance(a, Create) else None)
     bench.say("testjobs", "MODIFIED", manifest)
@@ -837,8 +816,7 @@ def test_a_deletion_that_met_a_conflict_is_tried_again(bench: Bench, manifest: M
     """A 409 need not mean another incarnation, of which a watch would tell: the job would never expire."""
     manifest["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = 0
     manifest["status"] = finished_status("Succeeded")
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     (expiry,) = (a for a in work.plan.actions if isinstance(a, Delete) and a.plural == "testjobs")
     conflict = ActionResult(expiry, Effect.NOT_FOUND, error=StatusError(409, "Conflict", "try again"))
     bench.controller.finish(work, Result((conflict,)), bench.moment)
@@ -862,8 +840,7 @@ def test_a_status_of_a_finished_job_is_written_from_the_whole_job(bench: Bench, 
     status = finished_status("Succeeded")
     manifest["status"] = {key: value for key, value in status.items() if key != "completionTime"}
     manifest["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert (work.plan.actions, work.plan.status is not None) == ((), True)
     assert work.raw is not None
     assert work.raw["metadata"]["name"] == "demo"
@@ -876,14 +853,12 @@ def test_a_wake_up_in_the_plan_brings_the_key_back(bench: Bench, manifest: Manif
     assert bench.begin() is None
     bench.now = 30.1
     work = bench.work()
-    assert work.plan.status is not None
-    assert work.plan.status.conditions[-1].reason == "DeadlineExceeded"
+    assert status_of(work.plan).conditions[-1].reason == "DeadlineExceeded"
 
 
 def test_a_conflict_on_the_status_emits_no_event(bench: Bench, manifest: Manifest) -> None:
     manifest["spec"]["testReplicaSpecs"] = {}
-    bench.say("testjobs", "ADDED", manifest)
-    telemetry = bench.finish(bench.work(), status_error=StatusError(409, "Conflict", "changed"))
+    telemetry = bench.finish(bench.new(manifest), status_error=StatusError(409, "Conflict", "changed"))
     assert (telemetry.events, telemetry.counts) == ((), {})
     bench.now += 60
     telemetry = bench.finish(bench.work())
@@ -915,8 +890,7 @@ def test_jobs_of_one_name_in_two_namespaces_are_independent(bench: Bench, manife
 
 def test_writes_lost_in_a_restored_etcd_delay_no_job(bench: Bench, manifest: Manifest) -> None:
     """etcd came back from a backup: the versions our writes got will never be seen again."""
-    bench.say("testjobs", "ADDED", manifest)
-    bench.finish(bench.work())
+    bench.finish(bench.new(manifest))
     for resource in bench.controller.informers:
         if resource != "testjobs":
             bench.bookmark(resource)
@@ -940,12 +914,9 @@ def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
     kinds = (CompanionKind("v1", "ConfigMap", "configmaps"),)
     bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
     bench.sync()
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     (create,) = [a for a in work.plan.actions if isinstance(a, Create) and a.plural == "configmaps"]
-    first = bench.version + 1
-    bench.finish(work)
-    bench.echo(work, first)
+    bench.seen(work)
     assert bench.work().plan.actions == ()
     bench.controller.queue.done(("default", "demo"))
     bench.say("configmaps", "MODIFIED", {**created(create), "data": {"a": "c"}})
@@ -957,14 +928,12 @@ def test_a_write_that_no_cache_shows_is_not_waited_for(manifest: Manifest) -> No
     kinds = (CompanionKind("v1", "ConfigMap", "configmaps", watched=False),)
     bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
     bench.sync()
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert "create configmaps/demo-config" in map(str, work.plan.actions)
     bench.finish(work)
     bench.say("testjobs", "MODIFIED", manifest)
     bench.controller.expectations.forget(work.uid)
-    for name in bench.controller.informers:
-        bench.bookmark(name)
+    bench.bookmark()
     bench.work()
     assert len(bench.controller.barrier) == 0, "nothing is kept of it until the job is deleted"
 
@@ -983,8 +952,7 @@ def test_a_pod_whose_owner_reference_is_removed_is_no_longer_ours(bench: Bench, 
     bench.say("pods", "MODIFIED", pod)
     bench.finish(bench.work())
     bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "ownerReferences": []}})
-    for resource in bench.controller.informers:
-        bench.bookmark(resource)
+    bench.bookmark()
     bench.now += 60
     work = bench.work()
     assert pods_of(work) == ["remove finalizer from pods/demo-worker-0"]
@@ -1023,8 +991,7 @@ def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manife
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).succeeded().raw
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     bench.say("pods", "ADDED", pod)
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert [action.name for action in work.plan.background] == ["demo-worker-0"]
     bench.controller.finish(work, Result(tuple(ActionResult(a, Effect.APPLIED) for a in work.plan.actions)), bench.moment)
     bench.say("testjobs", "MODIFIED", manifest)
@@ -1059,22 +1026,18 @@ def test_another_process_comes_to_the_same_end_of_a_job_with_an_invalid_pod(mani
     dead, next_process = Bench(), Bench()
     dead.sync()
     next_process.sync()
-    dead.say("testjobs", "ADDED", manifest)
-    work = dead.work()
+    work = dead.new(manifest)
     answers = {"demo-worker-1": NOT_A_POD}
     dead.finish(work, refuse=lambda a: answers.get(a.name))
     if stored:
-        assert work.plan.status is not None
-        manifest = {**manifest, "status": work.plan.status.to_json()}
+        manifest = {**manifest, "status": status_of(work.plan).to_json()}
     for action in work.plan.actions:
         if isinstance(action, Create) and action.name not in answers:
             next_process.say(action.plural, "ADDED", created(action))
-    next_process.say("testjobs", "ADDED", manifest)
-    next_process.finish(next_process.work(), refuse=lambda a: answers.get(a.name))
+    next_process.finish(next_process.new(manifest), refuse=lambda a: answers.get(a.name))
     next_process.bookmark("testjobs")
     next_process.now += 1
-    after = next_process.work().plan.status
-    assert after is not None
+    after = status_of(next_process.work().plan)
     assert after.conditions[-1].reason == "InvalidSpec"
 
 

@@ -27,8 +27,7 @@ def finished(**run_policy: Any) -> Manifest:
 
 def test_a_job_at_rest_is_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_state, "read_job", lambda *_: 1 / 0)
-    bench.say("testjobs", "ADDED", finished())
-    work = bench.work()
+    work = bench.new(finished())
     assert (work.plan, work.sends_nothing) == (AT_REST, True)
     telemetry = bench.finish(work)
     assert (telemetry.events, telemetry.counts) == ((), {})
@@ -61,16 +60,13 @@ def test_leftovers_of_a_finished_job_are_cleaned_up() -> None:
 
 
 def test_a_job_that_gets_a_time_to_live_later_expires(bench: Bench) -> None:
-    bench.say("testjobs", "ADDED", finished())
-    bench.finish(bench.work())
-    bench.say("testjobs", "MODIFIED", finished(ttlSecondsAfterFinished=0))
-    assert [str(action) for action in bench.work().plan.actions] == ["delete testjobs/demo (ttlSecondsAfterFinished)"]
+    bench.finish(bench.new(finished()))
+    work = bench.changed(finished(ttlSecondsAfterFinished=0))
+    assert [str(action) for action in work.plan.actions] == ["delete testjobs/demo (ttlSecondsAfterFinished)"]
 
 
 def test_a_job_whose_status_a_user_clears_runs_again(bench: Bench) -> None:
-    bench.say("testjobs", "ADDED", finished())
-    bench.finish(bench.work())
-    bench.say("testjobs", "MODIFIED", {**finished(), "status": {}})
-    work = bench.work()
+    bench.finish(bench.new(finished()))
+    work = bench.changed({**finished(), "status": {}})
     assert work.job is not None
     assert work.plan.status is not None or work.plan.actions

@@ -14,6 +14,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 from tests.controller.test_controller import Bench
 
 GANG: Framework = replace(TEST_JOB, options=Options(gang=VOLCANO))
@@ -86,12 +87,9 @@ def test_the_caches_of_a_gang_scheduler() -> None:
 def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) -> None:
     bench = GangBench()
     bench.sync()
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert [str(action) for action in work.plan.actions] == QUEUED
-    first = bench.version + 1
-    bench.finish(work)
-    bench.echo(work, first)
+    bench.seen(work)
     idle = bench.work()
     assert idle.plan.actions == ()
     assert idle.plan.status is None, "no hot loop"
@@ -133,21 +131,18 @@ def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None
     bench = GangBench(podgroups=MISSING)
     bench.sync()
     assert bench.controller.caches.gang_off == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     assert [str(action) for action in work.plan.actions] == ["create services/demo", *PODS]
     telemetry = bench.finish(work)
     assert "GangSchedulingOff" in [event.reason for event in telemetry.events]
-    assert work.plan.status is not None
-    assert "gang scheduling is off" in work.plan.status.conditions[-1].message
+    assert "gang scheduling is off" in status_of(work.plan).conditions[-1].message
 
 
 def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     bench = GangBench(podgroups=MISSING)
     bench.sync()
     suspended = job_manifest(GANG, {"Worker": 2}, run_policy={"suspend": True})
-    bench.say("testjobs", "ADDED", suspended)
-    work = bench.work()
+    work = bench.new(suspended)
     bench.finish(work)
     bench.echo(work, bench.version)
     bench.finish(bench.work())
@@ -166,15 +161,13 @@ def test_jobs_that_wait_for_our_own_write_are_planned_when_pod_groups_disappear(
     """The cache will never show the PodGroup that was just written."""
     bench = GangBench()
     bench.sync()
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
+    work = bench.new(manifest)
     first = bench.version + 1
     bench.finish(work)
     service, group = first, first + 1
     (created,) = [a.manifest for a in work.plan.actions if isinstance(a, Create) and a.plural == "services"]
     bench.say("services", "ADDED", {**created, "metadata": {**created["metadata"], "uid": "uid-service"}}, version=service)
-    assert work.plan.status is not None
-    bench.say("testjobs", "MODIFIED", {**manifest, "status": work.plan.status.to_json()}, version=group + 1)
+    bench.say("testjobs", "MODIFIED", {**manifest, "status": status_of(work.plan).to_json()}, version=group + 1)
     assert bench.begin() is None
     bench.refuse("podgroups", MISSING)
     assert bench.plan() == PODS
@@ -190,8 +183,7 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
     for kind, name, cpu in (("Master", "odd", "1"), ("Worker", "high", "2")):
         pod = wanted["spec"]["testReplicaSpecs"][kind]["template"]["spec"]
         pod |= {"priorityClassName": name, "containers": [{**pod["containers"][0], "resources": {"requests": {"cpu": cpu}}}]}
-    bench.say("testjobs", "ADDED", wanted)
-    group = next(action for action in bench.work().plan.actions if action.plural == "podgroups")
+    group = next(action for action in bench.new(wanted).plan.actions if action.plural == "podgroups")
     assert group.manifest["spec"]["minResources"] == {"cpu": "2"}
 
 

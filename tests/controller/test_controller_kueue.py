@@ -14,6 +14,7 @@ from jobcommon.reconcile.plan import Create, Delete, Update
 from jobcommon.testutil.builders import Manifest, Pod, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.kueue import admitted
+from jobcommon.testutil.plans import status_of
 from tests.controller.test_controller import created
 from tests.controller.test_controller_gang import FORBIDDEN, MISSING, PODS, GangBench
 
@@ -79,12 +80,10 @@ def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: Ku
 
 
 def test_a_job_whose_workload_the_cache_does_not_show_yet_waits_for_it(bench: KueueBench) -> None:
-    bench.say("testjobs", "ADDED", queued())
-    work = bench.work()
+    work = bench.new(queued())
     first = bench.version + 1
     bench.finish(work)
-    assert work.plan.status is not None
-    raw = {**queued(), "status": work.plan.status.to_json()}
+    raw = {**queued(), "status": status_of(work.plan).to_json()}
     bench.say("testjobs", "MODIFIED", raw, version=first + len(work.plan.actions))
     assert bench.begin() is None, "it would be created twice"
     bench.say(KUEUE_WORKLOADS, "ADDED", made([work], KUEUE_WORKLOADS), version=first)
