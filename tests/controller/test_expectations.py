@@ -1,13 +1,9 @@
-"""Expectations: tables, and a random walk against a reference model."""
+"""Expectations: what meets one, and when it lapses. tests/properties compares every order of calls with a model."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from math import inf
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobcommon.controller.expectations import TIMEOUT, Creation, Deletion, Expectations
 
@@ -36,13 +32,6 @@ def expecting(*, creation: bool = False, deletion: bool = False, at: float = 0.0
     return known
 
 
-def test_a_job_without_expectations_is_satisfied() -> None:
-    known = Expectations()
-    assert known.satisfied("job", 0.0)
-    assert known.next_expiry("job") is None
-    assert known.lapsed("job", inf) == ()
-
-
 @pytest.mark.parametrize("lower", LOWER.values(), ids=LOWER.keys())
 def test_each_way_to_meet_one(lower: Callable[[Expectations], None], request: pytest.FixtureRequest) -> None:
     deletion = "delet" in request.node.callspec.id
@@ -58,17 +47,6 @@ def test_events_of_other_objects_meet_no_expectation(irrelevant: Callable[[Expec
     known = expecting(creation=True, deletion=True)
     irrelevant(known)
     assert known.lapsed("job", inf) == (Creation("pods", "p-0"), Deletion("pod-uid"))
-
-
-def test_all_must_be_met_over_replica_types_and_resources() -> None:
-    known = Expectations()
-    for resource, name in [("pods", "job-master-0"), ("pods", "job-worker-0"), ("services", "job")]:
-        known.expect_creation("job", resource, name, 0.0)
-    known.observe_created("job", "pods", "job-master-0")
-    known.observe_created("job", "services", "job")
-    assert not known.satisfied("job", 0.0)
-    known.observe_created("job", "pods", "job-worker-0")
-    assert known.satisfied("job", 0.0)
 
 
 def test_ten_creations_and_thirty_deletions() -> None:
@@ -87,21 +65,6 @@ def test_ten_creations_and_thirty_deletions() -> None:
     assert len(known) == 0
 
 
-def test_an_observation_before_the_expectation_does_not_count() -> None:
-    known = Expectations()
-    known.observe_created("job", "pods", "p-0")
-    known.expect_creation("job", "pods", "p-0", 0.0)
-    assert not known.satisfied("job", 0.0)
-
-
-def test_an_observation_seen_twice_counts_once() -> None:
-    known = expecting(creation=True)
-    known.expect_creation("job", "pods", "p-1", 0.0)
-    known.observe_created("job", "pods", "p-0")
-    known.observe_created("job", "pods", "p-0")
-    assert known.lapsed("job", inf) == (Creation("pods", "p-1"),)
-
-
 def test_expectations_lapse_at_their_expiry() -> None:
     known = expecting(creation=True, at=10.0)
     known.expect_deletion("job", "pod-uid", 20.0)
@@ -115,78 +78,9 @@ def test_expectations_lapse_at_their_expiry() -> None:
     assert len(known) == 0
 
 
-def test_raising_one_again_renews_it() -> None:
-    known = expecting(creation=True, at=0.0)
-    known.expect_creation("job", "pods", "p-0", 100.0)
-    assert known.next_expiry("job") == 100.0 + TIMEOUT
-
-
 def test_a_job_of_the_same_name_with_another_uid_starts_free() -> None:
     known = expecting(creation=True)
     assert known.satisfied("another uid", 0.0)
     known.forget("job")
     assert known.satisfied("job", 0.0)
     assert len(known) == 0
-
-
-class ExpectationsWalk(RuleBasedStateMachine):
-    """The model: one flat set of (job, what, when)."""
-
-    jobs = st.sampled_from(["x", "y"])
-    things = st.one_of(
-        st.builds(Creation, st.sampled_from(["pods", "services"]), st.sampled_from(["a", "b"])),
-        st.builds(Deletion, st.sampled_from(["a", "b"])),
-    )
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.known = Expectations(timeout=10.0)
-        self.model: dict[tuple[str, Creation | Deletion], float] = {}
-        self.now = 0.0
-
-    @rule(job=jobs, thing=things)
-    def expect(self, job: str, thing: Creation | Deletion) -> None:
-        if isinstance(thing, Creation):
-            self.known.expect_creation(job, thing.resource, thing.name, self.now)
-        else:
-            self.known.expect_deletion(job, thing.uid, self.now)
-        self.model[(job, thing)] = self.now + 10.0
-
-    @rule(job=jobs, thing=things, observed=st.booleans())
-    def meet(self, job: str, thing: Creation | Deletion, observed: bool) -> None:
-        if isinstance(thing, Creation):
-            lower = self.known.observe_created if observed else self.known.creation_failed
-            lower(job, thing.resource, thing.name)
-        else:
-            (self.known.observe_deleted if observed else self.known.deletion_failed)(job, thing.uid)
-        self.model.pop((job, thing), None)
-
-    @rule(delay=st.sampled_from([1.0, 5.0, 10.0]))
-    def pass_time(self, delay: float) -> None:
-        self.now += delay
-
-    @rule(job=jobs)
-    def lapse(self, job: str) -> None:
-        lapsed = {thing for (owner, thing), when in self.model.items() if owner == job and when <= self.now}
-        assert set(self.known.lapsed(job, self.now)) == lapsed
-        self.model = {key: when for key, when in self.model.items() if key[0] != job or key[1] not in lapsed}
-
-    @rule(job=jobs)
-    def forget(self, job: str) -> None:
-        self.known.forget(job)
-        self.model = {key: when for key, when in self.model.items() if key[0] != job}
-
-    @invariant()
-    def same(self) -> None:
-        for job in ("x", "y"):
-            times = {thing: when for (owner, thing), when in self.model.items() if owner == job}
-            assert set(deepcopy(self.known).lapsed(job, inf)) == set(times)
-            assert self.known.satisfied(job, self.now) == all(when <= self.now for when in times.values())
-            assert self.known.next_expiry(job) == max(times.values(), default=None)
-        assert len(self.known) == len({owner for owner, _ in self.model})
-
-
-TestExpectationsWalk = ExpectationsWalk.TestCase
-TestExpectationsWalk.settings = settings(
-    max_examples=60, stateful_step_count=40, derandomize=True, deadline=None, database=None
-)

@@ -1,12 +1,8 @@
-"""The work queue: tables, and a random walk against a reference model."""
+"""The work queue: order, back-off, levels and what is announced. tests/properties compares every other call with a model."""
 
-import random
 from collections.abc import Callable
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobcommon.controller.workqueue import BASE_BACKOFF, MAX_BACKOFF, WorkQueue
 
@@ -60,30 +56,6 @@ def test_a_key_that_is_always_added_again_does_not_starve_others() -> None:
     assert served == ["greedy", "modest", "greedy", "modest"]
 
 
-def test_done_for_a_key_that_was_not_handed_out_changes_nothing() -> None:
-    queue = a_queue()
-    queue.done("a")
-    queue.add("a")
-    queue.done("a")
-    assert take_all(queue) == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("times", "expected"),
-    [([5.0, 3.0, 9.0], 3.0), ([3.0, 5.0], 3.0), ([3.0, 3.0], 3.0), ([-1.0], -1.0), ([float("inf")], None)],
-)
-def test_the_earliest_of_several_times_counts(times: list[float], expected: float | None) -> None:
-    queue = a_queue()
-    for when in times:
-        queue.add_at("a", when)
-    assert queue.next_wakeup() == expected
-    if expected is not None:
-        assert queue.get(expected - 0.001) is None
-        assert take_all(queue, expected) == ["a"]
-        assert take_all(queue, 1000.0) == [], "the later times are void"
-    assert queue.next_wakeup() is None
-
-
 def test_delayed_keys_become_ready_in_the_order_of_their_times() -> None:
     queue = a_queue()
     queue.add_at("c", 3.0)
@@ -92,69 +64,6 @@ def test_delayed_keys_become_ready_in_the_order_of_their_times() -> None:
     queue.add_at("b1", 2.0)
     queue.add("now")
     assert take_all(queue, 5.0) == ["now", "a", "b2", "b1", "c"]
-
-
-def test_a_delayed_key_that_is_handed_out_before_its_time_waits_no_longer() -> None:
-    queue = a_queue()
-    queue.add_at("a", 10.0)
-    queue.add("a")
-    assert queue.next_wakeup() == 10.0
-    assert take_all(queue, 0.0) == ["a"]
-    assert queue.next_wakeup() is None
-
-
-def test_a_key_that_falls_due_while_it_is_processed_comes_after() -> None:
-    queue = a_queue()
-    queue.add("a")
-    queue.get(0.0)
-    queue.add_at("a", 1.0)
-    assert queue.get(2.0) is None
-    queue.done("a")
-    assert queue.get(2.0) == "a"
-
-
-@pytest.mark.parametrize(("delay", "ready"), [(0.0, True), (-5.0, True), (0.001, False)])
-def test_a_delay_that_is_not_positive_is_none(delay: float, ready: bool) -> None:
-    queue = a_queue()
-    queue.add_after("a", delay, 100.0)
-    assert (len(queue) == 1) is ready
-
-
-def test_back_off_doubles_up_to_the_cap_and_never_overflows() -> None:
-    queue = a_queue()
-    delays = []
-    for attempt in range(2000):
-        queue.add_rate_limited("a", 0.0)
-        assert queue.requeues("a") == attempt + 1
-        wakeup = queue.next_wakeup()
-        assert wakeup is not None
-        delays.append(wakeup)
-        assert take_all(queue, wakeup) == ["a"]
-    assert delays[:4] == [BASE_BACKOFF, 2 * BASE_BACKOFF, 4 * BASE_BACKOFF, 8 * BASE_BACKOFF]
-    assert delays[13] == pytest.approx(40.96)
-    assert set(delays[14:]) == {MAX_BACKOFF}
-
-
-def test_full_jitter_spreads_from_nothing_to_the_ceiling() -> None:
-    queue: WorkQueue[int] = WorkQueue(random.Random(7).random)
-    delays = []
-    for key in range(1000):
-        queue.add_rate_limited(key, 0.0)
-        delays.append(queue.next_wakeup() or 0.0)
-        queue.get(1.0)
-    assert 0 <= min(delays) < 0.1 * BASE_BACKOFF
-    assert 0.9 * BASE_BACKOFF < max(delays) <= BASE_BACKOFF
-    assert sum(delays) / len(delays) == pytest.approx(BASE_BACKOFF / 2, rel=0.1)
-
-
-def test_forget_clears_the_back_off_and_nothing_else() -> None:
-    queue = a_queue()
-    queue.add_rate_limited("a", 0.0)
-    queue.add_rate_limited("b", 0.0)
-    queue.forget("a")
-    queue.forget("stranger")
-    assert (queue.requeues("a"), queue.requeues("b"), queue.failing) == (0, 1, 1)
-    assert take_all(queue, 1.0) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -183,102 +92,27 @@ def test_after_shutdown_nothing_is_handed_out_and_the_queue_drains(add: Callable
     assert (len(queue), queue.delayed, queue.failing) == (0, 0, 0)
 
 
+def test_back_off_doubles_up_to_the_cap_and_never_overflows() -> None:
+    queue = a_queue()
+    delays = []
+    for attempt in range(2000):
+        queue.add_rate_limited("a", 0.0)
+        assert queue.requeues("a") == attempt + 1
+        wakeup = queue.next_wakeup()
+        assert wakeup is not None
+        delays.append(wakeup)
+        assert take_all(queue, wakeup) == ["a"]
+    assert delays[:4] == [BASE_BACKOFF, 2 * BASE_BACKOFF, 4 * BASE_BACKOFF, 8 * BASE_BACKOFF]
+    assert delays[13] == pytest.approx(40.96)
+    assert set(delays[14:]) == {MAX_BACKOFF}
+
+
 def test_timers_made_void_do_not_pile_up() -> None:
     queue: WorkQueue[str] = WorkQueue(lambda: 0.0)
     for step in range(100_000):
         queue.add_at("a", 1e6 - step)
     assert len(queue._timers) < 100
     assert queue.next_wakeup() == 1e6 - 99_999
-
-
-class QueueWalk(RuleBasedStateMachine):
-    """The model: lists searched from end to end."""
-
-    keys = st.sampled_from(["a", "b", "c", "d"])
-    delays = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 60.0])
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.queue: WorkQueue[str] = WorkQueue(lambda: 0.5, base_delay=0.5, max_delay=4.0)
-        self.now = 0.0
-        self.waiting: list[str] = []
-        self.working: list[str] = []
-        self.again: set[str] = set()
-        self.timers: list[tuple[float, int, str]] = []
-        self.failures: dict[str, int] = {}
-        self.count = 0
-
-    def model_add(self, key: str) -> None:
-        if key in self.working:
-            if key not in self.again:
-                self.again.add(key)
-        elif key not in self.waiting:
-            self.waiting.append(key)
-
-    def model_add_at(self, key: str, when: float) -> None:
-        self.count += 1
-        known = [timer for timer in self.timers if timer[2] == key]
-        if not known or when < known[0][0]:
-            self.timers = [timer for timer in self.timers if timer[2] != key] + [(when, self.count, key)]
-
-    @rule(key=keys)
-    def add(self, key: str) -> None:
-        self.queue.add(key)
-        self.model_add(key)
-
-    @rule(key=keys, delay=delays)
-    def add_at(self, key: str, delay: float) -> None:
-        self.queue.add_at(key, self.now + delay)
-        self.model_add_at(key, self.now + delay)
-
-    @rule(key=keys)
-    def fail(self, key: str) -> None:
-        self.queue.add_rate_limited(key, self.now)
-        failures = self.failures.get(key, 0)
-        self.failures[key] = failures + 1
-        self.model_add_at(key, self.now + 0.5 * min(4.0, 0.5 * 2**failures))
-
-    @rule(key=keys)
-    def forget(self, key: str) -> None:
-        self.queue.forget(key)
-        self.failures.pop(key, None)
-
-    @rule(delay=st.sampled_from([0.0, 0.25, 1.0, 10.0]))
-    def pass_time(self, delay: float) -> None:
-        self.now += delay
-
-    @rule()
-    def get(self) -> None:
-        for timer in sorted(self.timers):
-            if timer[0] <= self.now:
-                self.timers.remove(timer)
-                self.model_add(timer[2])
-        expected = self.waiting.pop(0) if self.waiting else None
-        assert self.queue.get(self.now) == expected
-        if expected is not None:
-            self.timers = [timer for timer in self.timers if timer[2] != expected]
-            self.working.append(expected)
-
-    @rule(key=keys)
-    def done(self, key: str) -> None:
-        self.queue.done(key)
-        if key in self.working:
-            self.working.remove(key)
-            if key in self.again:
-                self.again.remove(key)
-                self.waiting.append(key)
-
-    @invariant()
-    def same(self) -> None:
-        assert len(self.queue) == len(self.waiting)
-        assert self.queue.delayed == len(self.timers)
-        assert self.queue.next_wakeup() == (min(self.timers)[0] if self.timers else None)
-        assert {key: self.queue.requeues(key) for key in self.failures} == self.failures
-        assert self.queue.failing == len(self.failures)
-
-
-TestQueueWalk = QueueWalk.TestCase
-TestQueueWalk.settings = settings(max_examples=80, stateful_step_count=50, derandomize=True, deadline=None, database=None)
 
 
 def test_a_key_that_is_added_again_moves_to_its_level_and_is_handed_out_once() -> None:

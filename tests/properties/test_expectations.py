@@ -3,7 +3,6 @@
 from copy import deepcopy
 from math import inf
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -11,8 +10,6 @@ from jobcommon.controller.barrier import STALL, Barrier
 from jobcommon.controller.expectations import TIMEOUT, Creation, Expectations
 from jobcommon.testutil.models.expectations import BarrierModel, ExpectationsModel
 from tests.properties.profile import examples
-
-pytestmark = pytest.mark.slow
 
 UIDS = st.sampled_from(["u1", "u2", "u3"])
 RESOURCES = st.sampled_from(["pods", "services"])
@@ -133,6 +130,6 @@ class Reading(RuleBasedStateMachine):
 
 
 TestExpecting = Expecting.TestCase
-TestExpecting.settings = examples(150)
+TestExpecting.settings = examples(50)
 TestReading = Reading.TestCase
-TestReading.settings = examples(150)
+TestReading.settings = examples(50)

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jobcommon.controller.workqueue import BASE_BACKOFF, MAX_BACKOFF, WorkQueue
 from jobcommon.testutil.models.work_queue import WorkQueueModel
 from tests.properties.profile import examples
-
-pytestmark = pytest.mark.slow
 
 KEYS = st.sampled_from("abcd")
 # Few distinct values, so that equal times happen.
@@ -125,4 +122,4 @@ class Queue(RuleBasedStateMachine):
 
 
 TestQueue = Queue.TestCase
-TestQueue.settings = examples(150)
+TestQueue.settings = examples(50)
