@@ -105,7 +105,7 @@ bench: $(DEV) ## measure the operators against a plain client; real API server i
 	$(BIN)/python -m benchmarks $(BENCH)
 
 soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished ones, with restarts; SOAK='--minutes 10' for less
-	$(BIN)/python -m benchmarks.soak $(SOAK)
+	$(BIN)/python -m benchmarks --only soak $(SOAK)
 
 # An environment each, because their requirements exclude each other's or those of the tests.
 .venv-tf/.ready-$(KEY): | $(BIN)/python

@@ -6,6 +6,7 @@
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,memory
     python -m benchmarks --only 50x8,small --ablate batching
+    python -m benchmarks --only soak --minutes 10 --kept 10000
     python -m benchmarks --document a.json b.json   # put earlier results into docs/performance.md
 """
 
@@ -16,49 +17,59 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
 from benchmarks import ablation, operator_process, record, report, scenarios
-from benchmarks.apiserver import EMBEDDED, REAL, cluster, real_is_given
+from benchmarks.apiserver import EMBEDDED, REAL, cluster
+from benchmarks.goals import goals
 from benchmarks.record import Results
+from benchmarks.soak.run import Plan, run
 from benchmarks.workloads import ALL, Workload
+from localcluster.conformance import envtest, real
 
 OTHERS = ("memory", "coldstart", "restart", "inplace", "small")
+#: On demand alone: it takes an hour, and its server is one that may be killed.
+SOAK = "soak"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
-    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}")
+    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}; or {SOAK}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     parser.add_argument(
         "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
     )
     without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
     parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
     )
+    for name, default, what in (
+        ("minutes", 60, "how long jobs are submitted"),
+        ("rate", 20, "jobs submitted a second"),
+        ("kept", 50_000, "finished jobs that are there"),
+    ):
+        parser.add_argument(f"--{name}", type=_positive, default=default, help=f"of {SOAK}: {what} (default: %(default)s)")
     return parser.parse_args()
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} must be more than 0")
+    return number
 
 
 def _names(text: str) -> list[str]:
     """The names in `--only`; none for an empty text. Raises ArgumentTypeError."""
     names = text.split(",") if text else []
     for name in names:
-        if name not in OTHERS and not _is_workload(name):
-            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join(OTHERS)}"
-            raise argparse.ArgumentTypeError(what)
+        try:
+            if name not in (*OTHERS, SOAK):
+                Workload.parse(name)
+        except ValueError:
+            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join((*OTHERS, SOAK))}"
+            raise argparse.ArgumentTypeError(what) from None
     return names
-
-
-def _is_workload(text: str) -> bool:
-    try:
-        Workload.parse(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _rounds(workload: Workload, arguments: argparse.Namespace) -> int:
@@ -68,10 +79,11 @@ def _rounds(workload: Workload, arguments: argparse.Namespace) -> int:
 
 
 async def _measure(arguments: argparse.Namespace) -> Results:
-    kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
     wanted = arguments.only or [*map(str, workloads), *OTHERS]
+    given = envtest.assets() if SOAK in wanted else real.available()
+    kind = arguments.server or (REAL if given else EMBEDDED)
     found = Results(record.commit(), "", record.machine(), f"{datetime.now(UTC):%Y-%m-%d}")
 
     async def workload(text: str) -> None:
@@ -95,8 +107,11 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     async def small() -> None:
         found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
 
+    async def soak() -> None:
+        found.soak = await run(kind, Plan(arguments.minutes, arguments.rate, int(arguments.kept)))
+
     others: dict[str, Callable[[], Awaitable[None]]] = {
-        "memory": memory, "coldstart": cold_start, "restart": restart, "inplace": in_place, "small": small,
+        "memory": memory, "coldstart": cold_start, "restart": restart, "inplace": in_place, "small": small, SOAK: soak,
     }  # fmt: skip
     async with cluster(kind) as server:
         found.server = server.name
@@ -106,23 +121,25 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     return found
 
 
-def main() -> None:
-    """Measure, print, keep."""
+def main() -> int:
+    """Measure, print, keep. Exit code 1 if a long run misses a goal, 2 without a server."""
     arguments = _arguments()
     if arguments.document:
         report.document(map(record.read, arguments.document))
-        return
+        return 0
     operator_process.ABLATED.set(arguments.ablate or "")
-    found = asyncio.run(_measure(arguments))
+    try:
+        found = asyncio.run(_measure(arguments))
+    except envtest.StartError as error:
+        print(error, file=sys.stderr)
+        return 2
     if arguments.ablate:
         print(f"Without {arguments.ablate}:", report.tables(found), sep="\n\n")
-        return
+        return 0
     path = record.keep(found)
-    if arguments.json:
-        print(msgspec.json.encode(found).decode())
-        return
     print(*filter(None, (report.tables(found), report.goal_table(found), f"Kept in {path}")), sep="\n\n")
+    return int(found.soak is not None and not all(goal.met for goal in goals(found)))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

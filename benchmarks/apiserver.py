@@ -7,9 +7,9 @@ directory with etcd and kube-apiserver, which are started and thrown away, or a 
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.processes import child, stop
@@ -26,15 +26,17 @@ EMBEDDED, REAL = "embedded", "real"
 _PATIENT = Timeouts(connect=10.0, read=300.0, write=300.0)
 # Until the definitions are served everywhere, a real server answers 429 to lists of them.
 ESTABLISH_SECONDS = 30.0
+_CONTROLLERS = "kube-controller-manager"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that is up. `kubeconfig` leads processes to it."""
+    """A server that is up. `kubeconfig` leads processes to it; `kills` are the parts to be killed, each back on return."""
 
     name: str
     endpoint: Endpoint
     kubeconfig: Path
+    kills: Mapping[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
 
     @asynccontextmanager
     async def connected(self, concurrency: int = 64) -> AsyncIterator[HttpTransport]:
@@ -47,17 +49,19 @@ class Server:
 
 
 @asynccontextmanager
-async def cluster(kind: str) -> AsyncIterator[Server]:
-    """A server of that kind, with our kinds and the baseline's. Raises envtest.StartError or ConfigError."""
+async def cluster(kind: str, *, lasting: bool = False) -> AsyncIterator[Server]:
+    """A server of that kind, with our kinds and the baseline's. Raises envtest.StartError or ConfigError.
+
+    One that is `lasting` can be killed, and collects garbage: a real one has the controller manager for that.
+    """
     async with AsyncExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
-        server = await stack.enter_async_context(_embedded(work) if kind == EMBEDDED else _real(work))
-        await serve_kinds(server)
+        server = await stack.enter_async_context((_embedded if kind == EMBEDDED else _real)(work, lasting))
+        await _serve_kinds(server)
         yield server
 
 
-async def serve_kinds(server: Server) -> None:
-    """Install our kinds and the baseline's, and return once they are served. Raises TimeoutError if they are not soon."""
+async def _serve_kinds(server: Server) -> None:
     async with server.connected() as transport:
         await install(transport, list(installed().values()))
         await transport.send(Request("POST", DEFINITIONS, body=json.dumps(baseline_definition()).encode()))
@@ -67,71 +71,60 @@ async def serve_kinds(server: Server) -> None:
                     await asyncio.sleep(0.2)
 
 
-def real_is_given() -> bool:
-    """Whether the environment names a real API server."""
-    return real.available()
+@asynccontextmanager
+async def _embedded(work: Path, lasting: bool) -> AsyncIterator[Server]:
+    path = work / "kubeconfig"
+    options = ("--no-node", "--kubeconfig", str(path), *(("--data-dir", str(work / "data")) if lasting else ()))
 
-
-@dataclass
-class EmbeddedServer:
-    """The embedded API server as a process. With a `data_dir` it can be killed and started again at the same port."""
-
-    work: Path
-    data_dir: Path | None = None
-    process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> Server:
-        """Start it; it answers on return. Raises RuntimeError."""
-        path = self.work / "kubeconfig"
+    async def start() -> asyncio.subprocess.Process:
         path.unlink(missing_ok=True)
-        options = ["--no-node", "--kubeconfig", str(path), *(("--data-dir", str(self.data_dir)) if self.data_dir else ())]
-        self.process = await child("localcluster", "serve", *options, stdout=asyncio.subprocess.PIPE)
-        assert self.process.stdout is not None
-        if not await self.process.stdout.readline():
+        process = await child("localcluster", "serve", *options, stdout=asyncio.subprocess.PIPE)
+        assert process.stdout is not None
+        if not await process.stdout.readline():
             raise RuntimeError("the embedded API server did not start; its error is above")
-        return Server(EMBEDDED, await find_cluster(str(path)), path)
+        return process
 
-    async def restart(self) -> None:
-        """kill -9, and start it again."""
-        assert self.process is not None
-        self.process.kill()
-        await self.process.wait()
-        await self.start()
+    process = await start()
 
-    async def stop(self) -> None:
-        """End it."""
-        if self.process is not None:
-            await stop(self.process)
+    async def restart() -> None:
+        nonlocal process
+        process.kill()
+        await process.wait()
+        process = await start()
 
-
-@asynccontextmanager
-async def _embedded(work: Path) -> AsyncIterator[Server]:
-    embedded = EmbeddedServer(work)
     try:
-        yield await embedded.start()
+        yield Server(EMBEDDED, await find_cluster(str(path)), path, {"API server": restart})
     finally:
-        await embedded.stop()
+        await stop(process)
 
 
 @asynccontextmanager
-async def _real(work: Path) -> AsyncIterator[Server]:
-    assets = envtest.assets()
+async def _real(work: Path, lasting: bool) -> AsyncIterator[Server]:
+    assets, path = envtest.assets(), real.kubeconfig()
+    if lasting and (assets is None or not (assets / _CONTROLLERS).exists()):
+        text = f"set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)} and {_CONTROLLERS}"
+        raise envtest.StartError(f"no control plane that may be killed: {text}")
     if assets is None:
-        path = real.kubeconfig()
         if path is None:
             raise envtest.StartError(real.WHY_NOT)
         yield Server("cluster", await find_cluster(str(path)), path)
         return
     async with envtest.servers(assets) as servers:
-        yield real_server(servers, work)
-
-
-def real_server(servers: envtest.Servers, work: Path) -> Server:
-    """The server of a control plane that was started, with a kubeconfig in `work`."""
-    path = work / "kubeconfig"
-    path.touch(0o600)
-    path.write_text(kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
-    return Server(f"kube-apiserver {servers.version}", endpoint(servers.endpoint), path)
+        path = work / "kubeconfig"
+        path.touch(0o600)
+        path.write_text(kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
+        kills = {"API server": servers.restart, "etcd": servers.restart_store}
+        server = Server(f"kube-apiserver {servers.version}", endpoint(servers.endpoint), path, kills)
+        if not lasting:
+            yield server
+            return
+        options = [
+            f"--kubeconfig={path}", f"--bind-address={envtest.LOOPBACK}", f"--secure-port={envtest.free_port()}",
+            "--leader-elect=false", f"--cert-dir={work}", "--controllers=garbage-collector-controller",
+            "--kube-api-qps=1000", "--kube-api-burst=1000",
+        ]  # fmt: skip
+        async with envtest.Program(assets / _CONTROLLERS, servers.work, options):
+            yield server
 
 
 async def prepare(transport: HttpTransport, namespace: str) -> None:

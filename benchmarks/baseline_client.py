@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.kubelet import SUCCEEDED, pod_of
-from benchmarks.seeds import NOW, send
+from benchmarks.seeds import NOW
+from benchmarks.sending import CONCURRENCY, send
 from benchmarks.watching import watching
 from benchmarks.workloads import BASELINE_CONTROLLER, BASELINE_GROUP
 from jobcommon.api import labels
@@ -24,22 +25,7 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.tf import TF
 
-#: The operator's default.
-CONCURRENCY = 64
 _API = f"{BASELINE_GROUP}/{TF.storage_version}"
-
-
-async def send_all(transport: Transport, requests: Sequence[Request], concurrency: int = CONCURRENCY) -> list[bytes]:
-    """Send the requests in order, `concurrency` at a time; returns the bodies of the responses. Raises RuntimeError."""
-    bodies = [b""] * len(requests)
-    queue = iter(enumerate(requests))
-
-    async def work() -> None:
-        for number, request in queue:
-            bodies[number] = await send(transport, request)
-
-    await asyncio.gather(*(work() for _ in range(min(concurrency, len(requests)))))
-    return bodies
 
 
 class Finisher:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.lifecycle_timings import LifecycleTimings
-from benchmarks.record import Results, WorkloadResult
+from benchmarks.record import Results, Soak, WorkloadResult
 from benchmarks.workloads import Workload
 
 FROM_PODS = 100
@@ -84,6 +84,8 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.small is not None:
         ratio = p99(results.small.beside) / p99(results.small.alone)
         yield Goal(f"small jobs' p99 beside one of {results.small.replicas:,} replicas, over alone", ratio, 2.0, "×")
+    if results.soak is not None:
+        yield from _soak(results.soak)
 
 
 def _memory(results: Results) -> Iterator[Goal]:
@@ -94,3 +96,14 @@ def _memory(results: Results) -> Iterator[Goal]:
     if most and 0 in by_pods:
         yield Goal(f"memory with {most:,} pods", by_pods[most] / MB, 200.0, "MB")
         yield Goal("growth of memory per cached pod", (by_pods[most] - by_pods[0]) / most / 1024, 1.2, "KB")
+
+
+def _soak(soak: Soak) -> Iterator[Goal]:
+    yield Goal("jobs that hung or ended otherwise than they should", len(soak.faults), 0)
+    yield Goal("resident memory, last tenth over first tenth after the restarts", soak.resident_ratio, 1.05, "×")
+    for name, what in (("created", "until the pods are created"), ("settle", "from the end to the final status")):
+        first, last = (median(getattr(life, name) for life in lives) for lives in soak.windows)
+        yield Goal(f"latency {what}, last window over first: median", last / first, 1.1, "×")
+    start = soak.cold_start
+    yield Goal(f"cold start beside {start.jobs:,} finished jobs", start.ready + start.after_lists, 15.0, "s")
+    yield Goal("cold start: writes", start.writes, 0)

@@ -1,7 +1,10 @@
-"""A kubelet that runs nothing: it watches all pods and, on command, reports them as running or ended.
+"""A kubelet that runs nothing: it watches all pods, and reports them as running or ended, on command or as their fate says.
 
 It is a process of its own, so that it takes no CPU time from the measured one. `Kubelet` drives it: commands and answers
 are lines of JSON. Times are those of the system's monotonic clock, which all processes share.
+
+It also deletes for good what is only marked as deleted. The API server deletes a pod in two steps, and does not take the
+second one if the client is killed after the first.
 """
 
 import asyncio
@@ -12,7 +15,8 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -20,17 +24,19 @@ import msgspec
 
 from benchmarks import seeds
 from benchmarks.processes import child, stop
+from benchmarks.sending import send
 from benchmarks.watching import watching
 from benchmarks.workloads import IMAGE
-from jobcommon.api.pod import STOPPING_TAG as GATE
+from jobcommon.api.labels import JOB_NAME
+from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.client.config import find_cluster
 from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.objects import object_path
-from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.client.request import MERGE_PATCH, Request, Transport
 from jobcommon.client.transport import HttpTransport
 
 CONCURRENCY = 32
-RUNNING, SUCCEEDED, FAILED = "Running", "Succeeded", "Failed"
+RUNNING, SUCCEEDED, FAILED, PERMANENT = "Running", "Succeeded", "Failed", "Permanent"
 #: In place: one has failed and runs again, the image keeps it stopped, and it runs from the next image.
 KILLED, STOPPED, AGAIN = "Killed", "Stopped", "Again"
 _KILLED, _TERMINATED, _AGAIN = 137, 143, 2
@@ -38,34 +44,57 @@ _STATUSES = {
     RUNNING: seeds.running_status(),
     SUCCEEDED: seeds.ended_status(0),
     FAILED: seeds.ended_status(_KILLED),
+    PERMANENT: seeds.ended_status(1),
     KILLED: seeds.restarted_status(_KILLED, 1),
-    STOPPED: seeds.restarted_status(_TERMINATED, 1, f"{IMAGE}{GATE}1"),
+    STOPPED: seeds.restarted_status(_TERMINATED, 1, f"{IMAGE}{STOPPING_TAG}1"),
     AGAIN: seeds.restarted_status(_TERMINATED, _AGAIN),
 }
-_PATCHES = {phase: msgspec.json.encode({"status": status}) for phase, status in _STATUSES.items()}
+#: The annotation of a pod that ends by itself: how the first of its job that has it ends, how the second one, and so on as the
+#: last, by commas. One that is empty does not end.
+FATE = "benchmark.example.com/fate"
+RUN_SECONDS = 0.5
+#: A pod that is terminating for longer, without a finalizer, is deleted for good.
+TERMINATION_SECONDS = 2.0
+_UID = "00000000-0000-0000-0000-000000000000"
 
 Times = dict[str, float]
 
 
 class Pod(NamedTuple):
-    """The part of a pod that counts here."""
+    """The part of a pod that counts here. Nothing but the second step of its deletion is left of one that is `released`."""
 
     namespace: str
     name: str
     uid: str
+    job: str
     phase: str
     held: bool
+    released: bool
+    container: str
     image: str
+    fate: str | None
 
 
 def pod_of(body: dict[str, Any]) -> Pod:
     """The part of a pod that counts here."""
-    meta, status = body["metadata"], body.get("status", {})
-    phase = status.get("phase", "")
-    for container in status.get("containerStatuses", ()):
-        phase = AGAIN if container["restartCount"] == _AGAIN else STOPPED if "waiting" in container["state"] else phase
-    image = body["spec"]["containers"][0]["image"]
-    return Pod(meta["namespace"], meta["name"], meta["uid"], phase, bool(meta.get("finalizers")), image)
+    meta, status, container = body["metadata"], body.get("status", {}), body["spec"]["containers"][0]
+    phase, held = status.get("phase", ""), bool(meta.get("finalizers"))
+    for reported in status.get("containerStatuses", ()):
+        phase = AGAIN if reported["restartCount"] == _AGAIN else STOPPED if "waiting" in reported["state"] else phase
+    released = "deletionTimestamp" in meta and not held
+    fate = meta.get("annotations", {}).get(FATE)
+    about = (meta["namespace"], meta["name"], meta["uid"], meta.get("labels", {}).get(JOB_NAME, ""))
+    return Pod(*about, phase, held, released, container["name"], container.get("image", ""), fate)
+
+
+@dataclass
+class JobPods:
+    """The pods of a job: when each appeared, how many had a fate, when the last of these ended, and how many are there."""
+
+    appeared: list[float] = field(default_factory=list)
+    fated: int = 0
+    ended: float | None = None
+    present: int = 0
 
 
 @dataclass
@@ -74,6 +103,7 @@ class _Space:
 
     seen: Times = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
+    jobs: defaultdict[str, JobPods] = field(default_factory=lambda: defaultdict(JobPods))
     phases: Counter[str] = field(default_factory=Counter)
     held: int = 0
     auto: str = ""
@@ -82,19 +112,29 @@ class _Space:
         self.pods[pod.uid] = pod
         self.phases[pod.phase] += 1
         self.held += pod.held
+        self.jobs[pod.job].present += 1
 
     def drop(self, uid: str) -> Pod | None:
         old = self.pods.pop(uid, None)
         if old is not None:
             self.phases[old.phase] -= 1
             self.held -= old.held
+            self.jobs[old.job].present -= 1
         return old
+
+    def appeared(self, pod: Pod) -> int:
+        """The number of pods of its job so far that had a fate."""
+        job, now = self.jobs[pod.job], monotonic()
+        self.seen[f"{pod.name}/{pod.uid}"] = now
+        job.appeared.append(now)
+        job.fated += pod.fate is not None
+        return job.fated
 
 
 class Agent:
     """The kubelet's own process. A command is the name of a method, whose first argument is the namespace."""
 
-    def __init__(self, transport: HttpTransport) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._spaces: dict[str, _Space] = defaultdict(_Space)
         self._turns = asyncio.Semaphore(CONCURRENCY)
@@ -109,11 +149,13 @@ class Agent:
         if not event.deleted:
             space.put(pod)
             if old is None:
-                space.seen[f"{pod.name}/{pod.uid}"] = monotonic()
-                if space.auto:
-                    self._start(self._mark_one(pod, space.auto, {}))
+                number = space.appeared(pod)
+                if space.auto and not pod.released:
+                    self._start(self._life(space, pod, number))
             elif pod.image != old.image:
-                self._start(self._mark_one(pod, STOPPED if GATE in pod.image else AGAIN, {}))
+                self._start(self._mark_one(pod, STOPPED if STOPPING_TAG in pod.image else AGAIN, {}))
+            if pod.released and not (old and old.released):
+                self._start(self._delete(space, pod))
         for holds, changed in self._waiting:
             if holds():
                 changed.set()
@@ -142,7 +184,8 @@ class Agent:
         answer = await getattr(self, command)(self._spaces[namespace], *arguments)
         print(json.dumps({"number": number, "answer": answer}), flush=True)
 
-    async def _until(self, holds: Callable[[], bool]) -> float:
+    async def until(self, holds: Callable[[], bool]) -> float:
+        """When `holds`, asked after each change, first did."""
         if not holds():
             waiting = (holds, asyncio.Event())
             self._waiting.append(waiting)
@@ -151,14 +194,14 @@ class Agent:
         return monotonic()
 
     async def seen(self, space: _Space, count: int) -> Times:
-        await self._until(lambda: len(space.seen) >= count)
+        await self.until(lambda: len(space.seen) >= count)
         return space.seen
 
     async def in_phase(self, space: _Space, phase: str, count: int) -> float:
-        return await self._until(lambda: space.phases[phase] >= count)
+        return await self.until(lambda: space.phases[phase] >= count)
 
     async def released(self, space: _Space) -> float:
-        return await self._until(lambda: not space.held)
+        return await self.until(lambda: not space.held)
 
     async def auto(self, space: _Space, phase: str) -> None:
         space.auto = phase
@@ -171,13 +214,43 @@ class Agent:
         await asyncio.gather(*(self._mark_one(pod, phase, done) for pod in list(space.pods.values())))
         return done
 
+    async def job_pods(self, space: _Space, job: str, over: bool) -> dict[str, Any]:
+        if over:
+            await self.until(lambda: not space.jobs[job].present)
+        return asdict(space.jobs.pop(job, JobPods()))
+
+    async def _life(self, space: _Space, pod: Pod, number: int) -> None:
+        await self._mark_one(pod, space.auto, {})
+        if pod.fate:
+            await asyncio.sleep(RUN_SECONDS)
+            ends = pod.fate.split(",")
+            await self._mark_one(pod, ends[min(number, len(ends)) - 1], {})
+            space.jobs[pod.job].ended = monotonic()
+
+    async def _delete(self, space: _Space, pod: Pod) -> None:
+        await asyncio.sleep(TERMINATION_SECONDS)
+        if pod.uid in space.pods:
+            body = msgspec.json.encode({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})
+            await send(self._transport, Request("DELETE", _path(pod), body=body), 404, 409, insist=True)
+
     async def _mark_one(self, pod: Pod, phase: str, done: Times) -> None:
-        path = object_path("v1", "pods", pod.namespace, pod.name) + "/status"
+        # The UID makes it a conflict when another pod of that name is there meanwhile.
+        body = _patch(phase, pod.container).replace(_UID.encode(), pod.uid.encode())
+        request = Request("PATCH", f"{_path(pod)}/status", body=body, content_type=MERGE_PATCH)
         async with self._turns:
-            answer = await self._transport.send(Request("PATCH", path, body=_PATCHES[phase], content_type=MERGE_PATCH))
-            if answer.status not in (200, 404):
-                raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
+            await send(self._transport, request, 404, 409, insist=True)
             done[pod.name] = monotonic()
+
+
+def _path(pod: Pod) -> str:
+    return object_path("v1", "pods", pod.namespace, pod.name)
+
+
+@cache
+def _patch(phase: str, container: str) -> bytes:
+    status = _STATUSES[phase]
+    reported = [{**one, "name": container} for one in status["containerStatuses"]]
+    return msgspec.json.encode({"metadata": {"uid": _UID}, "status": {**status, "containerStatuses": reported}})
 
 
 class Kubelet:
@@ -201,7 +274,7 @@ class Kubelet:
         await self._ask("kill_one", namespace)
 
     async def auto(self, namespace: str, phase: str) -> None:
-        """From now on bring every new pod of the namespace into that phase as soon as it appears."""
+        """From now on bring every new pod of the namespace into that phase as soon as it appears, and then to its fate."""
         await self._ask("auto", namespace, phase)
 
     async def in_phase(self, namespace: str, phase: str, count: int) -> float:
@@ -212,7 +285,13 @@ class Kubelet:
         """When no pod had a finalizer any more."""
         return float(await self._ask("released", namespace))
 
+    async def job_pods(self, namespace: str, job: str, *, over: bool = True) -> JobPods:
+        """What was seen of the job's pods, for the last time; with `over`, once none is there."""
+        return JobPods(**await self._ask("job_pods", namespace, job, over))
+
     async def _ask(self, *command: Any) -> Any:
+        if self._process.returncode is not None:
+            raise RuntimeError("the kubelet's process has ended; its error is above")
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         assert self._process.stdin is not None
@@ -224,9 +303,12 @@ class Kubelet:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             told = json.loads(line)
-            self._answers.pop(told["number"]).set_result(told["answer"])
+            answer = self._answers.pop(told["number"])
+            if not answer.done():
+                answer.set_result(told["answer"])
         for answer in self._answers.values():
-            answer.set_exception(RuntimeError("the kubelet's process has ended; its error is above"))
+            if not answer.done():
+                answer.set_exception(RuntimeError("the kubelet's process has ended; its error is above"))
 
 
 @asynccontextmanager

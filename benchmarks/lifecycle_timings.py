@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from time import monotonic
 
-from benchmarks import baseline_client
 from benchmarks.apiserver import Server, prepare
-from benchmarks.jobs import JobWatch, job_watch
+from benchmarks.baseline_client import finishing
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet
 from benchmarks.operator_process import Operator
+from benchmarks.sending import send_all
+from benchmarks.watching import JobWatch, job_watch
 from benchmarks.workloads import BASELINE_GROUP, Workload, baseline_writes, submissions
 from jobcommon.client.objects import collection_path
 from jobcommon.operators.tf import TF
@@ -75,13 +76,11 @@ async def baseline_lifecycle(server: Server, kubelet: Kubelet, workload: Workloa
         writes = baseline_writes(workload, namespace)
         async with job_watch(user, [collection(namespace, BASELINE_GROUP)]) as jobs:
             start = monotonic()
-            bodies, _ = await asyncio.gather(
-                baseline_client.send_all(user, jobs_of_user, 16), baseline_client.send_all(client, writes)
-            )
+            bodies, _ = await asyncio.gather(send_all(user, jobs_of_user, 16), send_all(client, writes))
             created = await kubelet.seen(namespace, workload.pods)
             running = monotonic()
             marked = await kubelet.mark(namespace, RUNNING)
-            async with baseline_client.finishing(client, namespace, bodies, workload.replicas):
+            async with finishing(client, namespace, bodies, workload.replicas):
                 return await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, by_job(marked)))
 
 
@@ -96,7 +95,7 @@ async def operator_lifecycle(
             await operator.idle()
             await operator.mark()
             start = monotonic()
-            await baseline_client.send_all(user, jobs_of_user, 16)
+            await send_all(user, jobs_of_user, 16)
             created = await kubelet.seen(namespace, workload.pods)
             await jobs.having("Created", workload.jobs)
             running = monotonic()

@@ -1,20 +1,15 @@
-"""Micro-benchmarks of what costs CPU time, as ratios to a calibration loop that is measured in between.
+"""Micro-benchmarks of what costs CPU time, as ratios to a loop that is measured in between (`jobcommon.testutil.effort`).
 
 ::
 
     python -m benchmarks.micro            # print
     python -m benchmarks.micro --write    # make the new figures the baseline that the tests compare with
-
-A ratio does not depend on how fast the machine is, nor on its load: all subjects and the calibration take turns in
-slices of a few milliseconds, only CPU time counts, and of each the fastest slice. So a slow second affects all of them alike.
 """
 
 import argparse
-import gc
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import process_time
 
 import msgspec
 
@@ -34,30 +29,22 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.writes import request_for
+from jobcommon.testutil.effort import effort
 
 BASELINE = Path(__file__).with_name("micro.json")
-# Each takes several slices in a turn: the first finds the processor's caches full of what was before it.
-ROUNDS, SLICES = 8, 4
-# Beside other work few slices are undisturbed. A subject above its limit after ROUNDS gets more rounds until then.
-ROUNDS_AT_MOST = 160
+# Beside other work few tries are undisturbed.
+TRIES, TRIES_AT_MOST = 32, 640
 PODS = 200
 Subject = Callable[[], object]
-
-
-def calibration() -> None:
-    """What the product is made of, without the product: dicts, tuples, text, sorting and JSON."""
-    rows = [{"name": f"worker-{number}", "labels": {"index": str(number), "kind": "worker"}} for number in range(300)]
-    found = {(row["name"], row["labels"]["index"]): row for row in rows}  # type: ignore[index]
-    ordered = [found[key] for key in sorted(found)]
-    msgspec.json.decode(msgspec.json.encode(ordered))
 
 
 def _middle() -> float:
     return 0.5
 
 
-def _job(replicas: int, *, whole: bool = False) -> Job:
-    raw = job_manifest(seeds.NAMESPACE, "job-0", replicas, whole=whole)
+def _job(replicas: int, *, dynamic: bool = True) -> Job:
+    raw = job_manifest(seeds.NAMESPACE, "job-0", replicas)
+    raw["spec"]["enableDynamicWorker"] = dynamic
     raw["metadata"] |= {"uid": "uid-job-0", "resourceVersion": "1", "generation": 1}
     return read_job(TF, raw)
 
@@ -102,7 +89,7 @@ def subjects() -> Mapping[str, Subject]:
     """What is measured, by name."""
     now = seeds.NOW
     one, some, many = _running(1), _running(100), _running(5000)
-    new, told = _job(PODS), _job(PODS, whole=True)
+    new, told = _job(PODS), _job(PODS, dynamic=False)
     creates = [action for action in plan(TF, new, Observed(), now).actions if isinstance(action, Create)]
     pods = _running(PODS)[2]
     return {
@@ -119,38 +106,17 @@ def subjects() -> Mapping[str, Subject]:
 
 
 def measure(subjects: Mapping[str, Subject], limits: Mapping[str, float] | None = None) -> dict[str, float]:
-    """The CPU time of each subject as a multiple of that of the calibration loop.
-
-    What is above its limit is measured for longer: more slices can only find that it is faster than it seemed.
-    """
-    limits = limits or {}
-    fastest = dict.fromkeys(subjects, float("inf"))
-    fastest_calibration = float("inf")
-    gc.collect()
-    for turn in range(ROUNDS_AT_MOST):
-        above = [name for name in subjects if name in limits and fastest[name] > limits[name] * fastest_calibration]
-        if turn >= ROUNDS and not above:
-            break
-        for name in subjects if turn < ROUNDS else above:
-            for _ in range(SLICES):
-                fastest_calibration = min(fastest_calibration, _seconds(calibration))
-                fastest[name] = min(fastest[name], _seconds(subjects[name]))
-    return {name: seconds / fastest_calibration for name, seconds in fastest.items()}
+    """The effort of each subject. One above its limit is measured for longer, which can only find that it is less."""
+    found = {name: effort(subject, -1.0, tries=TRIES) for name, subject in subjects.items()}
+    for name, limit in (limits or {}).items():
+        if found[name] > limit:
+            found[name] = min(found[name], effort(subjects[name], limit, tries=TRIES_AT_MOST))
+    return found
 
 
 def baseline() -> dict[str, float]:
     """The committed figures."""
     return msgspec.json.decode(BASELINE.read_bytes(), type=dict[str, float])
-
-
-def _seconds(action: Subject) -> float:
-    gc.disable()
-    try:
-        start = process_time()
-        action()
-        return process_time() - start
-    finally:
-        gc.enable()
 
 
 def main() -> None:

@@ -24,38 +24,73 @@ _RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\
 _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
-class Operator:
-    """An operator's process, with its descendants. Its start does not count in `cpu`."""
+ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
+"""The mechanism that the operators are measured without; see `benchmarks.ablation`."""
 
-    def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
-        self.pid = pid
-        self._before = 0.0
-        self._url = url
+
+class Operator:
+    """An operator's process, with its descendants, of all frameworks with these options.
+
+    With `in_pod`, its credentials are those of a service account, as in a pod, instead of a kubeconfig.
+    """
+
+    process: asyncio.subprocess.Process
+
+    def __init__(self, kubeconfig: str, session: aiohttp.ClientSession, options: tuple[str, ...], *, in_pod: bool) -> None:
+        port = _free_port()
+        self._url = f"http://127.0.0.1:{port}"
         self._session = session
+        self._kubeconfig = Path(kubeconfig)
+        self._options = ("operator", "--metrics-port", str(port), "--log-level", "warning", *options)
+        self._in_pod = in_pod
+        self._before = 0.0
         self._calls_before: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        """Start it; its caches are complete on return. Raises RuntimeError if it ends before or takes too long."""
+        if self._in_pod:
+            account = self._kubeconfig.with_name("account")
+            account.mkdir(exist_ok=True)
+            environ = os.environ | mount_account(self._kubeconfig, account)
+            self.process = await child("benchmarks.in_pod", str(account), *self._options, env=environ)
+        else:
+            command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
+            self.process = await child(*command, *self._options, "--kubeconfig", str(self._kubeconfig))
+        deadline = monotonic() + START_SECONDS
+        while not await self._ready():
+            if self.process.returncode is not None or monotonic() > deadline:
+                raise RuntimeError("the operator did not become ready; its error is above")
+            await asyncio.sleep(0.01)
+
+    async def restart(self) -> None:
+        """kill -9, and start it again. `cpu` goes on."""
+        self._before -= cpu_seconds(self.process.pid)
+        self.process.kill()
+        await self.process.wait()
+        await self.start()
 
     async def mark(self) -> None:
         """Start counting `cpu` and `calls`."""
         self._calls_before = await self._all_calls()
-        self._before = cpu_seconds(self.pid)
+        self._before = cpu_seconds(self.process.pid)
 
     @property
     def cpu(self) -> float:
-        """CPU seconds since `mark`."""
-        return cpu_seconds(self.pid) - self._before
+        """CPU seconds since `mark`, or since the start."""
+        return cpu_seconds(self.process.pid) - self._before
 
     @property
     def resident(self) -> int:
         """Resident memory in bytes."""
-        return resident_bytes(self.pid)
+        return resident_bytes(self.process.pid)
 
     async def idle(self) -> None:
         """Return once the process has used next to no CPU for `IDLE_SECONDS`."""
         async with asyncio.timeout(START_SECONDS):
             while True:
-                before = cpu_seconds(self.pid)
+                before = cpu_seconds(self.process.pid)
                 await asyncio.sleep(IDLE_SECONDS)
-                if cpu_seconds(self.pid) - before <= 0.02:
+                if cpu_seconds(self.process.pid) - before <= 0.02:
                     return
 
     async def calls(self) -> Counter[str]:
@@ -76,8 +111,7 @@ class Operator:
         text = await self._metrics()
         return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
 
-    async def ready(self) -> bool:
-        """Whether its caches are complete."""
+    async def _ready(self) -> bool:
         try:
             async with self._session.get(f"{self._url}/readyz") as answer:
                 return answer.status == 200
@@ -95,51 +129,18 @@ class Operator:
             return await answer.read()
 
 
-ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
-"""The mechanism that the operators are measured without; see `benchmarks.ablation`."""
-
-
 @asynccontextmanager
 async def operator(kubeconfig: str, *options: str, in_pod: bool = False) -> AsyncIterator[Operator]:
-    """The operators of all frameworks with these options, ready. Raises RuntimeError if they do not become ready.
-
-    With `in_pod`, their credentials are those of a service account, as in a pod, instead of a kubeconfig.
-    """
+    """An operator that is ready. Raises RuntimeError if it does not become ready or ends by itself."""
     async with aiohttp.ClientSession() as session:
-        process, found = await started(kubeconfig, session, *options, in_pod=in_pod)
+        found = Operator(kubeconfig, session, options, in_pod=in_pod)
         try:
-            await until_ready(process, found)
+            await found.start()
             yield found
-            if process.returncode is not None:
-                raise RuntimeError(f"the operator has exited with code {process.returncode}")
+            if found.process.returncode is not None:
+                raise RuntimeError(f"the operator has exited with code {found.process.returncode}")
         finally:
-            await stop(process)
-
-
-async def started(
-    kubeconfig: str, session: aiohttp.ClientSession, *more: str, in_pod: bool = False
-) -> tuple[asyncio.subprocess.Process, Operator]:
-    """The operators of all frameworks, which are not ready yet."""
-    port = _free_port()
-    options = ("--metrics-port", str(port), "--log-level", "warning", *more)
-    if in_pod:
-        account = Path(kubeconfig).with_name("account")
-        account.mkdir(exist_ok=True)
-        environ = mount_account(Path(kubeconfig), account)
-        process = await child("benchmarks.in_pod", str(account), "operator", *options, env={**os.environ, **environ})
-    else:
-        command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
-        process = await child(*command, "operator", "--kubeconfig", kubeconfig, *options)
-    return process, Operator(process.pid, f"http://127.0.0.1:{port}", session)
-
-
-async def until_ready(process: asyncio.subprocess.Process, found: Operator) -> None:
-    """Return once its caches are complete. Raises RuntimeError if it ends before or takes too long."""
-    deadline = monotonic() + START_SECONDS
-    while not await found.ready():
-        if process.returncode is not None or monotonic() > deadline:
-            raise RuntimeError("the operator did not become ready; its error is above")
-        await asyncio.sleep(0.01)
+            await stop(found.process)
 
 
 def _free_port() -> int:

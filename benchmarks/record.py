@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from pathlib import Path
+from statistics import linear_regression, median
 
 import msgspec
 
@@ -79,6 +80,72 @@ class Small(msgspec.Struct):
     baseline_beside: list[float]
 
 
+class Life(msgspec.Struct):
+    """A job of a long run that succeeded: when it was submitted; seconds until the server had it (its time alone), until its
+    pods were there, and from its end to its status."""
+
+    at: float
+    submitted: float
+    created: float
+    settle: float
+
+
+class Sample(msgspec.Struct):
+    """At a moment: how many jobs were over, the operator's resident memory in bytes, and its CPU seconds."""
+
+    at: float
+    over: int
+    resident: int
+    cpu: float
+
+
+class Soak(msgspec.Struct):
+    """One long run. Jobs were submitted from `start` to `end`; the first and the last `window` seconds are compared."""
+
+    minutes: float
+    rate: float
+    cold_start: ColdStart
+    start: float = 0.0
+    window: float = 0.0
+    quiet_from: float = 0.0
+    end: float = 0.0
+    restarts: list[str] = []
+    lives: list[Life] = []
+    ends: dict[str, int] = {}
+    faults: list[str] = []
+    samples: list[Sample] = []
+
+    @property
+    def windows(self) -> tuple[list[Life], list[Life]]:
+        """The jobs submitted in the first window, and those in the last."""
+        first = [life for life in self.lives if life.at < self.start + self.window]
+        return first, [life for life in self.lives if life.at >= self.end - self.window]
+
+    @property
+    def quiet(self) -> list[Sample]:
+        """The samples since the last restart had been made up for."""
+        return [sample for sample in self.samples if self.quiet_from <= sample.at <= self.end]
+
+    @property
+    def growth(self) -> float:
+        """Bytes of resident memory for each job that was over in the quiet part: the slope of a straight line."""
+        jobs, sizes = [sample.over for sample in self.quiet], [sample.resident for sample in self.quiet]
+        return linear_regression(jobs, sizes).slope if len(set(jobs)) > 1 else 0.0
+
+    @property
+    def resident_ratio(self) -> float:
+        """Resident memory in the last tenth of the quiet part over that in its first tenth."""
+        tenth = max(1, len(self.quiet) // 10)
+        sizes = [sample.resident for sample in self.quiet]
+        return median(sizes[-tenth:]) / median(sizes[:tenth])
+
+    def cpu(self, since: float, until: float) -> float:
+        """The operator's CPU seconds for a thousand jobs that were over between two moments."""
+        found = [sample for sample in self.samples if since <= sample.at <= until]
+        jobs = found[-1].over - found[0].over
+        return (found[-1].cpu - found[0].cpu) / jobs * 1000 if jobs else 0.0
+
+
 class Results(msgspec.Struct):
     """One run."""
 
@@ -92,11 +159,12 @@ class Results(msgspec.Struct):
     restart: Restart | None = None
     in_place: list[InPlace] = []
     small: Small | None = None
+    soak: Soak | None = None
 
     @property
     def file_name(self) -> str:
         """The name of the file that keeps it."""
-        return f"{self.commit}-{self.server.split()[0]}.json"
+        return f"{self.commit}-{self.server.split()[0]}{'-soak' if self.soak else ''}.json"
 
 
 def commit() -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 from benchmarks import seeds
 from benchmarks.apiserver import EMBEDDED, Server, cluster, prepare
-from benchmarks.baseline_client import send_all
-from benchmarks.jobs import job_watch
 from benchmarks.kubelet import AGAIN, FAILED, RUNNING, STOPPED, Kubelet, kubelet
 from benchmarks.lifecycle_timings import baseline_lifecycle, collection, operator_lifecycle
 from benchmarks.operator_process import Operator, operator
 from benchmarks.processes import cpu_seconds
 from benchmarks.record import ColdStart, InPlace, Memory, Restart, Small, WorkloadResult
+from benchmarks.sending import send_all
+from benchmarks.watching import job_watch
 from benchmarks.workloads import (
     BASELINE_GROUP,
     IMAGE,

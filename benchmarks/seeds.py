@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from benchmarks.sending import CONCURRENCY, send
 from benchmarks.workloads import IMAGE, IMAGE_ID, Manifest, job_manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
@@ -25,7 +26,6 @@ NAMESPACE = "default"
 REPLICAS = 100
 NOW = 1_790_000_000.0
 STARTED = format_time(NOW - 60)
-_CONCURRENCY = 64
 
 
 def running_status() -> Manifest:
@@ -154,12 +154,4 @@ async def write(transport: Transport, found: Iterable[tuple[str, Manifest]]) -> 
 
     for part in (owners, owned):
         queue = iter(part)
-        await asyncio.gather(*(work(queue) for _ in range(_CONCURRENCY)))
-
-
-async def send(transport: Transport, request: Request) -> bytes:
-    """The body of the response. Raises RuntimeError for an error."""
-    answer = await transport.send(request)
-    if answer.status >= 300:
-        raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
-    return answer.body
+        await asyncio.gather(*(work(queue) for _ in range(CONCURRENCY)))

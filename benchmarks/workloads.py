@@ -16,7 +16,6 @@ from jobcommon.reconcile.children import pod_manifest, service_manifests
 
 Manifest = dict[str, Any]
 
-WHOLE = "-whole"
 IMAGE = "registry.example.com/train:1"
 IMAGE_ID = f"registry.example.com/train@sha256:{'0' * 64}"
 #: The baseline's jobs are of a kind that no operator knows, with the same schema: a write costs the server the same.
@@ -27,15 +26,10 @@ BASELINE_CONTROLLER = "plain-controller"
 
 @dataclass(frozen=True)
 class Workload:
-    """`jobs` jobs of `replicas` replicas each.
-
-    The replicas are dynamic workers, each of which gets its own address only. With `whole` each gets those of all others,
-    as is usual: so the bytes grow with the square, and beyond 3,000 replicas no process could be started with such a variable.
-    """
+    """`jobs` jobs of `replicas` replicas each."""
 
     jobs: int
     replicas: int
-    whole: bool = False
 
     @property
     def pods(self) -> int:
@@ -43,15 +37,15 @@ class Workload:
         return self.jobs * self.replicas
 
     def __str__(self) -> str:
-        return f"{self.jobs}x{self.replicas}{WHOLE if self.whole else ''}"
+        return f"{self.jobs}x{self.replicas}"
 
     @classmethod
     def parse(cls, text: str) -> "Workload":
-        """Parse the form 50x8 or 1x1000-whole. Raises ValueError."""
-        found = re.fullmatch(rf"([1-9]\d*)x([1-9]\d*)({WHOLE})?", text)
+        """Parse the form 50x8. Raises ValueError."""
+        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
         if found is None:
             raise ValueError(f"{text!r} is not a workload; write jobs x replicas as in 50x8")
-        return cls(int(found[1]), int(found[2]), found[3] is not None)
+        return cls(int(found[1]), int(found[2]))
 
 
 SINGLE = tuple(Workload(1, replicas) for replicas in (1, 10, 100, 1000, 5000))
@@ -60,15 +54,9 @@ ALL = (*SINGLE, *MANY)
 
 
 def job_manifest(
-    namespace: str,
-    name: str,
-    replicas: int,
-    policy: str = "Never",
-    *,
-    api_version: str = TF.api_version,
-    whole: bool = False,
+    namespace: str, name: str, replicas: int, policy: str = "Never", *, api_version: str = TF.api_version
 ) -> Manifest:
-    """A TFJob of workers."""
+    """A TFJob of dynamic workers, each of which is told its own address only."""
     container = {
         "name": TF.container,
         "image": IMAGE,
@@ -83,7 +71,7 @@ def job_manifest(
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "successPolicy": "AllWorkers",
-            "enableDynamicWorker": not whole,
+            "enableDynamicWorker": True,
             "runPolicy": {"cleanPodPolicy": "Running"},
             TF.replica_specs: {"Worker": worker},
         },
@@ -96,13 +84,10 @@ def post(manifest: Manifest, plural: str) -> Request:
     return Request("POST", path, body=json.dumps(manifest, separators=(",", ":")).encode())
 
 
-def submissions(workload: Workload, namespace: str, api_version: str = TF.api_version, policy: str = "Never") -> list[Request]:
+def submissions(workload: Workload, namespace: str, api_version: str = TF.api_version) -> list[Request]:
     """The requests of the user."""
     names = (f"job-{number}" for number in range(workload.jobs))
-    return [
-        post(job_manifest(namespace, name, workload.replicas, policy, api_version=api_version, whole=workload.whole), TF.plural)
-        for name in names
-    ]
+    return [post(job_manifest(namespace, name, workload.replicas, api_version=api_version), TF.plural) for name in names]
 
 
 def children(job: Job) -> list[Manifest]:
@@ -117,7 +102,7 @@ def baseline_writes(workload: Workload, namespace: str) -> list[Request]:
     """The writes that create all pods: the Service and the pods, job by job."""
     found = []
     for number in range(workload.jobs):
-        raw = job_manifest(namespace, f"job-{number}", workload.replicas, whole=workload.whole)
+        raw = job_manifest(namespace, f"job-{number}", workload.replicas)
         raw["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "generation": 1}
         found += [post(child, f"{child['kind'].lower()}s") for child in children(read_job(TF, raw))]
     return found

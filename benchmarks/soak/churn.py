@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter, deque
-from dataclasses import dataclass
 from time import monotonic
 
 import msgspec
 
-from benchmarks.jobs import JobWatch
-from benchmarks.soak.insistent import insist
-from benchmarks.soak.jobs import NAMESPACE, Fate, SoakJob
-from benchmarks.soak.node import Node
+from benchmarks.kubelet import JobPods, Kubelet
+from benchmarks.record import Life
+from benchmarks.seeds import NAMESPACE
+from benchmarks.sending import send
+from benchmarks.soak.jobs import Fate, SoakJob
+from benchmarks.watching import JobWatch
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
 from jobcommon.framework import Framework
@@ -21,23 +22,12 @@ _RESUME = msgspec.json.encode({"spec": {"runPolicy": {"suspend": False}}})
 _FINAL = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True)
-class Life:
-    """A job that succeeded: when it was submitted; seconds until the server had it, until its pods were there, and from its
-    end to its status. The first is the server's time alone."""
-
-    at: float
-    submitted: float
-    created: float
-    settle: float
-
-
 class Churn:
     """Submits jobs; `kept` are finished ones, of which the oldest is deleted for each that ends."""
 
-    def __init__(self, user: Transport, node: Node, watch: JobWatch, kept: deque[tuple[Framework, str]]) -> None:
+    def __init__(self, user: Transport, kubelet: Kubelet, watch: JobWatch, kept: deque[tuple[Framework, str]]) -> None:
         self._user = user
-        self._node = node
+        self._kubelet = kubelet
         self._watch = watch
         self._kept = kept
         self._number = 0
@@ -73,47 +63,47 @@ class Churn:
                 await self._life(job)
         except TimeoutError:
             conditions = ", ".join(self._watch.conditions(job.name)) or "no condition"
-            text = f"was not over after {HANG_SECONDS:g} s: it has {conditions} and {self._node.present[job.name]} pods"
+            pods = await self._kubelet.job_pods(NAMESPACE, job.name, over=False)
+            text = f"was not over after {HANG_SECONDS:g} s: it has {conditions} and {pods.present} pods"
             self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}, {text}")
         except RuntimeError as error:
             self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}: {error}")
         else:
             self.ends[job.fate] += 1
-        finally:
-            self._node.forget(job.name)
 
     async def _life(self, job: SoakJob) -> None:
-        framework, node, name = job.framework, self._node, job.name
+        framework, name = job.framework, job.name
         path = object_path(framework.api_version, framework.plural, NAMESPACE, name)
         start = monotonic()
         body = msgspec.json.encode(job.manifest())
-        await insist(self._user, Request("POST", path.rpartition("/")[0], body=body), 409)
+        await send(self._user, Request("POST", path.rpartition("/")[0], body=body), 409, insist=True)
         submitted = monotonic() - start
         if job.fate is Fate.SUSPENDED:
             await self._watch.until(name, lambda found: "Suspended" in (found or ()))
-            await insist(self._user, Request("PATCH", path, body=_RESUME, content_type=MERGE_PATCH))
+            await send(self._user, Request("PATCH", path, body=_RESUME, content_type=MERGE_PATCH), insist=True)
         if job.fate is Fate.DELETED:
             await self._watch.until(name, lambda found: "Running" in (found or ()))
             await self._delete(framework, name)
             await self._watch.until(name, lambda found: found is None)
+            self._judge(job, await self._kubelet.job_pods(NAMESPACE, name))
         else:
             ended = await self._watch.until(name, lambda found: any(one in _FINAL for one in found or ()))
             if job.end not in self._watch.conditions(name):
                 raise RuntimeError(f"it ended as {', '.join(self._watch.conditions(name))}")
+            pods = await self._kubelet.job_pods(NAMESPACE, name)
+            self._judge(job, pods)
             # An operator that is killed between the creations may find the deciding pod at its end; then there is no other one.
-            if job.fate is Fate.SUCCEEDS and len(created := node.appeared[name]) >= job.pods:
-                self.lives.append(Life(start, submitted, max(created) - start, ended - node.ended.get(name, ended)))
-        await node.until(lambda: not node.present[name])
-        self._judge(job)
-        if job.fate is not Fate.DELETED:
+            if job.fate is Fate.SUCCEEDS and len(pods.appeared) >= job.pods:
+                settle = ended - (pods.ended or ended)
+                self.lives.append(Life(start, submitted, max(pods.appeared) - start, settle))
             self._kept.append((framework, name))
             await self._delete(*self._kept.popleft())
 
-    def _judge(self, job: SoakJob) -> None:
-        starts, wanted = self._node.deciders[job.name], 2 if job.fate is Fate.RESTARTS else 1
+    def _judge(self, job: SoakJob, pods: JobPods) -> None:
+        starts, wanted = pods.fated, 2 if job.fate is Fate.RESTARTS else 1
         if starts != wanted:
             self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}: its first pod ran {starts} times")
 
     async def _delete(self, framework: Framework, name: str) -> None:
         path = object_path(framework.api_version, framework.plural, NAMESPACE, name)
-        await insist(self._user, Request("DELETE", path, (("propagationPolicy", "Background"),)), 404)
+        await send(self._user, Request("DELETE", path, (("propagationPolicy", "Background"),)), 404, insist=True)

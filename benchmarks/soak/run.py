@@ -1,24 +1,22 @@
 """One long run: fill, cold start, jobs that come and go, restarts of everything meanwhile."""
 
 import asyncio
+import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 
-import aiohttp
-
-from benchmarks.jobs import job_watch
-from benchmarks.operator_process import Operator, started, until_ready
-from benchmarks.processes import cpu_seconds, stop
+from benchmarks.apiserver import Server, cluster, prepare
+from benchmarks.kubelet import RUNNING, kubelet
+from benchmarks.operator_process import Operator, operator
+from benchmarks.record import Sample, Soak
 from benchmarks.scenarios import started_beside
+from benchmarks.seeds import NAMESPACE, write
 from benchmarks.soak.churn import Churn
-from benchmarks.soak.cluster import Kill, soak_cluster
-from benchmarks.soak.figures import Run, Sample
-from benchmarks.soak.jobs import CHURN, FRAMEWORKS, LABEL, NAMESPACE
-from benchmarks.soak.kept import fill, names
-from benchmarks.soak.node import node
+from benchmarks.soak.jobs import CHURN, FRAMEWORKS, LABEL, kept, kept_names
+from benchmarks.watching import job_watch
 from jobcommon.client.objects import collection_path
 
 #: The first window, the restarts, and four more windows.
@@ -28,6 +26,7 @@ OPERATOR = "operator"
 SAMPLES = 240
 PATHS = [collection_path(f.api_version, f.plural, NAMESPACE) for f in FRAMEWORKS]
 QUERY = (("labelSelector", f"{LABEL}={CHURN}"),)
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -44,77 +43,32 @@ class Plan:
         return self.minutes * 60 / WINDOWS
 
 
-@dataclass
-class SoakOperator:
-    """The operator's process, which is killed and started again. Its CPU seconds include those of its earlier lives."""
-
-    kubeconfig: str
-    session: aiohttp.ClientSession
-    process: asyncio.subprocess.Process = field(init=False)
-    measured: Operator = field(init=False)
-    spent: float = 0.0
-
-    async def start(self) -> None:
-        """Start it; its caches are complete on return."""
-        self.process, self.measured = await started(self.kubeconfig, self.session)
-        await until_ready(self.process, self.measured)
-
-    async def restart(self) -> None:
-        """kill -9, and start it again."""
-        self.spent += cpu_seconds(self.process.pid)
-        self.process.kill()
-        await self.process.wait()
-        await self.start()
-
-    async def stop(self) -> None:
-        """End it in order. Raises RuntimeError if it has ended before."""
-        if self.process.returncode is not None:
-            raise RuntimeError(f"the operator has exited with code {self.process.returncode}")
-        await stop(self.process)
-
-    def sample(self, over: int) -> Sample:
-        """What it uses now, `over` jobs being over."""
-        return Sample(monotonic(), over, self.measured.resident, self.spent + cpu_seconds(self.process.pid))
-
-
-async def run(kind: str, plan: Plan, say: Callable[[str], None]) -> Run:
+async def run(kind: str, plan: Plan) -> Soak:
     """The whole run. Raises envtest.StartError, and RuntimeError if the operator does not start or ends by itself."""
-    async with AsyncExitStack() as stack:
-        server, kills = await stack.enter_async_context(soak_cluster(kind))
-        users = await stack.enter_async_context(server.connected())
-        kubelet = await stack.enter_async_context(server.connected())
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        say(f"writing {plan.kept:,} finished jobs …")
-        await fill(users, plan.kept)
-        operator = SoakOperator(str(server.kubeconfig), session)
-        say("starting the operator …")
+    async with cluster(kind, lasting=True) as server, server.connected() as users:
+        _say(f"writing {plan.kept:,} finished jobs …")
+        await prepare(users, NAMESPACE)
+        objects = kept(plan.kept)
+        while some := list(islice(objects, _AT_ONCE)):
+            await write(users, some)
+        _say("starting the operator …")
         start = monotonic()
-        await operator.start()
-        stack.push_async_callback(_ended, operator)
-        found = Run(
-            server.name, plan.minutes, plan.rate, await started_beside(operator.measured, plan.kept, monotonic() - start)
-        )
-        pods = await stack.enter_async_context(node(kubelet))
-        watch = await stack.enter_async_context(job_watch(users, PATHS, QUERY))
-        churn = Churn(users, pods, watch, deque(names(plan.kept)))
-        say(f"{plan.rate:g} jobs a second for {plan.minutes:g} minutes …")
-        await _churn(plan, found, churn, operator, kills, say)
-        await operator.stop()
+        async with operator(str(server.kubeconfig)) as running:
+            found = Soak(plan.minutes, plan.rate, await started_beside(running, plan.kept, monotonic() - start))
+            async with kubelet(str(server.kubeconfig)) as agent, job_watch(users, PATHS, QUERY) as watch:
+                await agent.auto(NAMESPACE, RUNNING)
+                churn = Churn(users, agent, watch, deque(kept_names(plan.kept)))
+                _say(f"{plan.rate:g} jobs a second for {plan.minutes:g} minutes …")
+                await _churn(plan, found, churn, running, server)
         found.lives, found.faults = churn.lives, churn.faults
         found.ends = {str(fate): count for fate, count in churn.ends.items()}
         return found
 
 
-async def _ended(operator: SoakOperator) -> None:
-    await stop(operator.process)
-
-
-async def _churn(
-    plan: Plan, found: Run, churn: Churn, operator: SoakOperator, kills: Mapping[str, Kill], say: Callable[[str], None]
-) -> None:
+async def _churn(plan: Plan, found: Soak, churn: Churn, running: Operator, server: Server) -> None:
     found.window, found.start = plan.window, monotonic()
-    sampling = asyncio.create_task(_sample(found, churn, operator, plan.minutes * 60 / SAMPLES))
-    restarting = asyncio.create_task(_restart(plan, found, operator, kills, say))
+    sampling = asyncio.create_task(_sample(found, churn, running, plan.minutes * 60 / SAMPLES))
+    restarting = asyncio.create_task(_restart(plan, found, running, server))
     try:
         await churn.run(plan.rate, plan.minutes * 60)
         found.end = monotonic()
@@ -126,26 +80,28 @@ async def _churn(
         await asyncio.gather(sampling, restarting, return_exceptions=True)
 
 
-async def _sample(found: Run, churn: Churn, operator: SoakOperator, every: float) -> None:
+async def _sample(found: Soak, churn: Churn, running: Operator, every: float) -> None:
     while True:
-        found.samples.append(operator.sample(sum(churn.ends.values())))
+        found.samples.append(Sample(monotonic(), sum(churn.ends.values()), running.resident, running.cpu))
         await asyncio.sleep(every)
 
 
-async def _restart(
-    plan: Plan, found: Run, operator: SoakOperator, kills: Mapping[str, Kill], say: Callable[[str], None]
-) -> None:
+async def _restart(plan: Plan, found: Soak, running: Operator, server: Server) -> None:
     """In the second window: everything once, the operator between and at last; a third of the window is left to recover."""
-    order: list[tuple[str, Callable[[], Awaitable[None]]]] = [(OPERATOR, operator.restart)]
-    for killed in kills.items():
-        order += [killed, (OPERATOR, operator.restart)]
+    order: list[tuple[str, Callable[[], Awaitable[None]]]] = [(OPERATOR, running.restart)]
+    for killed in server.kills.items():
+        order += [killed, (OPERATOR, running.restart)]
     await asyncio.sleep(plan.window)
     pause = plan.window * 2 / 3 / len(order)
     for name, kill in order:
         begun = monotonic()
-        say(f"kill -9 of the {name} …")
+        _say(f"kill -9 of the {name} …")
         await kill()
         found.restarts.append(name)
         await asyncio.sleep(max(0.0, begun + pause - monotonic()))
     # What was submitted meanwhile is worked off first.
     found.quiet_from = max(monotonic(), found.start + 2 * plan.window) + plan.window / 3
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -39,5 +39,5 @@ def test_only_what_is_above_its_limit_is_measured_for_longer() -> None:
     def called(name: str) -> micro.Subject:
         return lambda: calls.update({name: calls[name] + 1})
 
-    micro.measure({name: called(name) for name in calls}, {"fast": 1.0, "slow": 0.0})
-    assert calls == {"fast": micro.ROUNDS * micro.SLICES, "slow": micro.ROUNDS_AT_MOST * micro.SLICES}
+    micro.measure({name: called(name) for name in calls}, {"fast": 1.0, "slow": -1.0})
+    assert calls == {"fast": micro.TRIES, "slow": micro.TRIES + micro.TRIES_AT_MOST}

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from benchmarks import kubelet as played
+from benchmarks import report
 from benchmarks.apiserver import EMBEDDED
-from benchmarks.jobs import JobWatch
-from benchmarks.record import ColdStart
+from benchmarks.goals import goals
+from benchmarks.kubelet import Agent, JobPods
+from benchmarks.record import ColdStart, Life, Results, Sample, Soak
 from benchmarks.seeds import STARTED
-from benchmarks.soak import node as soak_node
-from benchmarks.soak.churn import Churn, Life
-from benchmarks.soak.figures import Run, Sample, goals, lines
+from benchmarks.soak.churn import Churn
 from benchmarks.soak.jobs import FATES, FRAMEWORKS, Fate, SoakJob
 from benchmarks.soak.run import Plan, run
+from benchmarks.watching import JobWatch, watching
 from jobcommon.api.labels import JOB_NAME
 from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.request import Request, Response
@@ -25,34 +27,37 @@ from tests.runtime.world import World
 MB = 1_000_000
 
 
-def a_run(*, growth: int = 0, slower: float = 1.0, faults: tuple[str, ...] = (), writes: int = 0) -> Run:
+def a_run(*, growth: int = 0, slower: float = 1.0, faults: tuple[str, ...] = (), writes: int = 0) -> Results:
     """A minute with a window of ten seconds, quiet from the half on, in which each second a job was over."""
-    found = Run("embedded", 1.0, 1.0, ColdStart(100, 1.0, 1.0, writes, 2.0, 90 * MB))
+    found = Soak(1.0, 1.0, ColdStart(100, 1.0, 1.0, writes, 2.0, 90 * MB))
     found.start, found.window, found.quiet_from, found.end = 1000.0, 10.0, 1030.0, 1060.0
     found.lives = [Life(1000.0 + n, 0.01, 0.1 * (slower if n >= 50 else 1), 0.2) for n in range(60)]
     found.samples = [Sample(1000.0 + n, n, 100 * MB + max(0, n - 30) * growth, n * 0.01) for n in range(61)]
-    found.restarts, found.faults, found.ends = ["operator", "API server", "operator"], faults, {Fate.SUCCEEDS.value: 60}
-    return found
+    found.restarts, found.faults = ["operator", "API server", "operator"], list(faults)
+    found.ends = {Fate.SUCCEEDS.value: 60}
+    return Results("abc", "embedded", "a machine", soak=found)
 
 
-def missed(found: Run) -> list[str]:
+def missed(found: Results) -> list[str]:
     return [goal.text.partition(",")[0] for goal in goals(found) if not goal.met]
 
 
 def test_a_run_that_stays_as_it_began_meets_every_goal() -> None:
     found = a_run()
     assert missed(found) == []
-    text = dict(lines(found))
-    assert text["restarts, each with kill -9"] == "1 × API server, 2 × operator"
-    assert text["resident memory over the last 30 s, 30 jobs"] == "100.0 → 100.0 MB, most 100.0 MB, +0 bytes a job"
-    assert text["CPU for 1,000 jobs, first 10 s → last 10 s"] == "10.0 → 10.0 s"
-    assert text["latency of the submission alone, p50 / p99, first 10 s → last 10 s"] == "10 / 10 ms → 10 / 10 ms"
+    text = report.tables(found)
+    assert "| restarts, each with kill -9 | 1 × API server, 2 × operator |" in text
+    assert "| resident memory over the last 30 s, 30 jobs | 100.0 → 100.0 MB, most 100.0 MB, +0 bytes a job |" in text
+    assert "| CPU for 1,000 jobs, first 10 s → last 10 s | 10.0 → 10.0 s |" in text
+    assert "| latency of the submission alone, p50 / p99, first 10 s → last 10 s | 10 / 10 ms → 10 / 10 ms |" in text
+    assert "FAULT" not in text
 
 
 def test_growth_slowdown_and_faults_are_reported() -> None:
     assert missed(a_run(growth=300_000)) == ["resident memory"]
-    assert a_run(growth=300_000).growth == pytest.approx(300_000)
+    assert "+300000 bytes a job" in report.tables(a_run(growth=300_000))
     assert missed(a_run(slower=1.2)) == ["latency until the pods are created"]
+    assert report.tables(a_run(faults=("a job hung",))).endswith("\n\nFAULT a job hung")
     assert missed(a_run(faults=("a job hung",))) == ["jobs that hung or ended otherwise than they should"]
     assert missed(a_run(writes=1)) == ["cold start: writes"]
 
@@ -64,7 +69,7 @@ def test_every_kind_has_every_fate() -> None:
 
 async def test_the_kubelet_ends_a_deletion_that_was_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the API server leaves of a pod when its client is killed between the two steps of a deletion."""
-    monkeypatch.setattr(soak_node, "TERMINATION_SECONDS", 0.0)
+    monkeypatch.setattr(played, "TERMINATION_SECONDS", 0.0)
     world = World()
     metadata = {"name": "demo-worker-0", "namespace": "default", "uid": "1", "labels": {JOB_NAME: "demo"}}
     metadata |= {"creationTimestamp": STARTED, "deletionTimestamp": STARTED, "deletionGracePeriodSeconds": 0}
@@ -78,25 +83,27 @@ async def test_the_kubelet_ends_a_deletion_that_was_broken_off(monkeypatch: pyte
 
     transport, recording = world.transport, copy(world.transport)
     monkeypatch.setattr(recording, "send", send)
-    async with asyncio.timeout(120.0), soak_node.node(recording) as kubelet:
-        await kubelet.until(lambda: not world.pods())
+    kubelet = Agent(recording)
+    async with asyncio.timeout(120.0), watching(recording, "/api/v1/pods", kubelet.take):
+        await kubelet.until(lambda: "DELETE" in sent and not world.pods())
     assert [method for method in sent if method != "GET"] == ["DELETE"]
 
 
 async def test_a_job_that_ended_before_its_other_pod_was_made_is_over() -> None:
     """The operator was killed between the two creations, and found the deciding pod at its end when it started again."""
 
-    class Accepting:
+    class Played:
         async def send(self, request: Request) -> Response:
             return Response(200, b"{}")
 
-    transport: Any = Accepting()
-    async with asyncio.timeout(120.0), asyncio.TaskGroup() as tasks:
-        kubelet, watch = soak_node.Node(transport, tasks), JobWatch()
-        churn = Churn(transport, kubelet, watch, deque())
+        async def job_pods(self, namespace: str, job: str) -> JobPods:
+            return JobPods(appeared=[1.0], fated=1)
+
+    everything: Any = Played()
+    watch = JobWatch()
+    churn = Churn(everything, everything, watch, deque())
+    async with asyncio.timeout(120.0):
         job = churn.submit()
-        kubelet.appeared[job.name].append(1.0)
-        kubelet.deciders[job.name] = 1
         status = {"conditions": [{"type": "Succeeded", "status": "True"}]}
         watch.take(WatchedObject({"metadata": {"name": job.name}, "status": status}))
         await churn.finish()
@@ -107,8 +114,7 @@ async def test_a_job_that_ended_before_its_other_pod_was_made_is_over() -> None:
 @pytest.mark.slow
 async def test_a_thin_run() -> None:
     """Every fate of every kind, restarts of operator and server: nothing hangs."""
-    told: list[str] = []
-    found = await run(EMBEDDED, Plan(minutes=0.3, rate=4.0, kept=60), told.append)
+    found = await run(EMBEDDED, Plan(minutes=0.3, rate=4.0, kept=60))
     assert found.faults == []
     assert set(found.ends) == {fate.value for fate in Fate}
     assert found.cold_start.writes == 0
