@@ -31,7 +31,7 @@ from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
 
 CONCURRENCY = 8
-RETRY_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 # Clients report every 5 s. The first steps of a run are told apart by two.
 MAX_STEPS = 8
 # The pods whose owner is remembered. Beyond it, it is asked for again.
@@ -129,12 +129,12 @@ class ReportWriter:
                 again = await self._record(key, pending)
         except TimeoutError:
             self._log.warning("a report of progress is not recorded yet", job=f"{key[1]}/{key[2]}", seconds=RECORD_SECONDS)
-            again = RETRY_SECONDS
+            again = _RETRY_SECONDS
         except ClientError as error:
             code = error.code if isinstance(error, StatusError) else None
             if code == HTTPStatus.NOT_FOUND:
                 return
-            again = RETRY_SECONDS
+            again = _RETRY_SECONDS
             if code != HTTPStatus.CONFLICT:
                 self._log.warning("could not record a report of progress", job=f"{key[1]}/{key[2]}", error=str(error))
                 again = RECORD_SECONDS
