@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.operators.jax import JAX
 from jobcommon.reconcile import Create, plan, read_job
@@ -102,17 +101,5 @@ def test_outcome(pods: Sequence[str], state: str, reason: str) -> None:
     assert (status.conditions[-1].type, status.conditions[-1].reason) == (state, reason)
 
 
-@pytest.mark.parametrize(
-    ("replicas", "path"),
-    [
-        ({"Master": worker(1)}, "spec.jaxReplicaSpecs[Master]"),
-        ({"Worker": worker(0)}, "spec.jaxReplicaSpecs[Worker].replicas"),
-        ({}, "spec.jaxReplicaSpecs"),
-    ],
-)
-def test_errors_name_the_field(replicas: Mapping[str, Any], path: str) -> None:
-    assert path in [error.path for error in job_of(replicas).errors]
-
-
-def test_restart_policy_defaults_to_never_as_in_the_reference() -> None:
-    assert job_of({"Worker": worker(1)}).replica_specs["Worker"].restart_policy is RestartPolicy.NEVER
+def test_there_is_at_least_one_worker() -> None:
+    assert [error.path for error in job_of({"Worker": worker(0)}).errors] == ["spec.jaxReplicaSpecs[Worker].replicas"]

@@ -149,51 +149,6 @@ def test_a_scheduler_with_a_port_of_its_own() -> None:
 
 # -- defaults ------------------------------------------------------------------------------------------------------------
 
-MX_PORT = {"name": "mxjob-port", "containerPort": 9091}
-
-
-@pytest.mark.parametrize(
-    ("replicas", "policy", "ports", "clean", "expected"),
-    [
-        pytest.param(None, None, None, None, (1, "Never", [MX_PORT], None), id="minimal"),
-        pytest.param(None, "OnFailure", None, None, (1, "OnFailure", [MX_PORT], None), id="OnFailure kept"),
-        pytest.param(3, None, None, None, (3, "Never", [MX_PORT], None), id="replicas kept"),
-        pytest.param(None, None, [MX_PORT], None, (1, "Never", [MX_PORT], None), id="port not doubled"),
-        pytest.param(
-            None,
-            None,
-            [{"name": "mxjob-port", "containerPort": 9999}],
-            None,
-            (1, "Never", [{"name": "mxjob-port", "containerPort": 9999}], None),
-            id="port kept",
-        ),
-        pytest.param(
-            None,
-            None,
-            [{"name": "other", "containerPort": 1234}],
-            None,
-            (1, "Never", [{"name": "other", "containerPort": 1234}, MX_PORT], None),
-            id="other port",
-        ),
-        pytest.param(None, None, None, "All", (1, "Never", [MX_PORT], "All"), id="All kept"),
-    ],
-)
-def test_defaults(
-    replicas: int | None,
-    policy: str | None,
-    ports: list[Manifest] | None,
-    clean: str | None,
-    expected: tuple[int, str, list[Manifest], str | None],
-) -> None:
-    spec = replica_spec(MXNET, replicas, policy)
-    if ports is not None:
-        spec["template"]["spec"]["containers"][0]["ports"] = ports
-    job = read_job(MXNET, job_of({"Worker": spec}, run_policy={"cleanPodPolicy": clean} if clean else {}))
-    worker = job.replica_specs["Worker"]
-    pod = pod_manifest(MXNET, job, Replica("Worker", 0))
-    found = worker.replicas, worker.restart_policy, pod["spec"]["containers"][0]["ports"], job.run_policy.clean_pod_policy
-    assert found == expected
-
 
 @pytest.mark.parametrize("key", ["scheduler", "SERVER", "tunerTracker", "TUNERSERVER", "tuner"])
 def test_spelling_of_the_types(key: str) -> None:
@@ -205,40 +160,22 @@ def test_spelling_of_the_types(key: str) -> None:
 # -- validation ----------------------------------------------------------------------------------------------------------
 
 
-def worker_with(*containers: Manifest) -> dict[str, Any]:
-    return {"Worker": {"template": {"spec": {"containers": list(containers)}}}}
-
-
-IN_WORKER = "spec.mxReplicaSpecs[Worker].template.spec.containers"
-
-
 @pytest.mark.parametrize(
-    ("replicas", "name", "mode", "paths"),
+    ("replicas", "mode", "paths"),
     [
-        pytest.param({"Scheduler": 1, "Server": 1, "Worker": 1}, "mx", "MXTrain", [], id="valid"),
-        pytest.param({"Worker": 1}, "mx", "MXTrain", [], id="worker alone"),
-        pytest.param(TUNE, "mx", "MXTune", [], id="valid, tuning"),
-        pytest.param({}, "mx", "MXTrain", ["spec.mxReplicaSpecs"], id="no replica specs"),
-        pytest.param({"Worker": 1}, "10test", "MXTrain", ["metadata.name"], id="name"),
-        pytest.param(worker_with(), "mx", "MXTrain", [IN_WORKER], id="no containers"),
-        pytest.param(worker_with({"name": "mxnet", "image": ""}), "mx", "MXTrain", [f"{IN_WORKER}[0].image"], id="image"),
-        pytest.param(worker_with({"name": "other", "image": "i"}), "mx", "MXTrain", [IN_WORKER], id="container name"),
-        pytest.param({"Worker": None}, "mx", "MXTrain", ["spec.mxReplicaSpecs[Worker]"], id="no replica spec"),
-        pytest.param({"Scheduler": 1}, "mx", "MXTrain", ["spec.mxReplicaSpecs[Worker]"], id="training without workers"),
-        pytest.param({"Scheduler": 1, "Worker": 2}, "mx", "MXTrain", [], id="training without servers"),
-        pytest.param({"TunerTracker": 1}, "mx", "MXTune", ["spec.mxReplicaSpecs[Tuner]"], id="tuning without a tuner"),
-        pytest.param({"Worker": 1, "Tuner": 1}, "mx", "MXTune", ["spec.mxReplicaSpecs[Worker]"], id="a type of the other mode"),
-        pytest.param({"Worker": 1}, "mx", "MXServe", ["spec.jobMode"], id="unknown mode"),
-        pytest.param(
-            {"Scheduler": 2, "Worker": 1}, "mx", "MXTrain", ["spec.mxReplicaSpecs[Scheduler].replicas"], id="2 schedulers"
-        ),
+        pytest.param({"Scheduler": 1, "Server": 1, "Worker": 1}, "MXTrain", [], id="valid"),
+        pytest.param({"Worker": 1}, "MXTrain", [], id="worker alone"),
+        pytest.param(TUNE, "MXTune", [], id="valid, tuning"),
+        pytest.param({"Scheduler": 1}, "MXTrain", ["spec.mxReplicaSpecs[Worker]"], id="training without workers"),
+        pytest.param({"Scheduler": 1, "Worker": 2}, "MXTrain", [], id="training without servers"),
+        pytest.param({"TunerTracker": 1}, "MXTune", ["spec.mxReplicaSpecs[Tuner]"], id="tuning without a tuner"),
+        pytest.param({"Worker": 1, "Tuner": 1}, "MXTune", ["spec.mxReplicaSpecs[Worker]"], id="a type of the other mode"),
+        pytest.param({"Worker": 1}, "MXServe", ["spec.jobMode"], id="unknown mode"),
+        pytest.param({"Scheduler": 2, "Worker": 1}, "MXTrain", ["spec.mxReplicaSpecs[Scheduler].replicas"], id="2 schedulers"),
     ],
 )
-def test_validation(replicas: dict[str, Any], name: str, mode: str, paths: list[str]) -> None:
-    manifest = job_of({kind: spec for kind, spec in replicas.items() if spec is not None}, jobMode=mode)
-    manifest["metadata"]["name"] = name
-    manifest["spec"]["mxReplicaSpecs"] |= {kind: None for kind, spec in replicas.items() if spec is None}
-    assert [error.path for error in read_job(MXNET, manifest).errors] == paths
+def test_the_types_of_a_mode(replicas: dict[str, int], mode: str, paths: list[str]) -> None:
+    assert [error.path for error in read_job(MXNET, job_of(replicas, jobMode=mode)).errors] == paths
 
 
 # -- status --------------------------------------------------------------------------------------------------------------

@@ -73,8 +73,6 @@ def test_every_container_has_the_address_once() -> None:
         (BOTH, []),
         ({"Worker": 1}, []),
         ({"Worker": 0}, ["spec.paddleReplicaSpecs[Worker].replicas"]),
-        ({"Server": 1}, ["spec.paddleReplicaSpecs[Server]"]),
-        ({}, ["spec.paddleReplicaSpecs"]),
     ],
 )
 def test_validation(replicas: Mapping[str, int], errors: list[str]) -> None:

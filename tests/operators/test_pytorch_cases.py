@@ -213,12 +213,6 @@ SPECS = "spec.pytorchReplicaSpecs"
 AT = f"{SPECS}[Worker]"
 
 
-def worker(**container: Any) -> Manifest:
-    spec = replica_spec(PYTORCH)
-    spec["template"]["spec"]["containers"][0] |= container
-    return spec
-
-
 @pytest.mark.parametrize(
     ("replicas", "job", "expected"),
     [
@@ -227,25 +221,6 @@ def worker(**container: Any) -> Manifest:
             {"elasticPolicy": {"rdzvBackend": "c10d"}, "run_policy": {"managedBy": "kubeflow.org/training-operator"}},
             [],
             id="valid",
-        ),
-        pytest.param(
-            BOTH,
-            {"name": "0-test"},
-            ['metadata.name: Invalid value: "0-test": use up to 63 lower case letters, digits and "-", a letter first'],
-            id="name",
-        ),
-        pytest.param(
-            {"Worker": {"template": {"spec": {"containers": []}}}},
-            {},
-            [f"{AT}.template.spec.containers: Required value: at least one container"],
-            id="containers",
-        ),
-        pytest.param({"Worker": worker(image="")}, {}, [f"{AT}.template.spec.containers[0].image: Required value"], id="image"),
-        pytest.param(
-            {"Worker": worker(name="")},
-            {},
-            [f'{AT}.template.spec.containers: Required value: one container must be named "pytorch"'],
-            id="container name",
         ),
         pytest.param({"Master": 2, "Worker": 1}, {}, [f"{SPECS}[Master].replicas: Forbidden: must be 1"], id="Master 2"),
         pytest.param({"Master": replica_spec(PYTORCH, None)}, {}, [], id="Master unset is 1, unlike in the reference"),
@@ -279,8 +254,6 @@ def worker(**container: Any) -> Manifest:
             id="102",
         ),
         pytest.param({"Worker": 1}, {"nprocPerNode": 2}, ["spec.nprocPerNode: must be text, in quotes"], id="not quoted"),
-        pytest.param({"Robot": 1}, {}, [f"{SPECS}[Robot]: Unsupported value: use one of Master, Worker"], id="unknown type"),
-        pytest.param({"master": 1, "WORKER": 2}, {}, [], id="spelling is normalised"),
         pytest.param(
             BOTH,
             {"run_policy": {"managedBy": "other-job-controller"}, "nprocPerNode": "two"},

@@ -65,8 +65,6 @@ def test_environment(replicas: Mapping[str, Any], kind: str, index: int, expecte
         ({"Worker": 1}, ["spec.xgbReplicaSpecs[Master]"]),
         ({"Master": 2}, ["spec.xgbReplicaSpecs[Master].replicas"]),
         ({"Master": 0}, ["spec.xgbReplicaSpecs[Master].replicas"]),
-        ({"Master": 1, "Server": 1}, ["spec.xgbReplicaSpecs[Server]"]),
-        ({}, ["spec.xgbReplicaSpecs"]),
     ],
 )
 def test_validation(replicas: Mapping[str, int], errors: list[str]) -> None:
