@@ -47,13 +47,9 @@ def configuration(
         for plural, _, group in (resource.partition(".") for resource in resources)
     ]
     hook = {
-        "name": name,
-        "rules": rules,
-        "clientConfig": client,
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
+        "name": name, "rules": rules, "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"],
         **more,
-    }
+    }  # fmt: skip
     kind = "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration"
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [hook]}
 

@@ -40,14 +40,10 @@ except client.ApiException as error:
 @pytest.mark.parametrize(
     ("own", "account", "expected"),
     [
-        (None, None, True),
-        (None, False, False),
-        (None, True, True),
-        (False, True, False),
-        (True, False, True),
+        (None, None, True), (None, False, False), (None, True, True), (False, True, False), (True, False, True),
         (False, None, False),
     ],
-)
+)  # fmt: skip
 def test_the_pod_decides_before_its_account(own: bool | None, account: bool | None, expected: bool) -> None:
     def spec(value: bool | None) -> dict[str, Any]:
         return {} if value is None else {"automountServiceAccountToken": value}

@@ -91,18 +91,12 @@ def test_a_webhook_sees_the_request_and_may_deny_it(api: Asking) -> None:
 @pytest.mark.parametrize(
     ("rule", "asked"),
     [
-        ({"resources": ["configmaps"]}, 1),
-        ({"resources": ["pods"]}, 0),
-        ({"resources": ["configmaps/status"]}, 0),
-        ({"resources": ["*/*"]}, 1),
-        ({"apiGroups": ["apps"]}, 0),
-        ({"apiVersions": ["v2"]}, 0),
-        ({"operations": ["UPDATE"]}, 0),
-        ({"operations": ["UPDATE", "CREATE"]}, 1),
-        ({"scope": "Cluster"}, 0),
+        ({"resources": ["configmaps"]}, 1), ({"resources": ["pods"]}, 0), ({"resources": ["configmaps/status"]}, 0),
+        ({"resources": ["*/*"]}, 1), ({"apiGroups": ["apps"]}, 0), ({"apiVersions": ["v2"]}, 0),
+        ({"operations": ["UPDATE"]}, 0), ({"operations": ["UPDATE", "CREATE"]}, 1), ({"scope": "Cluster"}, 0),
         ({"scope": "Namespaced"}, 1),
     ],
-)
+)  # fmt: skip
 def test_rules(api: Asking, rule: Json, asked: int) -> None:
     every = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     api.hook("v", allow, rules=[{**every, **rule}])

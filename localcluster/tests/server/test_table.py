@@ -16,27 +16,13 @@ DAY, HOUR, MINUTE = 86400, 3600, 60
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (-5, "<invalid>"),
-        (-1.5, "0s"),
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (206, "3m26s"),
-        (10 * MINUTE + 5, "10m"),
-        (3 * HOUR - 1, "179m"),
-        (3 * HOUR, "3h"),
-        (3 * HOUR + 7 * MINUTE, "3h7m"),
-        (8 * HOUR + 7 * MINUTE, "8h"),
-        (47 * HOUR, "47h"),
-        (51 * HOUR, "2d3h"),
-        (5 * DAY, "5d"),
-        (8 * DAY + 5 * HOUR, "8d"),
-        (700 * DAY, "700d"),
-        (2 * 365 * DAY, "2y"),
-        (2 * 365 * DAY + 40 * DAY, "2y40d"),
+        (-5, "<invalid>"), (-1.5, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (206, "3m26s"),
+        (10 * MINUTE + 5, "10m"), (3 * HOUR - 1, "179m"), (3 * HOUR, "3h"), (3 * HOUR + 7 * MINUTE, "3h7m"),
+        (8 * HOUR + 7 * MINUTE, "8h"), (47 * HOUR, "47h"), (51 * HOUR, "2d3h"), (5 * DAY, "5d"),
+        (8 * DAY + 5 * HOUR, "8d"), (700 * DAY, "700d"), (2 * 365 * DAY, "2y"), (2 * 365 * DAY + 40 * DAY, "2y40d"),
         (9 * 365 * DAY + 40 * DAY, "9y"),
     ],
-)
+)  # fmt: skip
 def test_human_duration(seconds: float, text: str) -> None:
     assert human_duration(seconds) == text
 
@@ -147,12 +133,8 @@ def test_pod_wide_columns() -> None:
     item = pod(podIP="127.1.0.2", nominatedNodeName="m", spec={"nodeName": "n", "readinessGates": [{"conditionType": "a"}]})
     table = to_table("", "Pod", [item], now=NOW)
     assert [one["name"] for one in table["columnDefinitions"] if one["priority"] == 0] == [
-        "Name",
-        "Ready",
-        "Status",
-        "Restarts",
-        "Age",
-    ]
+        "Name", "Ready", "Status", "Restarts", "Age",
+    ]  # fmt: skip
     assert table["rows"][0]["cells"][5:] == ["127.1.0.2", "n", "m", "0/1"]
 
 

@@ -90,17 +90,11 @@ def test_a_request_fails_as_often_as_asked(core: client.CoreV1Api, kubernetes_fa
 @pytest.mark.parametrize(
     "fault",
     [
-        {"methods": "POST"},
-        {"methods": ["post"]},
-        {"count": 0},
-        {"path": "("},
-        {"query": "("},
-        {"code": 200},
-        {"code": "500"},
-        {"stored": True, "watch": True},
+        {"methods": "POST"}, {"methods": ["post"]}, {"count": 0}, {"path": "("}, {"query": "("}, {"code": 200},
+        {"code": "500"}, {"stored": True, "watch": True},
     ],
     ids=lambda fault: " ".join(fault),
-)
+)  # fmt: skip
 def test_a_fault_that_can_never_happen_is_refused(kubernetes_faults: Faults, fault: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(fault))):
         kubernetes_faults.fail(**{"code": 500, **fault})
