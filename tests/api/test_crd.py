@@ -29,8 +29,9 @@ from jobcommon.operators.mxnet.framework import MXNET
 from jobcommon.operators.pytorch.framework import PYTORCH
 from jobcommon.operators.tf.framework import TF
 from jobcommon.testutil.pod_template_schema import generate
-from localcluster.apiserver.crd import served_versions, validate_crd
+from localcluster.apiserver.crd import validate_crd
 from localcluster.apiserver.schema import CompiledSchema, compile_schema
+from localcluster.apiserver.version_priority import version_priority
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -104,8 +105,9 @@ def test_plain_get_prints_name_state_age(framework: Framework) -> None:
 
 def schema_of(framework: Framework) -> Json:
     """The schema that `kubectl explain` shows: that of the preferred version."""
-    preferred = served_versions(custom_resource_definition(framework))[0]
-    schema: Json = preferred.entry["schema"]["openAPIV3Schema"]
+    served = [one for one in custom_resource_definition(framework)["spec"]["versions"] if one["served"]]
+    preferred = min(served, key=lambda one: version_priority(one["name"]))
+    schema: Json = preferred["schema"]["openAPIV3Schema"]
     return schema
 
 

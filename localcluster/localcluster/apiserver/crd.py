@@ -5,34 +5,18 @@ Source of the rules and of their wording: apiextensions.k8s.io/v1 of the real se
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, invalid, not_supported, required
 from localcluster.apiserver.schema import structural_causes
 from localcluster.apiserver.table.custom import compile_path
-from localcluster.apiserver.version_priority import version_priority
 
 SCOPES = ("Cluster", "Namespaced")
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _APPROVAL = "api-approved.kubernetes.io"
-
-
-@dataclass(frozen=True)
-class ServedVersion:
-    """What the registry needs of one served version; `entry` is its item of ``spec.versions``."""
-
-    name: str
-    storage: bool
-    status_subresource: bool
-    scale: Json | None
-    columns: list[Json]
-    deprecated: bool
-    deprecation_warning: str
-    entry: Json
 
 
 def default_crd(crd: Json) -> None:
@@ -193,31 +177,6 @@ def _update(crd: Json, old: Json) -> Iterator[Cause]:
     new_names, old_names = new_spec.get("names") or {}, old_spec["names"]
     if new_names.get("kind") != old_names.get("kind"):
         yield invalid("spec.names.kind", new_names.get("kind"), "field is immutable")
-
-
-def served_versions(crd: Json) -> list[ServedVersion]:
-    """The served versions, the preferred one first."""
-    kind, group = crd["spec"]["names"]["kind"], crd["spec"]["group"]
-    found = []
-    for entry in _versions(crd):
-        if not entry.get("served"):
-            continue
-        subresources = entry.get("subresources") or {}
-        warning = entry.get("deprecationWarning") or f"{group}/{entry['name']} {kind} is deprecated"
-        deprecated = bool(entry.get("deprecated"))
-        found.append(
-            ServedVersion(
-                name=entry["name"],
-                storage=bool(entry.get("storage")),
-                status_subresource="status" in subresources,
-                scale=subresources.get("scale"),
-                columns=entry.get("additionalPrinterColumns") or [],
-                deprecated=deprecated,
-                deprecation_warning=warning if deprecated else "",
-                entry=entry,
-            )
-        )
-    return sorted(found, key=lambda one: version_priority(one.name))
 
 
 def established_status(crd: Json, now: str) -> Json:

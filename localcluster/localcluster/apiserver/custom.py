@@ -2,42 +2,32 @@
 
 from typing import Any
 
-from localcluster.apiserver.crd import ServedVersion, served_versions
-from localcluster.apiserver.resource import Resource, Scale
+from localcluster.apiserver.resource import Resource, Scale, field_table
 from localcluster.apiserver.schema import compile_schema
-from localcluster.apiserver.selectors import field
+from localcluster.apiserver.version_priority import version_priority
 
 Obj = dict[str, Any]
 
 
 def resources_of(definition: Obj) -> list[Resource]:
-    """The served versions of a stored (so: valid) definition."""
-    return [_resource(definition["spec"], version) for version in served_versions(definition)]
+    """The served versions of a stored (so: valid) definition, the preferred one first."""
+    spec = definition["spec"]
+    served = [entry for entry in spec["versions"] if entry["served"]]
+    return [_resource(spec, entry) for entry in sorted(served, key=lambda entry: version_priority(entry["name"]))]
 
 
-def _resource(spec: Obj, version: ServedVersion) -> Resource:
-    names = spec["names"]
-    selectable = [entry["jsonPath"].removeprefix(".") for entry in version.entry.get("selectableFields") or ()]
+def _resource(spec: Obj, entry: Obj) -> Resource:
+    names, group, subresources = spec["names"], spec["group"], entry.get("subresources") or {}
+    selectable = [one["jsonPath"].removeprefix(".") for one in entry.get("selectableFields") or ()]
+    warning = entry.get("deprecationWarning") or f"{group}/{entry['name']} {names['kind']} is deprecated"
     return Resource(
-        group=spec["group"],
-        version=version.name,
-        plural=names["plural"],
-        kind=names["kind"],
-        namespaced=spec["scope"] == "Namespaced",
-        singular=names["singular"],
-        short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
-        status=version.status_subresource,
-        scale=None if version.scale is None else _scale(version.scale),
-        table=f"{names['plural']}.{spec['group']}",
-        list_kind=names["listKind"],
-        generation=True,
-        unconditional_update=False,
-        fields={path: field(path) for path in selectable},
-        schema=compile_schema(version.entry),
-        crd_version=version.entry,
-        deprecation=version.deprecation_warning,
-    )
+        group, entry["name"], names["plural"], names["kind"], spec["scope"] == "Namespaced", names["singular"],
+        tuple(names.get("shortNames") or ()), tuple(names.get("categories") or ()), status="status" in subresources,
+        scale=_scale(subresources["scale"]) if subresources.get("scale") is not None else None,
+        table=f"{names['plural']}.{group}", list_kind=names["listKind"], generation=True, unconditional_update=False,
+        fields=field_table(*selectable), schema=compile_schema(entry), crd_version=entry,
+        deprecation=warning if entry.get("deprecated") else "",
+    )  # fmt: skip
 
 
 def _scale(scale: Obj) -> Scale:

@@ -81,48 +81,25 @@ def job_template(**container: Any) -> Json:
 
 
 def _widget_schema() -> Json:
-    part = {
-        "type": "object",
-        "required": ["name"],
-        "properties": {"name": {"type": "string"}, "weight": {"type": "integer", "default": 5}},
-    }
-    spec = {
-        "type": "object",
-        "required": ["size"],
-        "properties": {
-            "size": {"type": "integer", "minimum": 0, "maximum": 100},
-            "replicas": {"type": "integer", "minimum": 0, "default": 1},
-            "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
-            "owner": {
-                "type": "string",
-                "maxLength": 20,
-                "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "owner is immutable"}],
-            },
-            "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "maxItems": 5},
-            "parts": {
-                "type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                    "maxItems": 5,
-            },
-            "limit": {"x-kubernetes-int-or-string": True},
-            "level": {"type": "integer"},
-            "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            "nested": {
-                "type": "object",
-                "default": {},
-                "properties": {"depth": {"type": "integer", "default": 3}, "note": {"type": "string", "nullable": True}},
-            },
-        },
-        "x-kubernetes-validations": [
-            {"rule": "self.replicas <= self.size * 10", "message": "replicas must not exceed ten times size"},
-        ],
+    integer, text = {"type": "integer"}, {"type": "string"}
+    fixed = {"rule": "self == oldSelf", "message": "owner is immutable"}
+    bound = {"rule": "self.replicas <= self.size * 10", "message": "replicas must not exceed ten times size"}
+    part = {"type": "object", "required": ["name"], "properties": {"name": text, "weight": {**integer, "default": 5}}}
+    nested = {"depth": {**integer, "default": 3}, "note": {**text, "nullable": True}}
+    fields = {
+        "size": {**integer, "minimum": 0, "maximum": 100}, "replicas": {**integer, "minimum": 0, "default": 1},
+        "mode": {**text, "enum": ["Fast", "Slow"], "default": "Fast"},
+        "owner": {**text, "maxLength": 20, "x-kubernetes-validations": [fixed]},
+        "tags": {"type": "array", "items": text, "x-kubernetes-list-type": "set", "maxItems": 5},
+        "parts": {"type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                  "maxItems": 5},
+        "limit": {"x-kubernetes-int-or-string": True}, "level": integer,
+        "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "nested": {"type": "object", "default": {}, "properties": nested},
     }  # fmt: skip
-    status = {
-        "type": "object",
-        "properties": {
-            "replicas": {"type": "integer"}, "selector": {"type": "string"},
-                "phase": {"type": "string", "enum": ["New", "Done"]},
-        },
-    }  # fmt: skip
+    spec = {"type": "object", "required": ["size"], "properties": fields, "x-kubernetes-validations": [bound]}
+    phase = {**text, "enum": ["New", "Done"]}
+    status = {"type": "object", "properties": {"replicas": integer, "selector": text, "phase": phase}}
     rule = {
         "rule": "!has(self.spec.level) || self.spec.level <= 5 || oldSelf.?spec.?level.orValue(0) >= self.spec.level",
         "message": "level is at most 5, or what it was",

@@ -9,15 +9,10 @@ from localcluster.kubelet.lifecycle import Container, Pod
 from localcluster.quantity import parse_quantity
 
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
-_PLAIN = {
-    "metadata.name": ("metadata", "name"),
-    "metadata.namespace": ("metadata", "namespace"),
-    "metadata.uid": ("metadata", "uid"),
-    "spec.nodeName": ("spec", "nodeName"),
-    "spec.serviceAccountName": ("spec", "serviceAccountName"),
-    "status.podIP": ("status", "podIP"),
-    "status.hostIP": ("status", "hostIP"),
-}
+_PLAIN = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.podIP",
+    "status.hostIP",
+)  # fmt: skip
 
 
 class FieldError(ValueError):
@@ -27,7 +22,7 @@ class FieldError(ValueError):
 def field_value(pod: Pod, path: str) -> str:
     """The value of ``fieldRef.fieldPath``. Raises FieldError."""
     if path in _PLAIN:
-        section, name = _PLAIN[path]
+        section, _, name = path.partition(".")
         return str((pod.get(section) or {}).get(name) or ("default" if name == "serviceAccountName" else ""))
     if path in ("status.podIPs", "status.hostIPs"):
         return ",".join(entry["ip"] for entry in (pod.get("status") or {}).get(path.partition(".")[2]) or [])

@@ -18,31 +18,15 @@ from localcluster.schemas import kubernetes_definitions
 
 Json = dict[str, Any]
 
-PACKAGES = (
-    "io.k8s.api.admissionregistration.v1",
-    "io.k8s.api.apps.v1",
-    "io.k8s.api.authentication.v1",
-    "io.k8s.api.authorization.v1",
-    "io.k8s.api.autoscaling.v1",
-    "io.k8s.api.autoscaling.v2",
-    "io.k8s.api.batch.v1",
-    "io.k8s.api.certificates.v1",
-    "io.k8s.api.coordination.v1",
-    "io.k8s.api.core.v1",
-    "io.k8s.api.discovery.v1",
-    "io.k8s.api.events.v1",
-    "io.k8s.api.flowcontrol.v1",
-    "io.k8s.api.networking.v1",
-    "io.k8s.api.node.v1",
-    "io.k8s.api.policy.v1",
-    "io.k8s.api.rbac.v1",
-    "io.k8s.api.resource.v1",
-    "io.k8s.api.scheduling.v1",
-    "io.k8s.api.storage.v1",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
-    "io.k8s.apimachinery.pkg.apis.meta.v1",
-    "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
+_APIS = (
+    "admissionregistration.v1 apps.v1 authentication.v1 authorization.v1 autoscaling.v1 autoscaling.v2 batch.v1 "
+    "certificates.v1 coordination.v1 core.v1 discovery.v1 events.v1 flowcontrol.v1 networking.v1 node.v1 policy.v1 rbac.v1 "
+    "resource.v1 scheduling.v1 storage.v1"
 )
+PACKAGES = (
+    *(f"io.k8s.api.{name}" for name in _APIS.split()), "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+    "io.k8s.apimachinery.pkg.apis.meta.v1", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
+)  # fmt: skip
 # The published form says these with a format, kubernetes-validate with `oneOf`.
 SCALARS: dict[str, Json] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string"},

@@ -18,22 +18,12 @@ ARTEFACT = Path(__file__).with_name("protobuf_fields.json.gz")
 META = "meta/v1"
 #: Folder of k8s.io/api -> API group.
 GROUPS = {
-    "apps/v1": "apps",
-    "authentication/v1": "authentication.k8s.io",
-    "authorization/v1": "authorization.k8s.io",
-    "autoscaling/v1": "autoscaling",
-    "autoscaling/v2": "autoscaling",
-    "batch/v1": "batch",
-    "coordination/v1": "coordination.k8s.io",
-    "core/v1": "",
-    "discovery/v1": "discovery.k8s.io",
-    "events/v1": "events.k8s.io",
-    "networking/v1": "networking.k8s.io",
-    "policy/v1": "policy",
-    "rbac/v1": "rbac.authorization.k8s.io",
-    "scheduling/v1": "scheduling.k8s.io",
-    "storage/v1": "storage.k8s.io",
-}
+    "core/v1": "", "apps/v1": "apps", "autoscaling/v1": "autoscaling", "autoscaling/v2": "autoscaling", "batch/v1": "batch",
+    "policy/v1": "policy", "rbac/v1": "rbac.authorization.k8s.io",
+    **{f"{name}/v1": f"{name}.k8s.io" for name in (
+        "authentication", "authorization", "coordination", "discovery", "events", "networking", "scheduling", "storage",
+    )},
+}  # fmt: skip
 #: Go types with an encoding of their own.
 SPECIAL = {
     "metav1.Time": "time", "metav1.MicroTime": "time", "metav1.Duration": "duration", "metav1.FieldsV1": "raw",

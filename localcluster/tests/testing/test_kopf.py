@@ -15,25 +15,15 @@ from localcluster.testing.kubernetes_api import KubectlError, KubernetesApi
 pytestmark = pytest.mark.cluster
 
 OPERATOR = Path(__file__).with_name("kopf_operator.py")
+VERSION = {
+    "name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
+    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+}  # fmt: skip
+NAMES = {"kind": "Greeting", "plural": "greetings", "singular": "greeting"}
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "greetings.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Greeting", "plural": "greetings", "singular": "greeting"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "greetings.example.com"},
+    "spec": {"group": "example.com", "scope": "Namespaced", "names": NAMES, "versions": [VERSION]},
+}  # fmt: skip
 GREETING = {"apiVersion": "example.com/v1", "kind": "Greeting", "metadata": {"name": "g"}, "spec": {"whom": "world"}}
 SOURCE = os.environ.get("KOPF_SOURCE")
 

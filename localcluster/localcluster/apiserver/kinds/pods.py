@@ -34,16 +34,10 @@ def on_create(obj: Obj) -> None:
     drop_disabled(obj["spec"])
     label_keys_applied(obj["spec"], obj["metadata"].get("labels") or {})
     if obj["spec"].get("schedulingGates"):
-        obj["status"]["conditions"] = [
-            {
-                "type": "PodScheduled",
-                "status": "False",
-                "lastProbeTime": None,
-                "lastTransitionTime": obj["metadata"]["creationTimestamp"],
-                "reason": "SchedulingGated",
-                "message": "Scheduling is blocked due to non-empty scheduling gates",
-            }
-        ]
+        told = "Scheduling is blocked due to non-empty scheduling gates"
+        times = {"lastProbeTime": None, "lastTransitionTime": obj["metadata"]["creationTimestamp"]}
+        condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": told, **times}
+        obj["status"]["conditions"] = [condition]
 
 
 def on_update(new: Obj, old: Obj) -> None:

@@ -78,17 +78,10 @@ def _merge(call: Call, live: Item | None, config: Obj, asked: Obj) -> Obj:
     manager = manager_of(call)
     try:
         merged = merge(
-            field_sets_of(resource),
-            None if live is None else resource.typed(live.obj),
-            config,
-            manager=manager,
-            now=call.env.timestamp(),
-            force=call.query.get("force") == "true",
-            subresource=call.info.subresource,
-            status_subresource=resource.status,
-            custom=resource.custom,
-            reset=reset(call),
-        )
+            field_sets_of(resource), None if live is None else resource.typed(live.obj), config, manager=manager,
+            now=call.env.timestamp(), force=call.query.get("force") == "true", subresource=call.info.subresource,
+            status_subresource=resource.status, custom=resource.custom, reset=reset(call),
+        )  # fmt: skip
         # What the client sent, without defaults.
         return last_applied.noted(merged, asked) if manager == last_applied.KUBECTL else merged
     except ApplyConflictError as error:
