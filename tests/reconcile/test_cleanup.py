@@ -49,10 +49,6 @@ def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], service
 @pytest.mark.parametrize(
     ("policy", "states", "expected"),
     [
-        pytest.param("All", "running", 4, id="all running, All"),
-        pytest.param("Running", "running", 4, id="all running, Running"),
-        pytest.param("Running", "running,succeeded", 0, id="all succeeded, Running"),
-        pytest.param("None", "running,succeeded", 0, id="all succeeded, None"),
         pytest.param("Running", "scheduled", 4, id="pending pods are not finished"),
         pytest.param("All", "running,deleting", 0, id="what terminates is not deleted again"),
     ],

@@ -77,12 +77,8 @@ def test_policy_and_code(policy: str, code: int, outcome: str) -> None:
     """The end-to-end table: what the job makes of its only replica's exit."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy)
     if outcome == "in place":
-        decided = plan(
-            TEST_JOB,
-            read_job(TEST_JOB, manifest),
-            observe(TEST_JOB, manifest, {"Worker-0": f"running,between_runs {code}"}),
-            START,
-        )
+        between = observe(TEST_JOB, manifest, {"Worker-0": f"running,between_runs {code}"})
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), between, START)
         assert not decided.actions
         assert status_of(decided).conditions[-1].type == "Running"
         return
@@ -98,134 +94,62 @@ def test_policy_and_code(policy: str, code: int, outcome: str) -> None:
     assert not [action for action in after.actions if isinstance(action, Create)]
 
 
-GONE = START + 100
-EVICTED = POD.running().evicted()
-DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START + 60)
+RUNS, DONE = POD.running(), POD.running().succeeded()
+DELETED = RUNS.deleting(at=START + 50)
+DRAINED = RUNS.disrupted().deleting(at=START + 50)
 
 
-@pytest.mark.parametrize(
-    ("pod", "never", "others", "reason"),
-    [
-        pytest.param(EVICTED, NO, Verdict.DISRUPTED, "Evicted", id="evicted"),
-        pytest.param(POD.evicted("NodeLost"), NO, Verdict.DISRUPTED, "NodeLost", id="node lost"),
-        pytest.param(POD.running().failed(143).evicted("Terminated"), NO, Verdict.DISRUPTED, "Terminated", id="node shutdown"),
-        pytest.param(
-            POD.running().failed(137).disrupted("PreemptionByScheduler"),
-            NO,
-            Verdict.DISRUPTED,
-            "PreemptionByScheduler",
-            id="preempted, with a code",
-        ),
-        pytest.param(POD.evicted(reason=""), NO, Verdict.DISRUPTED, "Lost", id="absent code"),
-        pytest.param(
-            POD.running().failed(137, reason="ContainerStatusUnknown"),
-            NO,
-            Verdict.DISRUPTED,
-            "ContainerStatusUnknown",
-            id="the node crashed and its kubelet made the code up",
-        ),
-        pytest.param(DRAINED, NO, Verdict.DISRUPTED, "EvictionByEvictionAPI", id="drained"),
-        pytest.param(
-            POD.running().deleting(at=START + 50).failed(143, at=START + 60),
-            Verdict.DISRUPTED,
-            Verdict.DISRUPTED,
-            "Deleted",
-            id="deleted by a user",
-        ),
-        pytest.param(POD.deleting(), Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted", id="deleted before it had a node"),
-        pytest.param(
-            POD.running().deleting(grace=0), Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted", id="deleted with --force"
-        ),
-        pytest.param(
-            POD.running().succeeded(at=START + 10).deleting(at=START + 50),
-            Verdict.DISRUPTED,
-            Verdict.DISRUPTED,
-            "Deleted",
-            id="succeeded, then deleted before it was on record",
-        ),
-        pytest.param(
-            POD.running().deleting(at=START + 50).failed(1, at=START + 51).last_delete(at=START + 55),
-            Verdict.DISRUPTED,
-            Verdict.DISRUPTED,
-            "Deleted",
-            id="the kubelet's last DELETE moved the timestamp behind the end",
-        ),
-        pytest.param(
-            POD.running().deleting(at=START + 50).failed(143, at=START - 60).last_delete(at=START + 55),
-            Verdict.DISRUPTED,
-            Verdict.DISRUPTED,
-            "Deleted",
-            id="deleted on a node whose clock is slow",
-        ),
-        pytest.param(
-            POD.running().disrupted().deleting(at=START + 50).succeeded(at=START + 10).last_delete(at=START + 55),
-            NO,
-            Verdict.DISRUPTED,
-            "EvictionByEvictionAPI",
-            id="drained, exit 0, and a slow node clock",
-        ),
-        pytest.param(
-            POD.running()
-            .succeeded()
-            ._with(status={"phase": "Failed", "reason": "Terminated"})
-            .disrupted("TerminationByKubelet"),
-            NO,
-            Verdict.DISRUPTED,
-            "Terminated",
-            id="exit 0 at the node's shutdown",
-        ),
-        pytest.param(
-            POD.running().succeeded()._with(status={"phase": "Failed", "reason": "Evicted"}),
-            NO,
-            Verdict.DISRUPTED,
-            "Evicted",
-            id="evicted with exit 0",
-        ),
-        pytest.param(
-            POD.running().succeeded().disrupted("PreemptionByScheduler"),
-            NO,
-            Verdict.DISRUPTED,
-            "PreemptionByScheduler",
-            id="preempted, and the kubelet wrote Succeeded",
-        ),
-        pytest.param(
-            POD.running().succeeded()._with(status={"phase": "Failed", "reason": "DeadlineExceeded"}),
-            NO,
-            YES,
-            "DeadlineExceeded",
-            id="exit 0 at the deadline of the pod itself",
-        ),
-        pytest.param(
-            POD.running().failed(143)._with(status={"phase": "Failed", "reason": "DeadlineExceeded"}),
-            NO,
-            YES,
-            "DeadlineExceeded",
-            id="killed at the deadline of the pod itself",
-        ),
-        pytest.param(
-            POD.running().deleting(at=START + 50).succeeded(at=START + 60),
-            Verdict.DISRUPTED,
-            Verdict.DISRUPTED,
-            "Deleted",
-            id="code 0 on SIGTERM is no success",
-        ),
-        pytest.param(
-            POD.running().failed(1, at=START + 10).with_sidecar(0),
-            NO,
-            YES,
-            "Error",
-            id="the sidecar ended well",
-        ),
-        pytest.param(
-            POD.running()._with(status={"phase": "Failed"}).succeeded().with_sidecar(1)._with(status={"phase": "Failed"}),
-            Verdict.SUCCEEDED,
-            Verdict.SUCCEEDED,
-            "Completed",
-            id="only the sidecar failed",
-        ),
-    ],
-)
-def test_ends_without_fault(pod: Pod, never: Verdict, others: Verdict, reason: str) -> None:
+def failed_because(reason: str, pod: Pod = DONE) -> Pod:
+    """The kubelet has ended the pod, whatever its container's exit code."""
+    return pod._with(status={"phase": "Failed", "reason": reason})
+
+
+#: ends by the platform, with the reason: disruptions, which Never does not restart
+DISRUPTIONS = {
+    "evicted": (RUNS.evicted(), "Evicted"),
+    "node lost": (POD.evicted("NodeLost"), "NodeLost"),
+    "node shutdown": (RUNS.failed(143).evicted("Terminated"), "Terminated"),
+    "preempted, with a code": (RUNS.failed(137).disrupted("PreemptionByScheduler"), "PreemptionByScheduler"),
+    "absent code": (POD.evicted(reason=""), "Lost"),
+    "the node crashed and its kubelet made the code up": (
+        RUNS.failed(137, reason="ContainerStatusUnknown"), "ContainerStatusUnknown",
+    ),
+    "drained": (DRAINED.failed(143, at=START + 60), "EvictionByEvictionAPI"),
+    "drained, exit 0, and a slow node clock": (
+        DRAINED.succeeded(at=START + 10).last_delete(at=START + 55), "EvictionByEvictionAPI",
+    ),
+    "exit 0 at the node's shutdown": (failed_because("Terminated").disrupted("TerminationByKubelet"), "Terminated"),
+    "evicted with exit 0": (failed_because("Evicted"), "Evicted"),
+    "preempted, and the kubelet wrote Succeeded": (DONE.disrupted("PreemptionByScheduler"), "PreemptionByScheduler"),
+}  # fmt: skip
+#: pods that were deleted: disruptions under every policy
+DELETIONS = {
+    "deleted by a user": DELETED.failed(143, at=START + 60),
+    "deleted before it had a node": POD.deleting(),
+    "deleted with --force": RUNS.deleting(grace=0),
+    "succeeded, then deleted before it was on record": RUNS.succeeded(at=START + 10).deleting(at=START + 50),
+    "the kubelet's last DELETE moved the timestamp behind the end":
+        DELETED.failed(1, at=START + 51).last_delete(at=START + 55),
+    "deleted on a node whose clock is slow": DELETED.failed(143, at=START - 60).last_delete(at=START + 55),
+    "code 0 on SIGTERM is no success": DELETED.succeeded(at=START + 60),
+}  # fmt: skip
+#: the pod, the verdict under Never and under OnFailure, and the reason
+VERDICTS: dict[str, tuple[Pod, Verdict, Verdict, str]] = {
+    **{name: (pod, NO, Verdict.DISRUPTED, reason) for name, (pod, reason) in DISRUPTIONS.items()},
+    **{name: (pod, Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted") for name, pod in DELETIONS.items()},
+    "exit 0 at the deadline of the pod itself": (failed_because("DeadlineExceeded"), NO, YES, "DeadlineExceeded"),
+    "killed at the deadline of the pod itself": (
+        failed_because("DeadlineExceeded", RUNS.failed(143)), NO, YES, "DeadlineExceeded",
+    ),
+    "the sidecar ended well": (RUNS.failed(1, at=START + 10).with_sidecar(0), NO, YES, "Error"),
+    "only the sidecar failed": (
+        DONE.with_sidecar(1)._with(status={"phase": "Failed"}), Verdict.SUCCEEDED, Verdict.SUCCEEDED, "Completed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pod", "never", "others", "reason"), VERDICTS.values(), ids=VERDICTS)
+def test_an_end_is_judged_by_its_cause(pod: Pod, never: Verdict, others: Verdict, reason: str) -> None:
     assert verdict(pod, "Never") == never
     assert verdict(pod, "OnFailure") == others
     ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)

@@ -571,36 +571,19 @@ def launcher_last(_job: Job, replica: Replica, tallies: Tallies) -> bool:
 def test_held_back_replicas_are_not_members(scheduler: GangScheduler, min_available: int | None) -> None:
     """mpi-operator#608: the workers waited for the launcher, and the launcher for the workers."""
     policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
-    there = settled(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy, policy="ExitCode")
-    assert there.group["spec"]["minMember"] == 2
-    there.phase("Inqueue").settle()
-    assert sorted(there.pods) == ["demo-worker-0", "demo-worker-1"]
-    there.run()
-    there.phase("Running").settle()
-    assert "demo-master-0" in there.pods
-    assert there.group["spec"]["minMember"] == 3
-    there.run()
-    there.exit("demo-worker-0", 137).settle()
-    assert there.pods["demo-worker-0"].view.phase == "Pending"
-    assert there.group["spec"]["minMember"] == 3, "who is there counts"
-
-
-@SCHEDULERS
-def test_an_mpi_launcher_that_waits(scheduler: GangScheduler) -> None:
-    there = world(
-        scheduler,
-        {"Launcher": spec(1, {"cpu": 1}), "Worker": spec(2, {"cpu": 4})},
-        framework=MPI,
-        launcherCreationPolicy="WaitForWorkersReady",
-    )
-    there.settle()
+    replicas = {"Master": of_test_job(1, {"cpu": 1}), "Worker": {**of_test_job(2, {"cpu": 4}), "restartPolicy": "ExitCode"}}
+    there = settled(scheduler, replicas, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy)
     assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "8"}}
     there.phase("Inqueue").settle()
     assert sorted(there.pods) == ["demo-worker-0", "demo-worker-1"]
     there.run()
     there.phase("Running").settle()
+    assert "demo-master-0" in there.pods
     assert there.group["spec"] == {"minMember": 3, "minResources": {"cpu": "9"}}
-    assert "demo-launcher" in there.pods
+    there.run()
+    there.exit("demo-worker-0", 137).settle()
+    assert there.pods["demo-worker-0"].view.phase == "Pending"
+    assert there.group["spec"]["minMember"] == 3, "who is there counts"
 
 
 # -- off ------------------------------------------------------------------------------------------------------------------

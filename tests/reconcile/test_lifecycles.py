@@ -124,15 +124,6 @@ def test_a_retryable_exit_is_followed_by_success() -> None:
     assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 2}
 
 
-def test_a_permanent_exit_fails_the_job() -> None:
-    world = started({"Worker": 2})
-    world.exit("demo-worker-1", 3, message="no such file").settle()
-    assert (world.current, world.reason) == ("Failed", "TestJobFailed")
-    assert "Worker-1: exited with code 3 (Error) on node node-1: no such file" in world.job.status.conditions[-1].message
-    world.stop_terminating().settle()
-    assert set(world.pods) == {"demo-worker-1"}, "the failed pod stays, so that its log can be read"
-
-
 @pytest.mark.parametrize("limit", [0, 1, 3])
 def test_backoff_limit_counts_recreations(limit: int) -> None:
     world = started({"Worker": 1}, backoffLimit=limit)
@@ -188,16 +179,6 @@ def test_the_operator_dies_at_every_write(writes: int) -> None:
     assert world.status["replicaStatuses"]["Worker"]["restarts"] == 3, "failed runs charged to backoffLimit"
 
 
-def test_a_passed_deadline_fails_the_job() -> None:
-    world = started({"Worker": 1}, activeDeadlineSeconds=60, cleanPodPolicy="None")
-    world.tick(59)
-    assert world.settle()[-1].wake_at == world.now + 1
-    world.tick(1).settle()
-    assert (world.current, world.reason) == ("Failed", "DeadlineExceeded")
-    world.stop_terminating().settle()
-    assert not world.pods
-
-
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.parametrize("ttl", [0, 3])
 def test_a_finished_job_is_deleted_after_its_time_to_live(code: int, ttl: int) -> None:
@@ -234,40 +215,6 @@ def test_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None
             world.exit(name, 0)
     world.settle()
     assert all("training.kubeflow.org/job-tracking" not in pod.view.finalizers for pod in world.pods.values())
-
-
-def test_suspend_and_resume() -> None:
-    world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
-    world.exit("demo-worker-1", 0).settle()
-    before = world.status["startTime"]
-    world.tick(5)
-    world.suspend()
-    assert (world.current, world.pods, world.others) == ("Suspended", {}, {})
-    world.tick(5)
-    world.edit(suspend=False).settle()
-    assert world.current == "Created"
-    world.run().settle()
-    assert world.current == "Running"
-    assert world.status["startTime"] != before
-    assert set(world.pods) == {"demo-master-0", "demo-worker-0"}, "what has succeeded is not run again"
-    assert not {"restarts", "disruptions"} & set(world.status)
-
-
-@pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode", "Always"])
-@pytest.mark.parametrize("code", [0, 1, 143])
-def test_resumed_before_the_pods_are_gone(policy: str, code: int) -> None:
-    world = started({"Worker": 2}, policy, backoffLimit=0)
-    world.tick(5)
-    world.edit(suspend=True).settle()
-    world.tick(1)
-    world.edit(suspend=False).settle()
-    assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "the old pods are waited for"
-    world.tick(3)
-    world.stop_terminating(code)
-    world.start()
-    assert world.current == "Running"
-    assert not {"restarts", "disruptions", "failures"} & set(world.status)
-    assert world.runs == {"demo-worker-0": 2, "demo-worker-1": 2}
 
 
 def test_scaled_up_and_down() -> None:
@@ -375,15 +322,6 @@ def test_disruptions_are_not_charged(policy: str, event: str) -> None:
         assert (world.current, world.status["disruptions"]) == ("Running", number + 1)
     assert "restarts" not in world.status
     assert world.status["failures"][0]["reason"] == {"evict": "Evicted", "lose_node_of": "DeletionByPodGC"}[event]
-
-
-@pytest.mark.parametrize("event", ["evict", "lose_node_of"])
-def test_a_disruption_under_policy_never(event: str) -> None:
-    world = started({"Worker": 2}, "Never")
-    world.tick(5)
-    getattr(world, event)("demo-worker-0")
-    world.settle()
-    assert (world.current, world.reason) == ("Failed", "TestJobFailed")
 
 
 def test_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:

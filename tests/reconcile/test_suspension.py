@@ -83,7 +83,7 @@ def test_suspend_and_resume_a_running_job() -> None:
     assert manifest["status"]["startTime"] != started
 
 
-POLICIES = ("Never", "OnFailure", "ExitCode")
+POLICIES = ("Never", "OnFailure", "ExitCode", "Always")
 
 
 def suspended(policy: str, **run_policy: Any) -> ClusterModel:
