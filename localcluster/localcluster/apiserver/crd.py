@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.errors import Cause, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, invalid, not_chosen, not_supported, required
 from localcluster.apiserver.schema import structural_causes
 from localcluster.apiserver.table.custom import compile_path
 
@@ -71,10 +71,7 @@ def _identity(crd: Json, spec: Json) -> Iterator[Cause]:
         yield required(f"metadata.annotations[{_APPROVAL}]", why)
     if isinstance(names, dict) and name != f"{names.get('plural')}.{group}":
         yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
-    if not spec.get("scope"):
-        yield required("spec.scope")
-    elif spec["scope"] not in SCOPES:
-        yield not_supported("spec.scope", spec["scope"], SCOPES)
+    yield from not_chosen("spec.scope", spec.get("scope"), SCOPES)
 
 
 def _names(names: Any) -> Iterator[Cause]:

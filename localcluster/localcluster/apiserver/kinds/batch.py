@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, invalid, not_chosen, not_supported, required
 from localcluster.apiserver.kinds import schedules
 from localcluster.apiserver.kinds.apps import default_template, validate_template
 from localcluster.apiserver.kinds.scheduling import selector_check
@@ -136,11 +136,8 @@ def _failure_policy(spec: Obj, path: str) -> list[Cause]:
     for index, rule in enumerate(policy.get("rules") or ()):
         where = f"{path}.podFailurePolicy.rules[{index}]"
         action = rule.get("action", "")
-        if not action:
-            causes.append(required(f"{where}.action"))
-        elif action not in _ACTIONS:
-            causes.append(not_supported(f"{where}.action", action, _ACTIONS))
-        elif action == "FailIndex" and "backoffLimitPerIndex" not in spec:
+        causes += not_chosen(f"{where}.action", action, _ACTIONS)
+        if action == "FailIndex" and "backoffLimitPerIndex" not in spec:
             causes.append(invalid(f"{where}.action", action, "requires the backoffLimitPerIndex to be set"))
         codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
         if codes is not None:
@@ -156,12 +153,8 @@ def _failure_policy(spec: Obj, path: str) -> list[Cause]:
 
 
 def _exit_codes(codes: Obj, path: str, pod: Obj) -> list[Cause]:
-    causes = []
     operator, values = codes.get("operator", ""), codes.get("values") or []
-    if not operator:
-        causes.append(required(f"{path}.operator"))
-    elif operator not in ("In", "NotIn"):
-        causes.append(not_supported(f"{path}.operator", operator, ["In", "NotIn"]))
+    causes = not_chosen(f"{path}.operator", operator, ("In", "NotIn"))
     names = {one.get("name") for part in ("containers", "initContainers") for one in pod.get(part) or ()}
     if codes.get("containerName") is not None and codes["containerName"] not in names:
         causes.append(invalid(f"{path}.containerName", codes["containerName"], "must be one of the containers"))

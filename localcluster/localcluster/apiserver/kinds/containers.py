@@ -7,6 +7,7 @@ from localcluster.apiserver.errors import (
     duplicate,
     forbidden,
     invalid,
+    not_chosen,
     not_found_cause,
     not_supported,
     required,
@@ -210,10 +211,7 @@ def _resize(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
             yield duplicate(f"{where}[{index}]", name)
         seen.add(name)
         for value, allowed in ((name, ("cpu", "memory")), (restart, ("NotRequired", "RestartContainer"))):
-            if not value:
-                yield required(where)
-            elif value not in allowed:
-                yield not_supported(where, value, allowed)
+            yield from not_chosen(where, value, allowed)
         if pod.spec.get("restartPolicy") == "Never" and restart != "NotRequired":
             yield invalid(where, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
         if _plain_init(container, path) and restart == "RestartContainer":

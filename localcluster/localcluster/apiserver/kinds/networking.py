@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from localcluster.apiserver.kinds.rules import port_causes
 from localcluster.apiserver.kinds.scheduling import selector_check
 from localcluster.apiserver.kinds.tables import (
     defaults,
@@ -19,7 +20,7 @@ from localcluster.apiserver.kinds.tables import (
     share,
     status_of,
 )
-from localcluster.apiserver.names import check, dns1123_label, dns1123_subdomain, is_address, port_name
+from localcluster.apiserver.names import check, dns1123_label, dns1123_subdomain, is_address
 from localcluster.apiserver.resource import Strategy
 
 Obj = dict[str, Any]
@@ -27,10 +28,6 @@ Obj = dict[str, Any]
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_AT_END = ("/..", "/.")
-
-
-def _port(path: str, number: int) -> list[Cause]:
-    return [] if 1 <= number <= 65535 else [invalid(path, number, "must be between 1 and 65535, inclusive")]
 
 
 # Ingresses
@@ -69,9 +66,9 @@ def _backend(path: str, backend: Obj) -> Sequence[Cause]:
     if port.get("name") and port.get("number"):
         causes.append(invalid(path, "", "cannot set both port name & port number"))
     elif port.get("name"):
-        causes += check(port_name, f"{path}.service.port.name", port["name"])
+        causes += port_causes(port["name"], f"{path}.service.port.name")
     elif port.get("number"):
-        causes += _port(f"{path}.service.port.number", port["number"])
+        causes += port_causes(port["number"], f"{path}.service.port.number")
     else:
         causes.append(required(path, "port name or number is required"))
     return causes
@@ -135,16 +132,14 @@ _policy_ports = defaults(*((f"spec.{direction}[].ports[].protocol", "TCP") for d
 
 def _policy_port(path: str, port: Obj, _parent: Obj) -> Sequence[Cause]:
     number, end = port.get("port"), port.get("endPort")
-    causes = []
-    if isinstance(number, int):
-        causes += _port(f"{path}.port", number)
-        if end is not None:
-            causes += [invalid(f"{path}.endPort", end, "must be greater than or equal to `port`")] if end < number else []
-            causes += _port(f"{path}.endPort", end)
-        return causes
-    if end is not None:
-        causes.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric or not specified"))
-    return causes + (check(port_name, f"{path}.port", number) if number is not None else [])
+    causes = port_causes(number, f"{path}.port") if number is not None else []
+    if end is not None and isinstance(number, int):
+        causes += [invalid(f"{path}.endPort", end, "must be greater than or equal to `port`")] if end < number else []
+        causes += port_causes(end, f"{path}.endPort")
+    elif end is not None:
+        told = "may not be specified when `port` is non-numeric or not specified"
+        causes.insert(0, invalid(f"{path}.endPort", end, told))
+    return causes
 
 
 def _peer(path: str, peer: Obj, _parent: Obj) -> Sequence[Cause]:

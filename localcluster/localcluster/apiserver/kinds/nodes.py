@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_chosen, required
 from localcluster.apiserver.kinds.tables import (
     at_least,
     defaults,
@@ -58,10 +58,7 @@ def _taints(path: str, taints: Sequence[Obj]) -> Sequence[Cause]:
         where, effect = f"{path}[{index}]", taint.get("effect", "")
         causes += check(qualified_name, f"{where}.key", taint.get("key", ""))
         causes += check(label_value, f"{where}.value", taint.get("value", ""))
-        if not effect:
-            causes.append(required(f"{where}.effect"))
-        elif effect not in _EFFECTS:
-            causes.append(not_supported(f"{where}.effect", effect, _EFFECTS))
+        causes += not_chosen(f"{where}.effect", effect, _EFFECTS)
         if (taint.get("key"), effect) in seen:
             causes.append(duplicate(where, taint))
         seen.add((taint.get("key"), effect))

@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
-from localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
+from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, required
+from localcluster.apiserver.kinds.rules import port_causes
+from localcluster.apiserver.kinds.tables import one_of
+from localcluster.apiserver.names import check, check_labels, dns1123_label
 
 Obj = dict[str, Any]
 
 #: What the real server's allocators fill in.
 ASSIGNED = (("clusterIP",), ("clusterIPs",), ("ipFamilies",), ("ipFamilyPolicy",))
 ASSIGNED_IN = {"ports": "nodePort"}
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_TYPE = one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
-_AFFINITIES = ("ClientIP", "None")
+_AFFINITY = one_of("ClientIP", "None")
 _AFFINITY_SECONDS = 10800
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PROTOCOL = one_of("SCTP", "TCP", "UDP")
 
 
 def default(obj: Obj) -> None:
@@ -123,8 +125,7 @@ def validate(obj: Obj) -> Sequence[Cause]:
     spec = obj["spec"]
     ports = spec.get("ports") or []
     causes: list[Cause] = []
-    if spec["type"] not in _TYPES:
-        causes.append(not_supported("spec.type", spec["type"], _TYPES))
+    causes += _TYPE("spec.type", spec["type"], spec)
     if spec["type"] == "ExternalName":
         if not spec.get("externalName"):
             causes.append(required("spec.externalName"))
@@ -137,8 +138,7 @@ def validate(obj: Obj) -> Sequence[Cause]:
     causes += _validate_ports(ports)
     causes += _validate_node_ports(spec["type"], ports)
     causes += check_labels(spec.get("selector") or {}, "spec.selector")
-    if spec["sessionAffinity"] not in _AFFINITIES:
-        causes.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
+    causes += _AFFINITY("spec.sessionAffinity", spec["sessionAffinity"], spec)
     policy = spec.get("externalTrafficPolicy")
     if policy and not (needs_node_ports(spec) or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))):
         detail = "may only be set for externally-accessible services"
@@ -161,15 +161,10 @@ def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:
                 causes.append(duplicate(f"{path}.name", name))
             names.add(name)
         number = port.get("port", 0)
-        if not 1 <= number <= 65535:
-            causes.append(invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive"))
-        target = port.get("targetPort")
-        if isinstance(target, int) and not 1 <= target <= 65535:
-            causes.append(invalid(f"{path}.targetPort", target, "must be between 1 and 65535, inclusive"))
-        if isinstance(target, str):
-            causes += check(port_name, f"{path}.targetPort", target)
-        if port["protocol"] not in _PROTOCOLS:
-            causes.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
+        causes += port_causes(number, f"{path}.port")
+        if port.get("targetPort") is not None:
+            causes += port_causes(port["targetPort"], f"{path}.targetPort")
+        causes += _PROTOCOL(f"{path}.protocol", port["protocol"], port)
         if (number, port["protocol"]) in numbers:
             causes.append(duplicate(path, {"port": number, "protocol": port["protocol"]}))
         numbers.add((number, port["protocol"]))
