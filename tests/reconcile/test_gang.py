@@ -101,50 +101,34 @@ ALL_SET = {
 QUEUE = {"scheduling.volcano.sh/queue-name": "project-x"}
 
 
-@pytest.mark.parametrize(
-    ("replicas", "policy", "annotations", "volcano", "coscheduling"),
-    [
-        pytest.param(
-            {"Launcher": spec(), "Worker": spec(1000)},
-            ALL_SET,
-            QUEUE,
-            {"minMember": 2, "queue": "project-y", "priorityClassName": "high", "minResources": GIVEN},
-            {"minMember": 2, "minResources": GIVEN, "scheduleTimeoutSeconds": 100},
-            id="all set",
-        ),
-        pytest.param(
-            {
-                "Launcher": spec(1, {"cpu": 1, "memory": "2Gi"}, priorityClassName="high"),
-                "Worker": spec(2, {"cpu": 10, "memory": "20Gi"}),
-            },
-            None,
-            QUEUE,
-            {
-                "minMember": 3,
-                "queue": "project-x",
-                "priorityClassName": "high",
-                "minResources": {"cpu": "21", "memory": "42Gi"},
-            },
-            {"minMember": 3, "minResources": {"cpu": "21", "memory": "42Gi"}},
-            id="policy nil",
-        ),
-        pytest.param(
-            {"Launcher": spec(1, {"cpu": 1, "memory": "2Gi"})},
-            {"minAvailable": 1, "queue": "project-y", "priorityClass": "high", "scheduleTimeoutSeconds": 100},
-            {},
-            {
-                "minMember": 1,
-                "queue": "project-y",
-                "priorityClassName": "high",
-                "minResources": {"cpu": "1", "memory": "2Gi"},
-            },
-            {"minMember": 1, "minResources": {"cpu": "1", "memory": "2Gi"}, "scheduleTimeoutSeconds": 100},
-            id="no worker",
-        ),
-    ],
-)
-def test_pod_groups(
-    replicas: Manifest, policy: Manifest | None, annotations: dict[str, str], volcano: Manifest, coscheduling: Manifest
+#: the replicas, schedulingPolicy, annotations, and the spec of the PodGroup of either scheduler
+POD_GROUPS: dict[str, tuple[Manifest, Manifest, dict[str, str], Manifest, Manifest]] = {
+    "all set": (
+        {"Launcher": spec(), "Worker": spec(1000)}, ALL_SET, QUEUE,
+        {"minMember": 2, "queue": "project-y", "priorityClassName": "high", "minResources": GIVEN},
+        {"minMember": 2, "minResources": GIVEN, "scheduleTimeoutSeconds": 100},
+    ),
+    "policy nil": (
+        {
+            "Launcher": spec(1, {"cpu": 1, "memory": "2Gi"}, priorityClassName="high"),
+            "Worker": spec(2, {"cpu": 10, "memory": "20Gi"}),
+        },
+        {}, QUEUE,
+        {"minMember": 3, "queue": "project-x", "priorityClassName": "high", "minResources": {"cpu": "21", "memory": "42Gi"}},
+        {"minMember": 3, "minResources": {"cpu": "21", "memory": "42Gi"}},
+    ),
+    "no worker": (
+        {"Launcher": spec(1, {"cpu": 1, "memory": "2Gi"})},
+        {"minAvailable": 1, "queue": "project-y", "priorityClass": "high", "scheduleTimeoutSeconds": 100}, {},
+        {"minMember": 1, "queue": "project-y", "priorityClassName": "high", "minResources": {"cpu": "1", "memory": "2Gi"}},
+        {"minMember": 1, "minResources": {"cpu": "1", "memory": "2Gi"}, "scheduleTimeoutSeconds": 100},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("replicas", "policy", "annotations", "volcano", "coscheduling"), POD_GROUPS.values(), ids=POD_GROUPS)
+def test_the_pod_group_of_an_mpi_job_has_what_the_policy_says(
+    replicas: Manifest, policy: Manifest, annotations: dict[str, str], volcano: Manifest, coscheduling: Manifest
 ) -> None:
     run_policy = {"schedulingPolicy": policy} if policy else {}
     manifest = job_manifest(
@@ -154,60 +138,40 @@ def test_pod_groups(
     assert group_of(under(MPI, COSCHEDULING), manifest)["spec"] == coscheduling
 
 
-def two_containers() -> dict[str, Any]:
+CLASSES = {"high": 100_010, "low": 10_010}
+Asks = tuple[int, str, str]
+#: what launcher and worker ask for (cpu, memory, priority class), how many workers, minAvailable; cpu and memory of the gang
+MIN_RESOURCES: dict[str, tuple[Asks, Asks, int, int, tuple[str, str]]] = {
+    "min 3": ((2, "1Gi", ""), (10, "32Gi", ""), 2, 3, ("22", "65Gi")),
+    "launcher only": ((2, "1Gi", ""), (0, "0", ""), 0, 1, ("2", "1Gi")),
+    "unknown classes": ((2, "2Gi", "unknown"), (5, "16Gi", "nowhere"), 2, 2, ("7", "18Gi")),
+    "important launcher": ((2, "4Gi", "high"), (20, "64Gi", "low"), 100, 2, ("22", "68Gi")),
+    "unimportant launcher; mpi-operator asked for two of it": ((2, "0", "low"), (10, "1Gi", "high"), 4, 3, ("30", "3Gi")),
+}
+
+
+@pytest.mark.parametrize(("launcher", "worker", "workers", "least", "total"), MIN_RESOURCES.values(), ids=MIN_RESOURCES)
+@SCHEDULERS
+def test_a_gang_asks_for_its_most_important_members(
+    scheduler: GangScheduler, launcher: Asks, worker: Asks, workers: int, least: int, total: tuple[str, str]
+) -> None:
+    replicas = {
+        kind: spec(number, {"cpu": cpu, "memory": memory}, priorityClassName=name)
+        for kind, number, (cpu, memory, name) in (("Launcher", 1, launcher), ("Worker", workers, worker))
+        if number
+    }
+    manifest = job_manifest(MPI, replicas, run_policy={"schedulingPolicy": {"minAvailable": least}})
+    found = group_of(under(MPI, scheduler), manifest, cluster=priority_classes(CLASSES))["spec"]["minResources"]
+    assert (found["cpu"], found["memory"]) == total
+
+
+def test_all_containers_of_a_pod_count() -> None:
     worker = spec(2, {"cpu": 10, "memory": "32Gi"})
     worker["template"]["spec"]["containers"] += spec(1, {"cpu": 50, "memory": "512Gi"}, container="two")["template"]["spec"][
         "containers"
     ]
-    return worker
-
-
-CLASSES = {"high": 100_010, "low": 10_010}
-
-
-@pytest.mark.parametrize(
-    ("replicas", "min_available", "cpu", "memory"),
-    [
-        ({"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"}), "Worker": spec(2, {"cpu": 10, "memory": "32Gi"})}, 3, "22", "65Gi"),
-        ({"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"})}, 1, "2", "1Gi"),
-        ({"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"}), "Worker": two_containers()}, None, "122", "1089Gi"),
-        (
-            {
-                "Launcher": spec(1, {"cpu": 2, "memory": "2Gi"}, priorityClassName="unknown"),
-                "Worker": spec(2, {"cpu": 5, "memory": "16Gi"}, priorityClassName="nowhere"),
-            },
-            2,
-            "7",
-            "18Gi",
-        ),
-        (
-            {
-                "Launcher": spec(1, {"cpu": 2, "memory": "4Gi"}, priorityClassName="high"),
-                "Worker": spec(100, {"cpu": 20, "memory": "64Gi"}, priorityClassName="low"),
-            },
-            2,
-            "22",
-            "68Gi",
-        ),
-        (
-            # mpi-operator asked for two launchers and four workers here.
-            {
-                "Launcher": spec(1, {"cpu": 2}, priorityClassName="low"),
-                "Worker": spec(4, {"cpu": 10, "memory": "1Gi"}, priorityClassName="high"),
-            },
-            3,
-            "30",
-            "3Gi",
-        ),
-    ],
-    ids=["min 3", "launcher only", "two containers", "unknown classes", "important launcher", "unimportant launcher"],
-)
-@SCHEDULERS
-def test_min_resources(scheduler: GangScheduler, replicas: Manifest, min_available: int | None, cpu: str, memory: str) -> None:
-    run_policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
-    manifest = job_manifest(MPI, replicas, run_policy=run_policy)
-    found = group_of(under(MPI, scheduler), manifest, cluster=priority_classes(CLASSES))["spec"]["minResources"]
-    assert found == {"cpu": cpu, "memory": memory}
+    manifest = job_manifest(MPI, {"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"}), "Worker": worker})
+    assert group_of(under(MPI, VOLCANO), manifest)["spec"]["minResources"] == {"cpu": "122", "memory": "1089Gi"}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +184,9 @@ def test_min_resources(scheduler: GangScheduler, replicas: Manifest, min_availab
         ("mid", "high", "", "mid"),
     ],
 )
-def test_priority_class(policy: str, launcher: str, worker: str, expected: str | None) -> None:
+def test_the_policys_priority_class_comes_before_the_pods(
+    policy: str, launcher: str, worker: str, expected: str | None
+) -> None:
     replicas = {"Launcher": spec(priorityClassName=launcher), "Worker": spec(priorityClassName=worker)}
     manifest = job_manifest(MPI, replicas, run_policy={"schedulingPolicy": {"priorityClass": policy}})
     assert group_of(under(MPI, VOLCANO), manifest)["spec"].get("priorityClassName") == expected
@@ -234,7 +200,7 @@ def test_default_of_min_member_is_all_replicas() -> None:
 
 
 @SCHEDULERS
-def test_overrides_count(scheduler: GangScheduler) -> None:
+def test_a_gang_asks_for_what_overrides_ask_for(scheduler: GangScheduler) -> None:
     big = {"spec": {"containers": [{"name": "test-container", "resources": {"requests": {"cpu": 8}}}]}}
     worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [1, 3], "template": big}]}
     manifest = job_manifest(TEST_JOB, {"Worker": worker})
@@ -396,7 +362,7 @@ def test_without_a_gang_scheduler_nothing_is_different() -> None:
     ("phase", "created"),
     [("", False), ("Pending", False), ("Inqueue", True), ("Running", True), ("Unknown", True), ("Completed", True)],
 )
-def test_volcanos_phases(phase: str, created: bool) -> None:
+def test_pods_are_created_once_volcano_has_taken_the_pod_group_up(phase: str, created: bool) -> None:
     there = world(VOLCANO)
     assert there.writes() == ["create services/demo", "create podgroups/demo"]
     there.phase(phase)
@@ -476,7 +442,7 @@ def test_the_deadline_does_not_run_in_the_queue() -> None:
 
 
 @SCHEDULERS
-def test_life_and_end(scheduler: GangScheduler) -> None:
+def test_a_gang_runs_and_its_pod_group_goes_with_the_jobs_end(scheduler: GangScheduler) -> None:
     there = settled(scheduler).phase("Running").start()
     assert there.current == "Running"
     for name in sorted(there.pods):
@@ -488,7 +454,7 @@ def test_life_and_end(scheduler: GangScheduler) -> None:
 
 
 @SCHEDULERS
-def test_suspend_and_resume(scheduler: GangScheduler) -> None:
+def test_a_resumed_gang_is_queued_anew(scheduler: GangScheduler) -> None:
     there = settled(scheduler, run_policy={"activeDeadlineSeconds": 100}).phase("Inqueue").start()
     started = there.status["startTime"]
     there.edit(suspend=True)
@@ -719,12 +685,12 @@ def test_members_of_another_schedulers_gang_are_outside() -> None:
         ("default-scheduler", GangScheduler("default-scheduler", "scheduling.x-k8s.io/v1alpha1")),
     ],
 )
-def test_names(name: str, expected: GangScheduler | None) -> None:
+def test_a_name_stands_for_its_gang_scheduler(name: str, expected: GangScheduler | None) -> None:
     assert gang_scheduler(name) == expected
 
 
 @pytest.mark.parametrize("name", ["two words", "-x", "Über", "x" * 64, "a/b"])
-def test_bad_names(name: str) -> None:
+def test_a_name_that_no_scheduler_can_have_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
         gang_scheduler(name)
 
