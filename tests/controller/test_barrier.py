@@ -11,12 +11,12 @@ BIG = "9" * 400
 
 
 @pytest.mark.parametrize("version", ["1", "9", "10", "18446744073709551616", BIG])
-def test_valid(version: str) -> None:
+def test_positive_whole_numbers_are_versions(version: str) -> None:
     assert is_valid(version)
 
 
 @pytest.mark.parametrize("version", ["", "0", "01", "-1", "+1", "1.5", "1e3", " 1", "1 ", "1_0", "x", "٣", "²", "..."])
-def test_not_valid(version: str) -> None:
+def test_other_text_is_no_version_and_older_than_none(version: str) -> None:
     assert not is_valid(version)
     assert not is_older(version, "5")
     assert not is_older("5", version)
@@ -26,7 +26,7 @@ def test_not_valid(version: str) -> None:
     ("version", "than", "older"),
     [("1", "2", True), ("9", "10", True), ("10", "9", False), ("7", "7", False), ("99", "100", True), ("5", BIG, True)],
 )
-def test_older(version: str, than: str, older: bool) -> None:
+def test_versions_are_compared_as_numbers(version: str, than: str, older: bool) -> None:
     assert is_older(version, than) is older
 
 
@@ -61,7 +61,7 @@ def wrote(*versions: str, resource: str = "pods") -> Barrier:
         (["10"], "garbage", False),
     ],
 )
-def test_behind(written: list[str], store: str, blocked: bool) -> None:
+def test_a_job_is_held_up_while_a_store_is_older_than_its_last_write(written: list[str], store: str, blocked: bool) -> None:
     assert wrote(*written).behind("job", {"pods": store}) == (("pods",) if blocked else ())
 
 
@@ -88,7 +88,7 @@ def test_a_write_that_its_store_has_seen_is_not_kept() -> None:
     assert len(barrier) == 0
 
 
-def test_forget() -> None:
+def test_a_forgotten_job_is_held_up_by_nothing() -> None:
     barrier = wrote("10")
     barrier.forget("job")
     barrier.forget("stranger")

@@ -106,7 +106,7 @@ def test_a_template_keeps_its_policy_and_ports_and_gets_those_it_lacks(
 
 
 @KINDS
-def test_suspend_and_resume(framework: Framework) -> None:
+def test_a_job_of_every_kind_is_suspended_and_resumed(framework: Framework) -> None:
     """Created suspended, resumed, suspended while it runs, and resumed again."""
     replicas = REPLICAS[framework.kind]
     suspended, manifest = job_manifest(framework, replicas, run_policy={"suspend": True}), job_manifest(framework, replicas)

@@ -59,7 +59,9 @@ def worker(replicas: int, **container: Any) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_environment(spec: Mapping[str, Any], expected: Sequence[Mapping[str, str]]) -> None:
+def test_processes_get_their_number_and_the_coordinators_address(
+    spec: Mapping[str, Any], expected: Sequence[Mapping[str, str]]
+) -> None:
     environments = [
         {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]} for pod in created_pods({"Worker": spec})
     ]
@@ -88,7 +90,7 @@ def test_the_rest_comes_with_the_library() -> None:
         pytest.param(("failed", "running"), "Failed", "JAXJobFailed", id="restartPolicy Never: one failure is final"),
     ],
 )
-def test_outcome(pods: Sequence[str], state: str, reason: str) -> None:
+def test_all_workers_decide(pods: Sequence[str], state: str, reason: str) -> None:
     job = job_of({"Worker": worker(2)})
     states = {
         "pending": lambda pod: pod,

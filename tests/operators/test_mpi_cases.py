@@ -143,7 +143,7 @@ def with_container(**container: Any) -> Manifest:
         ),
     ],
 )
-def test_validation(change: dict[str, Any], paths: list[str]) -> None:
+def test_errors_of_an_mpi_job_name_their_fields(change: dict[str, Any], paths: list[str]) -> None:
     change = dict(change)
     workers, specs, name = change.pop("workers", None), change.pop("specs", "unset"), change.pop("name", "foo")
     manifest = mpi_job(workers, slotsPerWorker=2)
@@ -312,7 +312,7 @@ def test_workers_are_numbered_after_a_launcher_that_works(launcher_too: bool | N
     assert {name: services[name][f"{LABEL}replica-index"] for name in found} == found
 
 
-def test_overrides() -> None:
+def test_the_users_fields_are_kept_beside_ours() -> None:
     launcher = replica_spec(MPI)
     launcher["template"] = {
         "metadata": {"labels": {"foo": "bar"}},
@@ -466,7 +466,7 @@ def test_the_secret_is_never_written_again() -> None:
 @pytest.mark.parametrize(
     "manager", ["kueue.x-k8s.io/multikueue", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator"]
 )
-def test_managed_by(manager: str) -> None:
+def test_jobs_for_the_former_operators_are_ours(manager: str) -> None:
     decision = decide(mpi_job(1, run_policy={"managedBy": manager}), {})
     ours = manager != "kueue.x-k8s.io/multikueue"
     assert bool(decision.actions) == (decision.status is not None) == ours
@@ -545,7 +545,9 @@ def test_suspended_and_resumed() -> None:
     ],
     ids=["launcher up, workers pending", "launcher and workers up", "workers up, no launcher"],
 )
-def test_running(pods: dict[str, str], launcher: str, worker: str, last: str, created: int) -> None:
+def test_a_job_runs_when_its_launcher_and_all_workers_do(
+    pods: dict[str, str], launcher: str, worker: str, last: str, created: int
+) -> None:
     decision = decide(mpi_job(8), pods)
     assert (counts(decision, "Launcher"), counts(decision, "Worker")) == (launcher, worker)
     assert holding(decision)[-1] == last
@@ -583,7 +585,9 @@ def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str
 
 @pytest.mark.parametrize("launcher_too", [False, True])
 @pytest.mark.parametrize(("before", "after", "gone"), [(4, 2, [2, 3]), (3, 2, [2])])
-def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]) -> None:
+def test_a_scale_down_takes_the_last_workers_out_of_the_hosts(
+    launcher_too: bool, before: int, after: int, gone: list[int]
+) -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, before)}, runLauncherAsWorker=launcher_too).start()
     world.scale("Worker", after)
     assert not deletes(world.step()), "it is on record first"
@@ -595,7 +599,7 @@ def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]
     assert files["discover_hosts.sh"].count("echo") == after + launcher_too
 
 
-def test_scale_up() -> None:
+def test_new_workers_are_hosts_at_once_and_discovered_when_they_run() -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 2)}).start()
     world.scale("Worker", 4)
     assert creates(world.step()) == ["demo-worker-2", "demo-worker-3"]
@@ -636,7 +640,7 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
 
 @pytest.mark.parametrize("creation", ["AtStartup", "WaitForWorkersReady"])
 @pytest.mark.parametrize("launcher_too", [False, True])
-def test_success(creation: str, launcher_too: bool) -> None:
+def test_the_launchers_success_is_that_of_the_job(creation: str, launcher_too: bool) -> None:
     spec = {"launcherCreationPolicy": creation, "runLauncherAsWorker": launcher_too}
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, **spec)
     for _ in range(2):

@@ -69,7 +69,9 @@ def companion(decision: Plan, plural: str) -> Manifest:
         ("v2beta1", "Exec", 0, 1),
     ],
 )
-def test_transport(version: str, given: str | None, secrets: int, roles: int) -> None:
+def test_a_version_has_its_transport_unless_the_job_names_one(
+    version: str, given: str | None, secrets: int, roles: int
+) -> None:
     decision = decide(v1_job(version=version, transport=given), {})
     assert (len(creates(decision, "secrets")), len(creates(decision, "roles"))) == (secrets, roles)
 
@@ -249,7 +251,9 @@ def test_hosts_are_pods() -> None:
         (["h", "a"], "it's", "exec|--namespace|default|h|--container|it's|--|/bin/sh|-c|a"),
     ],
 )
-def test_kubexec(tmp_path: Path, arguments: list[str], container: str, expected: str) -> None:
+def test_kubexec_runs_the_command_in_the_pod_that_mpirun_names(
+    tmp_path: Path, arguments: list[str], container: str, expected: str
+) -> None:
     kubectl = tmp_path / "kubectl"
     kubectl.write_text('#!/bin/sh\nIFS="|"\necho "$*"\n')
     script = tmp_path / "kubexec.sh"

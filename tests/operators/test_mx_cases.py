@@ -198,7 +198,9 @@ def test_the_types_of_a_mode(replicas: dict[str, int], mode: str, paths: list[st
         (None, 0, 2, "0/0/0", "0/2/0", "Succeeded"),
     ],
 )
-def test_status(policy: str | None, schedulers: int, workers: int, scheduler_fsa: str, worker_fsa: str, expected: str) -> None:
+def test_the_scheduler_or_all_workers_decide(
+    policy: str | None, schedulers: int, workers: int, scheduler_fsa: str, worker_fsa: str, expected: str
+) -> None:
     replicas = {kind: count for kind, count in (("Scheduler", schedulers), ("Worker", workers)) if count}
     manifest = job_of(replicas, **({"successPolicy": policy} if policy else {}))
     decision = decide(manifest, states("Scheduler", scheduler_fsa) | states("Worker", worker_fsa))

@@ -75,7 +75,7 @@ def test_every_container_has_the_address_once() -> None:
         ({"Worker": 0}, ["spec.paddleReplicaSpecs[Worker].replicas"]),
     ],
 )
-def test_validation(replicas: Mapping[str, int], errors: list[str]) -> None:
+def test_a_worker_type_of_no_replicas_is_an_error(replicas: Mapping[str, int], errors: list[str]) -> None:
     assert [error.path for error in read_job(PADDLE, job_manifest(PADDLE, replicas)).errors] == errors
 
 

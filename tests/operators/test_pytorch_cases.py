@@ -262,7 +262,7 @@ AT = f"{SPECS}[Worker]"
         ),
     ],
 )
-def test_validation(replicas: dict[str, Any], job: Manifest, expected: list[str]) -> None:
+def test_errors_of_a_pytorch_job_say_what_to_change(replicas: dict[str, Any], job: Manifest, expected: list[str]) -> None:
     assert errors(replicas, **job) == expected
 
 

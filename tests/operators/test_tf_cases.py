@@ -116,7 +116,7 @@ ALL_WORKERS = "AllWorkers"
         pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "1/0/0", "ExitCode", "Restarting", id="chief restarting"),
     ],
 )
-def test_status(
+def test_the_chief_or_worker_0_decides(
     chiefs: int,
     workers: int,
     ps: int,
@@ -292,7 +292,7 @@ def test_worker_0_completed(replicas: dict[str, int], pods: dict[str, str], succ
 
 
 @pytest.mark.parametrize("dynamic", [True, False])
-def test_scale_down(dynamic: bool) -> None:
+def test_a_surplus_worker_is_on_record_before_it_is_deleted(dynamic: bool) -> None:
     manifest = job_manifest(TF, specs(Worker=3), enableDynamicWorker=dynamic)
     observed = observe(TF, manifest, pods_of("Worker", ("running", 3)))
     smaller = job_manifest(TF, specs(Worker=2), enableDynamicWorker=dynamic)
@@ -329,7 +329,7 @@ def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
     ],
     ids=str,
 )
-def test_master_role(replicas: dict[str, int], masters: list[str]) -> None:
+def test_the_replica_that_decides_has_the_master_label(replicas: dict[str, int], masters: list[str]) -> None:
     job = read_job(TF, job_manifest(TF, specs(**replicas)))
     role = "training.kubeflow.org/job-role"
     pods = {str(replica): pod_manifest(TF, job, replica) for replica in job.replicas}

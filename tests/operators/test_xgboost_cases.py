@@ -67,7 +67,7 @@ def test_environment(replicas: Mapping[str, Any], kind: str, index: int, expecte
         ({"Master": 0}, ["spec.xgbReplicaSpecs[Master].replicas"]),
     ],
 )
-def test_validation(replicas: Mapping[str, int], errors: list[str]) -> None:
+def test_an_xgboost_job_has_one_master(replicas: Mapping[str, int], errors: list[str]) -> None:
     assert [error.path for error in read_job(XGBOOST, job_manifest(XGBOOST, replicas)).errors] == errors
 
 

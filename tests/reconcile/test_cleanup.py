@@ -35,7 +35,9 @@ def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = 
         pytest.param("", {"demo-worker-0"}, {"demo"}, id="empty is Running"),
     ],
 )
-def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], services: set[str]) -> None:
+def test_clean_pod_policy_says_which_pods_of_a_finished_job_are_deleted(
+    kind: str, policy: str | None, pods: set[str], services: set[str]
+) -> None:
     if kind == "Succeeded" and not policy:
         early = finished(kind, policy, MIXED)
         assert (deleted(early, "pods"), deleted(early, "services"), early.wake_at) == (set(), set(), START + GRACE_SECONDS)
@@ -128,7 +130,9 @@ def test_services_go_without_pods() -> None:
         pytest.param(2**31 - 1, 0, 5, False, 2**31 - 1, id="huge"),
     ],
 )
-def test_ttl(ttl: int | None, completed: int | None, now: float, gone: bool, wake: float | None) -> None:
+def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
+    ttl: int | None, completed: int | None, now: float, gone: bool, wake: float | None
+) -> None:
     status = finished_status(at=START + (completed or 0))
     if completed is None:
         del status["completionTime"]

@@ -85,7 +85,9 @@ def test_when_a_condition_stops_holding(end: str, moved: bool) -> None:
         pytest.param({}, False, False, False, id="none"),
     ],
 )
-def test_predicates(types: dict[str, bool], finished: bool, running: bool, suspended: bool) -> None:
+def test_a_condition_counts_only_while_it_is_true(
+    types: dict[str, bool], finished: bool, running: bool, suspended: bool
+) -> None:
     status = read_status({"conditions": [condition(kind, holds) for kind, holds in types.items()]})
     assert (status.finished, status.has(ConditionType.RUNNING), status.has(ConditionType.SUSPENDED)) == (
         finished,
@@ -103,7 +105,7 @@ def test_predicates(types: dict[str, bool], finished: bool, running: bool, suspe
         pytest.param({"suspend": True}, True, id="true"),
     ],
 )
-def test_suspended(run_policy: dict[str, object], suspended: bool) -> None:
+def test_only_true_suspends(run_policy: dict[str, object], suspended: bool) -> None:
     assert read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy)).suspended is suspended
 
 
@@ -117,7 +119,7 @@ def test_suspended(run_policy: dict[str, object], suspended: bool) -> None:
         pytest.param("other-job-controller", True, id="other"),
     ],
 )
-def test_managed_by(managed_by: str | None, elsewhere: bool) -> None:
+def test_a_job_of_another_manager_is_managed_elsewhere(managed_by: str | None, elsewhere: bool) -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"managedBy": managed_by}))
     assert job.managed_elsewhere is elsewhere
 

@@ -73,7 +73,7 @@ def test_no_restart_in_place_where_none_is_left(policy: str, limit: int, in_pod:
         ("ExitCode", 130, "recreated"),
     ],
 )
-def test_policy_and_code(policy: str, code: int, outcome: str) -> None:
+def test_the_restart_policy_says_what_an_exit_code_leads_to(policy: str, code: int, outcome: str) -> None:
     """The end-to-end table: what the job makes of its only replica's exit."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy)
     if outcome == "in place":

@@ -377,7 +377,9 @@ CLASSES = [
     ],
     ids=["label", "pods", "default"],
 )
-def test_the_priority(labels: dict[str, str], named: str | None, kind: str, name: str, value: int) -> None:
+def test_a_workload_has_the_priority_of_the_label_or_else_of_its_pods(
+    labels: dict[str, str], named: str | None, kind: str, name: str, value: int
+) -> None:
     one = world(labels={QUEUE_LABEL: "team", **labels}, run_policy={"schedulingPolicy": {"priorityClass": named}})
     one.known = CLASSES
     one.settle()

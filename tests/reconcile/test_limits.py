@@ -39,7 +39,9 @@ def current(decided: Plan) -> str:
         pytest.param("ExitCode", ["running,failed 137"], None, 10**6, False, id="no limit"),
     ],
 )
-def test_backoff_limit(policy: str, pods: list[str], limit: int | None, restarts: int, past: bool) -> None:
+def test_a_job_fails_with_the_failed_run_after_backoff_limit(
+    policy: str, pods: list[str], limit: int | None, restarts: int, past: bool
+) -> None:
     run_policy = {} if limit is None else {"backoffLimit": limit}
     status = {**STARTED, "replicaStatuses": {"Worker": {"restarts": restarts}}} if restarts else STARTED
     manifest = job_manifest(TEST_JOB, {"Worker": len(pods)}, policy=policy, run_policy=run_policy, status=status)
@@ -113,7 +115,9 @@ def test_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
         pytest.param(60, -3600, False, 60, id="the clock went back"),
     ],
 )
-def test_deadline(seconds: int | None, elapsed: float, past: bool, wake: float | None) -> None:
+def test_a_job_fails_when_its_active_deadline_passes(
+    seconds: int | None, elapsed: float, past: bool, wake: float | None
+) -> None:
     run_policy = {} if seconds is None else {"activeDeadlineSeconds": seconds}
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
     observed = observe(TEST_JOB, manifest, {"Worker-0": "running"})

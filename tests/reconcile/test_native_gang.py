@@ -138,7 +138,7 @@ def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, ki
 
 
 @VERSIONS
-def test_all_or_none(scheduler: GangScheduler) -> None:
+def test_a_native_gang_is_placed_as_a_whole_or_not_at_all(scheduler: GangScheduler) -> None:
     there = world(scheduler)
     there.room = 3
     there.settle()
@@ -194,7 +194,7 @@ def test_scaled_while_it_waits(scheduler: GangScheduler, count: int) -> None:
 
 
 @VERSIONS
-def test_suspend_and_resume(scheduler: GangScheduler) -> None:
+def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group(scheduler: GangScheduler) -> None:
     there = running(scheduler)
     old = there.others[GROUP]["metadata"]["uid"]
     there.edit(suspend=True).settle()

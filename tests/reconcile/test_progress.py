@@ -363,7 +363,7 @@ def test_an_action_that_the_scope_does_not_allow_counts_as_not_set(scope: str) -
     assert (after.status, after.actions) == (None, ())
 
 
-def test_fail() -> None:
+def test_stall_action_fail_fails_the_job() -> None:
     after = decided(stalled_with("Fail"), ACTS_AT)
     assert holding(after) == ["Created", "Failed"]
     assert (status_of(after).conditions[-1].reason, status_of(after).restarts) == ("Stalled", None)

@@ -30,7 +30,7 @@ SUSPENDED = ("Suspended", "True", "TestJobSuspended", "TestJob demo is suspended
 RESUMED = ("Suspended", "False", "TestJobResumed", "TestJob demo is resumed.")
 
 
-def test_created_suspended() -> None:
+def test_a_job_that_is_created_suspended_starts_nothing() -> None:
     manifest = job_manifest(TEST_JOB, SPEC, run_policy={"suspend": True})
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
     assert decided.actions == ()
