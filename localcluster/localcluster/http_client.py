@@ -80,15 +80,11 @@ class HttpTransport:
         headers = {"Accept": "application/json", **request.headers}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
+        endpoint = self._endpoint
         return self._session.request(
-            request.method,
-            URL(self._endpoint.base_url + request.target, encoded=True),
-            data=request.body,
-            headers=headers,
-            allow_redirects=False,
-            ssl=self._endpoint.ssl_context or True,
-            server_hostname=self._endpoint.server_name,
-        )
+            request.method, URL(endpoint.base_url + request.target, encoded=True), data=request.body, headers=headers,
+            allow_redirects=False, ssl=endpoint.ssl_context or True, server_hostname=endpoint.server_name,
+        )  # fmt: skip
 
 
 class _Status(msgspec.Struct):

@@ -74,10 +74,9 @@ def fresh(rng: random.Random, kind: Kind, name: str) -> Json:
     if kind == SERVICES:
         spec = rng.choice((
             {}, {"clusterIP": None}, {"publishNotReadyAddresses": True, "selector": {"app": "x"}},
-                {"clusterIP": None, "type": "NodePort"},
+            {"clusterIP": None, "type": "NodePort"},
             {"ports": [{"name": "p", "port": 1, "targetPort": "web"}, {"name": "q", "port": 2, "protocol": "UDP"}]},
-                {"ports": None},
-            {"type": "ExternalName", "externalName": "example.com", "clusterIP": None, "ports": None},
+            {"ports": None}, {"type": "ExternalName", "externalName": "example.com", "clusterIP": None, "ports": None},
         ))  # fmt: skip
         made = service(name, spec, **meta)
         made["spec"] = {key: value for key, value in made["spec"].items() if value is not None}
@@ -86,9 +85,8 @@ def fresh(rng: random.Random, kind: Kind, name: str) -> Json:
         return job(name, rng.choice(_JOB_SPECS), **meta)
     return widget(name, rng.choice((
         {}, {"replicas": 4}, {"mode": "Slow"}, {"owner": "me"}, {"tags": ["a", "b"]},
-            {"parts": [{"name": "p"}, {"name": "q", "weight": 1}]},
-        {"limit": "10%"}, {"extra": {"any": {"thing": [1]}}}, {"nested": {"note": None}}, {"unknown": 1},
-            {"size": 0, "replicas": 0},
+        {"parts": [{"name": "p"}, {"name": "q", "weight": 1}]}, {"limit": "10%"}, {"extra": {"any": {"thing": [1]}}},
+        {"nested": {"note": None}}, {"unknown": 1}, {"size": 0, "replicas": 0},
     )), **meta)  # fmt: skip
 
 
@@ -158,10 +156,8 @@ def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
     else:
         bad += (
             {"spec": {"size": 101}}, {"spec": {"size": "big"}}, {"spec": {"mode": "Odd"}}, {"spec": {"tags": ["a", "a"]}},
-            {"spec": None},
-            {"spec": {"parts": [{"name": "p"}, {"name": "p"}]}}, {"spec": {"parts": [{"weight": 1}]}},
-            {"spec": {"replicas": 50}},
-            {"spec": {"limit": True}}, {"spec": {"size": None}}, {"spec": {"owner": "x" * 21}},
+            {"spec": None}, {"spec": {"parts": [{"name": "p"}, {"name": "p"}]}}, {"spec": {"parts": [{"weight": 1}]}},
+            {"spec": {"replicas": 50}}, {"spec": {"limit": True}}, {"spec": {"size": None}}, {"spec": {"owner": "x" * 21}},
             {"spec": {"tags": list("abcdef")}},
         )  # fmt: skip
     change = rng.choice(bad)
@@ -198,12 +194,10 @@ def _changes(rng: random.Random, kind: Kind) -> tuple[Json, ...]:
     if kind == PODS:
         return (
             {"spec": {"containers": [{"name": "main", "image": rng.choice(("i:2", "i:3"))}]}},
-            {"spec": {"activeDeadlineSeconds": 3}},
-            {"spec": {"restartPolicy": "OnFailure"}}, {"spec": {"nodeName": NODE}},
-            {"spec": {"terminationGracePeriodSeconds": 7}},
-            {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}},
-            {"spec": {"containers": [{"name": "more", "image": "i"}]}},
-            {"spec": {"schedulingGates": None}}, {"spec": {"hostname": "other"}}, {"spec": {"activeDeadlineSeconds": None}},
+            {"spec": {"activeDeadlineSeconds": 3}}, {"spec": {"restartPolicy": "OnFailure"}}, {"spec": {"nodeName": NODE}},
+            {"spec": {"terminationGracePeriodSeconds": 7}}, {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}},
+            {"spec": {"containers": [{"name": "more", "image": "i"}]}}, {"spec": {"schedulingGates": None}},
+            {"spec": {"hostname": "other"}}, {"spec": {"activeDeadlineSeconds": None}},
         )  # fmt: skip
     if kind == SERVICES:
         return (
@@ -231,8 +225,7 @@ def _changes(rng: random.Random, kind: Kind) -> tuple[Json, ...]:
         {"spec": {"nested": None}},
         {"spec": {"parts": rng.choice(([{"name": "p"}], [{"name": "q", "weight": 2}, {"name": "p"}], [{"weight": 1}], None))}},
         {"spec": {"limit": rng.choice((5, "5%", True))}}, {"spec": {"extra": {"k": rng.choice((1, None))}}},
-        {"spec": {"nested": {"note": "n"}}},
-        {"status": {"replicas": 3}}, {"spec": None}, {"other": 1},
+        {"spec": {"nested": {"note": "n"}}}, {"status": {"replicas": 3}}, {"spec": None}, {"other": 1},
     )  # fmt: skip
 
 
@@ -267,9 +260,8 @@ def statuses(rng: random.Random, kind: Kind) -> Json:
         )))  # fmt: skip
     return dict(rng.choice((
         {"status": {"phase": rng.choice(("New", "Done", "Odd"))}}, {"status": {"replicas": rng.randint(0, 5)}},
-            {"status": None},
-        {"status": {"replicas": 2, "selector": "app=x"}}, {"status": {"unknown": 1}},
-            {"status": {"phase": "New"}, "spec": {"size": 9}},
+        {"status": None}, {"status": {"replicas": 2, "selector": "app=x"}}, {"status": {"unknown": 1}},
+        {"status": {"phase": "New"}, "spec": {"size": 9}},
         {"status": {"phase": "Done"}, "metadata": {"labels": {"app": "z"}, "finalizers": None}}, {"status": {"replicas": "2"}},
     )))  # fmt: skip
 
@@ -289,8 +281,7 @@ def operations(rng: random.Random, kind: Kind, change: Json, uid: Ref) -> list[J
     if rng.random() < 0.1:
         found.append(rng.choice((
             {"op": "remove", "path": "/metadata/none"}, {"op": "replace", "path": "/none/none", "value": 1},
-                {"op": "odd", "path": "/metadata"},
-            {"op": "add", "path": "/metadata/labels/deep~1er", "value": "v"},
+            {"op": "odd", "path": "/metadata"}, {"op": "add", "path": "/metadata/labels/deep~1er", "value": "v"},
         )))  # fmt: skip
     return found
 

@@ -65,13 +65,7 @@ def _updates() -> Iterator[tuple[str, tuple[Step, ...]]]:
         kind = _KINDS[of["apiVersion"], of["kind"]]
         own = name.rpartition("/")[2]
         made = {**of, "metadata": {**of["metadata"], "name": own}}
-        yield (
-            f"update {name}",
-            (
-                Step("POST", kind, body=made),
-                Step("PATCH", kind, own, entry["patch"], media=MERGE_PATCH),
-            ),
-        )
+        yield f"update {name}", (Step("POST", kind, body=made), Step("PATCH", kind, own, entry["patch"], media=MERGE_PATCH))
 
 
 async def answers(driver: Driver) -> dict[str, Json]:

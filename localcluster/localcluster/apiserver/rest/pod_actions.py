@@ -181,8 +181,7 @@ def needs_stream(call: Call) -> Response:
 HANDLERS: Mapping[tuple[str, str, str], Callable[[Call], Response]] = {
     ("pods", "binding", "create"): bind,
     ("pods", "eviction", "create"): evict,
-    ("pods", "ephemeralcontainers", "patch"): refuse_ephemeral,
-    ("pods", "ephemeralcontainers", "update"): refuse_ephemeral,
+    **{("pods", "ephemeralcontainers", verb): refuse_ephemeral for verb in ("patch", "update")},
     ("serviceaccounts", "token", "create"): token,
     ("namespaces", "finalize", "update"): finalize,
     **{

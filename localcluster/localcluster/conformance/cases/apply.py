@@ -134,10 +134,9 @@ CASES = (
     )),
     Case("YAML is taken as well", (
         Step("PATCH", CONFIG_MAPS, "cm", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm\ndata:\n  k: v\n",
-            Expect(201),
-             "application/apply-patch+yaml", {"fieldManager": "one"}),
+            Expect(201), "application/apply-patch+yaml", {"fieldManager": "one"}),
         Step("POST", CONFIG_MAPS, body=b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: other\n", media="application/yaml",
-             expect=Expect(201)),
+            expect=Expect(201)),
         create(CONFIG_MAPS, obj(CONFIG_MAPS, "other"), 409),
     )),
 )  # fmt: skip

@@ -34,10 +34,9 @@ _UNCHECKED = "FieldValueInvalid <nil>"
 
 CASES = (
     Case("custom object: defaults and pruning", (
-        create(WIDGETS, widget("n", {"unknown": 1, "parts": [{"name": "p"}], "extra": {"kept": 1}}), fields={
-            "spec.replicas": 1, "spec.mode": "Fast", "spec.nested.depth": 3, "spec.parts.0.weight": 5, "spec.unknown": None,
-            "spec.extra.kept": 1, "metadata.generation": 1,
-        }),
+        create(WIDGETS, widget("n", {"unknown": 1, "parts": [{"name": "p"}], "extra": {"kept": 1}}),
+            fields={"spec.replicas": 1, "spec.mode": "Fast", "spec.nested.depth": 3, "spec.parts.0.weight": 5,
+                "spec.unknown": None, "spec.extra.kept": 1, "metadata.generation": 1}),
     )),
     _refused("a value above its maximum", {"size": 101}, "FieldValueInvalid spec.size"),
     _refused("a negative count that is scaled by", {"replicas": -1}, "FieldValueInvalid .spec.replicas",
@@ -142,8 +141,7 @@ CASES = (
     Case("custom objects without a type", (
         create(WIDGETS, _of_type("n", kind=None), 400, reason="BadRequest"),
         create(WIDGETS, _of_type("n", kind=""), 400, reason="BadRequest"),
-        create(WIDGETS, _of_type("n", apiVersion=None), 400, reason="BadRequest"),
-        create(WIDGETS, widget("n")),
+        create(WIDGETS, _of_type("n", apiVersion=None), 400, reason="BadRequest"), create(WIDGETS, widget("n")),
         put(WIDGETS, "n", _of_type("n", kind=None), 400, reason="BadRequest"),
         put(WIDGETS, "n", _of_type("n", kind=None), 400, subresource="status", reason="BadRequest"),
         patch(WIDGETS, "n", {"kind": None}, 422, reason="Invalid", causes=("FieldValueInvalid patch",)),
@@ -158,8 +156,7 @@ CASES = (
             causes=("FieldValueInvalid kind", "FieldValueInvalid spec")),
         create(WIDGETS, {**_of_type("N!", kind="Other"), "spec": {}}, 422,
             causes=("FieldValueInvalid kind", "FieldValueInvalid spec")),
-        create(WIDGETS, _of_type("n", apiVersion="other/v1"), 400, reason="BadRequest"),
-        create(WIDGETS, widget("n")),
+        create(WIDGETS, _of_type("n", apiVersion="other/v1"), 400, reason="BadRequest"), create(WIDGETS, widget("n")),
         put(WIDGETS, "n", _of_type("n", kind="Other"), 422, causes=("FieldValueInvalid metadata.resourceVersion",)),
         put(WIDGETS, "n", Seen("widgets/a/n", {"kind": "Other"}), 422, causes=("FieldValueInvalid kind",)),
         put(WIDGETS, "n", Seen("widgets/a/n", {"apiVersion": "other/v1"}), 400, reason="BadRequest"),

@@ -27,10 +27,8 @@ _LATER = After(_CREATED, 3)
 CASES = (
     *(
         Case(f"delete with a wrong precondition: {kind.plural}", (
-            create(kind, make("n")),
-            delete(kind, "n", {"preconditions": {"uid": UNKNOWN_UID}}, 409, reason="Conflict"),
-            delete(kind, "n", {"preconditions": {"resourceVersion": "1"}}, 409, reason="Conflict"),
-            get(kind, "n"),
+            create(kind, make("n")), delete(kind, "n", {"preconditions": {"uid": UNKNOWN_UID}}, 409, reason="Conflict"),
+            delete(kind, "n", {"preconditions": {"resourceVersion": "1"}}, 409, reason="Conflict"), get(kind, "n"),
             delete(kind, "n", {"preconditions": {"uid": ref(kind, "n", UID), "resourceVersion": ref(kind, "n", VERSION)}}),
             get(kind, "n", 404),
         ))
@@ -86,16 +84,14 @@ CASES = (
             listed(kind), create(kind, make("n", finalizers=_HOLD)), delete(kind, "n"),
             delete(kind, "n", fields={VERSION: ref(kind, "n", VERSION)}),
             patch(kind, "n", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}, 422, reason="Invalid"),
-            patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}),
-            patch(kind, "n", _FREE), get(kind, "n", 404),
+            patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}), patch(kind, "n", _FREE), get(kind, "n", 404),
             watch(kind, start(kind), "ADDED n", "MODIFIED n", "MODIFIED n", "DELETED n"),
         ))
         for kind, make in _MAKERS
     ),
     Case("the version after the last finalizer is not the one of the deletion", (
         create(PODS, pod("n", finalizers=_HOLD)), delete(PODS, "n"),
-        patch(PODS, "n", _FREE, fields={VERSION: ref(PODS, "n", VERSION)}),
-        watch(PODS, ref(PODS, "n", VERSION), "DELETED n"),
+        patch(PODS, "n", _FREE, fields={VERSION: ref(PODS, "n", VERSION)}), watch(PODS, ref(PODS, "n", VERSION), "DELETED n"),
     )),
     Case("delete of a custom object answers with a Status", (
         create(WIDGETS, widget("n")), delete(WIDGETS, "n", fields={"kind": "Status", "status": "Success", "details.name": "n"}),
@@ -121,8 +117,7 @@ CASES = (
     Case("an update may not take deletionTimestamp away or set it", (
         create(CONFIG_MAPS, config_map("n", finalizers=_HOLD)),
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}), 422,
-            reason="Invalid",
-            causes=("FieldValueInvalid metadata.deletionTimestamp",)),
+            reason="Invalid", causes=("FieldValueInvalid metadata.deletionTimestamp",)),
         delete(CONFIG_MAPS, "n"),
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": None, "labels": {"a": "b"}}})),
         patch(CONFIG_MAPS, "n", _FREE), get(CONFIG_MAPS, "n", 404),

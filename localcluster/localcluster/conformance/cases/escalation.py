@@ -98,8 +98,7 @@ CASES = (
     )),
     Case("the right to escalate and to bind", (
         *_holding({"apiGroups": [RBAC_GROUP], "resources": ["roles"], "verbs": ["escalate"]},
-                  {"apiGroups": [RBAC_GROUP], "resources": ["clusterroles"], "resourceNames": ["cluster-admin"],
-                   "verbs": ["bind"]}),
+            {"apiGroups": [RBAC_GROUP], "resources": ["clusterroles"], "resourceNames": ["cluster-admin"], "verbs": ["bind"]}),
         _try(_role("r", _PODS, {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})),
         _try(_binding("b", "cluster-admin", "ClusterRole")),
         Step("POST", BINDINGS, body=_binding("c", "r"), expect=Expect(403, "Forbidden", _GRANTING), user=_USER, settle=True),

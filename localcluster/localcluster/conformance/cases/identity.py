@@ -40,16 +40,11 @@ _ANONYMOUS = 'User "system:anonymous" '
 
 
 def _stale(kind: Kind) -> tuple[Step, ...]:
+    older = {"metadata": {"resourceVersion": ref(kind, "n", VERSION, 1), "labels": {"c": "d"}}}
     return (
         patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}),
         put(kind, "n", Seen(f"{kind.plural}/a/n", back=1), 409, reason="Conflict"),
-        patch(
-            kind,
-            "n",
-            {"metadata": {"resourceVersion": ref(kind, "n", VERSION, 1), "labels": {"c": "d"}}},
-            409,
-            reason="Conflict",
-        ),
+        patch(kind, "n", older, 409, reason="Conflict"),
     )
 
 
@@ -63,8 +58,7 @@ CASES = (
     ),
     *(
         Case(f"create while the old object is terminating: {kind.plural}", (
-            create(kind, make("n", finalizers=["example.com/hold"])),
-            delete(kind, "n"),
+            create(kind, make("n", finalizers=["example.com/hold"])), delete(kind, "n"),
             create(kind, make("n"), 409, reason="AlreadyExists", message="object is being deleted"),
         ))
         for kind, make in _MAKERS
@@ -75,8 +69,7 @@ CASES = (
     ),
     *(
         Case(f"update without a version overwrites: {kind.plural}", (
-            create(kind, make("n")),
-            patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}),
+            create(kind, make("n")), patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}),
             put(kind, "n", Seen(f"{kind.plural}/a/n", {"metadata": {"resourceVersion": None, "labels": {"c": "d"}}}),
                 fields={"metadata.labels": {"a": "b", "c": "d"}}),
         ))
@@ -91,26 +84,22 @@ CASES = (
         Case(f"update with a wrong uid: {kind.plural}", (
             create(kind, make("n")),
             put(kind, "n", Seen(f"{kind.plural}/a/n", {"metadata": {"uid": UNKNOWN_UID}}), 409, reason="Conflict"),
-            patch(
-                kind, "n", {"metadata": {"uid": UNKNOWN_UID}}, 422, reason="Invalid", causes=("FieldValueInvalid metadata.uid",)
-            ),
+            patch(kind, "n", {"metadata": {"uid": UNKNOWN_UID}}, 422, reason="Invalid",
+                causes=("FieldValueInvalid metadata.uid",)),
         ))
         for kind, make in _MAKERS
     ),
     *(
         Case(f"an update that changes nothing is not written: {kind.plural}", (
-            create(kind, make("n")),
-            put(kind, "n", Seen(f"{kind.plural}/a/n"), fields={VERSION: ref(kind, "n", VERSION)}),
-            patch(kind, "n", {}, fields={VERSION: ref(kind, "n", VERSION)}),
-            watch(kind, ref(kind, "n", VERSION)),
+            create(kind, make("n")), put(kind, "n", Seen(f"{kind.plural}/a/n"), fields={VERSION: ref(kind, "n", VERSION)}),
+            patch(kind, "n", {}, fields={VERSION: ref(kind, "n", VERSION)}), watch(kind, ref(kind, "n", VERSION)),
         ))
         for kind, make in _MAKERS
     ),
     Case("a failed test in a JSON patch", (
         create(CONFIG_MAPS, config_map("n")),
-        json_patch(CONFIG_MAPS, "n", [{"op": "test", "path": "/metadata/uid", "value": "x"},
-            {"op": "remove", "path": "/data"}], 422,
-                   reason="Invalid"),
+        json_patch(CONFIG_MAPS, "n", [{"op": "test", "path": "/metadata/uid", "value": "x"}, {"op": "remove", "path": "/data"}],
+            422, reason="Invalid"),
         json_patch(CONFIG_MAPS, "n", [{"op": "remove", "path": "/nothing"}], 422, reason="Invalid"),
         get(CONFIG_MAPS, "n", fields={"data.k": "v"}),
     )),
@@ -138,8 +127,7 @@ CASES = (
     )),
     Case("generateName", (
         create(CONFIG_MAPS, {"metadata": {"generateName": "made-"}, "apiVersion": "v1", "kind": "ConfigMap"},
-            query={"dryRun": "All"},
-               fields={"metadata.generateName": "made-"}),
+            query={"dryRun": "All"}, fields={"metadata.generateName": "made-"}),
     ), comparable=False),
     Case("an ownerReference to a missing object is accepted", (
         create(CONFIG_MAPS, config_map("n", ownerReferences=[
@@ -154,9 +142,8 @@ CASES = (
         create(CONFIG_MAPS, config_map("n")),
         Step("DELETE", NAMESPACES, Space("a"), expect=Expect(200, fields={"status.phase": "Terminating"})),
         Step("POST", CONFIG_MAPS, body=config_map("m"), settle=True,
-             expect=Expect(403, "Forbidden", causes=("NamespaceTerminating metadata.namespace",))),
-        patch(CONFIG_MAPS, "n", {"data": {"k": "w"}}),
-        delete(CONFIG_MAPS, "n"),
+            expect=Expect(403, "Forbidden", causes=("NamespaceTerminating metadata.namespace",))),
+        patch(CONFIG_MAPS, "n", {"data": {"k": "w"}}), delete(CONFIG_MAPS, "n"),
     )),
     Case("over quota", (
         create(QUOTAS, obj(QUOTAS, "q", {"spec": {"hard": {"count/secrets": "1"}}})),
@@ -182,16 +169,12 @@ CASES = (
         for how in ("", "Basic YTpi")
     ),
     Case("dry run", (
-        listed(CONFIG_MAPS),
-        create(CONFIG_MAPS, config_map("n"), query={"dryRun": "All"}),
-        get(CONFIG_MAPS, "n", 404),
+        listed(CONFIG_MAPS), create(CONFIG_MAPS, config_map("n"), query={"dryRun": "All"}), get(CONFIG_MAPS, "n", 404),
         create(CONFIG_MAPS, config_map("n")),
         Step("PATCH", CONFIG_MAPS, "n", {"data": {"k": "w"}}, Expect(200, fields={"data.k": "w"}),
-            "application/merge-patch+json",
-             {"dryRun": "All"}),
+            "application/merge-patch+json", {"dryRun": "All"}),
         Step("DELETE", CONFIG_MAPS, "n", query={"dryRun": "All"}, expect=Expect(200)),
-        get(CONFIG_MAPS, "n", fields={"data.k": "v"}),
-        create(CONFIG_MAPS, config_map("m"), 422, query={"dryRun": "Some"}),
+        get(CONFIG_MAPS, "n", fields={"data.k": "v"}), create(CONFIG_MAPS, config_map("m"), 422, query={"dryRun": "Some"}),
         watch(CONFIG_MAPS, start(CONFIG_MAPS), "ADDED n"),
     )),
     Case("a resource and a verb that are not served", (

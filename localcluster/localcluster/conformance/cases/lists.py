@@ -30,8 +30,7 @@ CASES = (
     Case("field selectors", (
         *_PODS, _where("spec.nodeName=", "p1"), _where(f"spec.nodeName={NODE}", "p2"), _where("metadata.name=p1", "p1"),
         _where("metadata.name!=p1", "p2"), _where("status.phase=Pending,spec.nodeName!=", "p2"),
-            _where("status.phase!=Pending"),
-        listed(PODS, 400, query={"fieldSelector": "spec.oops=1"}, reason="BadRequest"),
+        _where("status.phase!=Pending"), listed(PODS, 400, query={"fieldSelector": "spec.oops=1"}, reason="BadRequest"),
         listed(WIDGETS, 400, query={"fieldSelector": "spec.size=1"}, reason="BadRequest"),
         listed(WIDGETS, query={"fieldSelector": "metadata.name=n"}, items=()),
     )),

@@ -34,8 +34,7 @@ CASES = (
             _brief(delete(kind, "n", {"preconditions": {"uid": ref(kind, "n", UID)}}, fields=_ONLY)),
             _brief(json_patch(kind, "n", _let_go("another"), 422, reason="Invalid")),
             _brief(json_patch(kind, "n", _let_go(ref(kind, "n", UID)), fields=_ONLY)),
-            _brief(get(kind, "n", 404, reason="NotFound")),
-            _brief(delete(kind, "n", code=404, reason="NotFound")),
+            _brief(get(kind, "n", 404, reason="NotFound")), _brief(delete(kind, "n", code=404, reason="NotFound")),
         ))
         for kind, make in _MAKERS
     ),

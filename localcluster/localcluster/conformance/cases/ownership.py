@@ -80,11 +80,10 @@ CASES = (
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"managedFields": []}}), fields={_MANAGED: None}),
         _by("one", "n", {"data": {"l": "v"}}), get(CONFIG_MAPS, "n", fields={_MANAGED: None}),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, message='conflict with "before-first-apply"'),
-        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}),
-        create(WIDGETS, widget("n")),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}), create(WIDGETS, widget("n")),
         put(WIDGETS, "n", Seen("widgets/a/n", {"metadata": {"managedFields": [{}]}}), fields={_MANAGED: None}),
-        patch(WIDGETS, "n", {"metadata": {"managedFields": []}}),
-        create(WIDGETS, widget("m")), put(WIDGETS, "m", Seen("widgets/a/m", {"metadata": {"managedFields": []}})),
+        patch(WIDGETS, "n", {"metadata": {"managedFields": []}}), create(WIDGETS, widget("m")),
+        put(WIDGETS, "m", Seen("widgets/a/m", {"metadata": {"managedFields": []}})),
     )),
     Case("an update may bring older entries, or nonsense", (
         create(CONFIG_MAPS, config_map("n")), _by("one", "n", {"data": {"l": "v"}}),
@@ -106,8 +105,7 @@ CASES = (
     )),
     Case("an update that changes nothing keeps one of two entries of one manager", (
         create(WIDGETS, widget("n")), _scaled(1), get(WIDGETS, "n"),
-        json_patch(WIDGETS, "n", [{"op": "remove", "path": "/spec/nested"}]),
-        get(WIDGETS, "n", fields={f"{_MANAGED}.1": None}),
+        json_patch(WIDGETS, "n", [{"op": "remove", "path": "/spec/nested"}]), get(WIDGETS, "n", fields={f"{_MANAGED}.1": None}),
     )),
     Case("what another manager applied already is applied without a time", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
@@ -132,8 +130,7 @@ CASES = (
     )),
     Case("a pod that only a finalizer keeps is deleted at once when a propagation removes it", (
         create(PODS, pod("n")), delete(PODS, "n", {"propagationPolicy": "Orphan"}, fields={"metadata.finalizers": ["orphan"]}),
-        delete(PODS, "n", {"propagationPolicy": "Background"}, fields={"metadata.finalizers": ["orphan"]}),
-        get(PODS, "n", 404),
+        delete(PODS, "n", {"propagationPolicy": "Background"}, fields={"metadata.finalizers": ["orphan"]}), get(PODS, "n", 404),
     )),
     Case("what is refused before its name is generated", (
         create(PODS, {**pod("x", {"priorityClassName": "missing"}), "metadata": {"generateName": "g1-"}}, 403,

@@ -29,12 +29,11 @@ _KEY_CASE = Case("the keys of tokens are no plain JSON", (
 # Not comparable: a row holds an age, and columns have descriptions that change between releases.
 CASES = (_KEY_CASE, *(
     Case(f"what a table's rows carry: {kind.plural}", (
-        create(kind, make("n")),
-        _table(kind, None, fields={"kind": "Table", **_BRIEF}),
-        _table(kind, "", fields=_BRIEF),
+        create(kind, make("n")), _table(kind, None, fields={"kind": "Table", **_BRIEF}), _table(kind, "", fields=_BRIEF),
         _table(kind, "Metadata", fields={**_BRIEF, "rows.0.object.spec": None}),
-        _table(kind, "Object", fields={"rows.0.object.kind": kind.kind, "rows.0.object.apiVersion": kind.api_version,
-            "rows.0.object.metadata.name": "n"}),
+        _table(kind, "Object",
+            fields={"rows.0.object.kind": kind.kind, "rows.0.object.apiVersion": kind.api_version,
+                "rows.0.object.metadata.name": "n"}),
         _table(kind, "Object", "n", fields={"kind": "Table", "rows.0.object.kind": kind.kind}),
         _table(kind, "None", fields={"kind": "Table", "rows.0.cells.0": "n", "rows.0.object": None}),
         _table(kind, "Everything", code=400, reason="BadRequest",

@@ -16,21 +16,18 @@ _HISTORY = (
 
 CASES = (
     Case("watch from each version", (
-        *_HISTORY,
-        watch(WIDGETS, start(WIDGETS), "ADDED n", "ADDED m", "MODIFIED n", "DELETED m", "ADDED m"),
+        *_HISTORY, watch(WIDGETS, start(WIDGETS), "ADDED n", "ADDED m", "MODIFIED n", "DELETED m", "ADDED m"),
         watch(WIDGETS, ref(WIDGETS, "n", VERSION, 1), "ADDED m", "MODIFIED n", "DELETED m", "ADDED m"),
         watch(WIDGETS, ref(WIDGETS, "n", VERSION), "DELETED m", "ADDED m"),
     )),
     Case("watch without a version, and from 0", (
         create(CONFIG_MAPS, config_map("n", labels={"app": "y"})), create(CONFIG_MAPS, config_map("m", labels={"app": "y"})),
-        delete(CONFIG_MAPS, "n"),
-        watch(CONFIG_MAPS, None, "ADDED m", query={"labelSelector": "app"}),
-            watch(CONFIG_MAPS, "0", "ADDED m", query={"fieldSelector": "metadata.name!=zz", "labelSelector": "app"}),
+        delete(CONFIG_MAPS, "n"), watch(CONFIG_MAPS, None, "ADDED m", query={"labelSelector": "app"}),
+        watch(CONFIG_MAPS, "0", "ADDED m", query={"fieldSelector": "metadata.name!=zz", "labelSelector": "app"}),
     )),
     Case("an object enters and leaves a selection", (
         listed(PODS), create(PODS, pod("n", labels={"app": "y"})), patch(PODS, "n", _X),
-            patch(PODS, "n", {"metadata": {"labels": {"b": "c"}}}),
-        patch(PODS, "n", _Y), patch(PODS, "n", _X), delete(PODS, "n"),
+        patch(PODS, "n", {"metadata": {"labels": {"b": "c"}}}), patch(PODS, "n", _Y), patch(PODS, "n", _X), delete(PODS, "n"),
         watch(PODS, start(PODS), "ADDED n", "MODIFIED n", "DELETED n", "ADDED n", "MODIFIED n", "DELETED n",
             query={"labelSelector": "app=x"}),
     )),
