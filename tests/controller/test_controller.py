@@ -584,27 +584,22 @@ def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Mani
     assert status_of(again.plan).replica_statuses["Worker"].active == 1
 
 
-def test_a_pod_that_the_server_calls_invalid_fails_the_job(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    invalid = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].ports[0].containerPort')
-    telemetry = bench.finish(bench.work(), refuse=lambda a: invalid if a.name == "demo-worker-0" else None)
+#: answers to the create of a pod that no later try can change
+FOR_GOOD = {
+    "invalid": StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].ports[0].containerPort'),
+    "too large": StatusError(500, "", "etcdserver: request is too large"),
+}
+
+
+@pytest.mark.parametrize("no", FOR_GOOD.values(), ids=FOR_GOOD)
+def test_a_pod_that_can_never_be_created_fails_the_job(bench: Bench, manifest: Manifest, no: StatusError) -> None:
+    telemetry = bench.finish(bench.new(manifest), refuse=lambda a: no if a.name == "demo-worker-0" else None)
     assert [event.reason for event in telemetry.events if event.type == "Warning"] == ["FailedCreatePod"]
     bench.bookmark()
     bench.now += 60
-    work = bench.work()
-    last = status_of(work.plan).conditions[-1]
+    last = status_of(bench.work().plan).conditions[-1]
     assert (last.type, last.reason) == ("Failed", "InvalidSpec")
-    assert "containerPort" in last.message
-
-
-def test_a_pod_that_is_too_large_fails_the_job(bench: Bench, manifest: Manifest) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    huge = StatusError(500, "", "etcdserver: request is too large")
-    bench.finish(bench.work(), refuse=lambda a: huge if isinstance(a, Create) else None)
-    bench.bookmark()
-    bench.now += 60
-    work = bench.work()
-    assert status_of(work.plan).conditions[-1].reason == "InvalidSpec"
+    assert no.message in last.message
 
 
 NOT_A_POD = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].image: Required value')
