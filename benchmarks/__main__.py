@@ -43,20 +43,20 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
     )
-    for name, default, what in (
-        ("minutes", 60, "how long jobs are submitted"),
-        ("rate", 20, "jobs submitted a second"),
-        ("kept", 50_000, "finished jobs that are there"),
-    ):
-        parser.add_argument(f"--{name}", type=_positive, default=default, help=f"of {SOAK}: {what} (default: %(default)s)")
-    return parser.parse_args()
-
-
-def _positive(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be more than 0")
-    return number
+    usual = Plan()
+    soak = (
+        ("minutes", "how long jobs are submitted"),
+        ("rate", "jobs submitted a second"),
+        ("kept", "finished jobs that are there"),
+    )
+    for name, what in soak:
+        default = getattr(usual, name)
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{SOAK}: {what} (default: %(default)g)")
+    given = parser.parse_args()
+    for name, _ in soak:
+        if getattr(given, name) <= 0:
+            parser.error(f"--{name} must be more than 0")
+    return given
 
 
 def _names(text: str) -> list[str]:
@@ -108,7 +108,7 @@ async def _measure(arguments: argparse.Namespace) -> Results:
         found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
 
     async def soak() -> None:
-        found.soak = await run(kind, Plan(arguments.minutes, arguments.rate, int(arguments.kept)))
+        found.soak = await run(kind, Plan(arguments.minutes, arguments.rate, arguments.kept))
 
     others: dict[str, Callable[[], Awaitable[None]]] = {
         "memory": memory, "coldstart": cold_start, "restart": restart, "inplace": in_place, "small": small, SOAK: soak,

@@ -16,16 +16,15 @@ from benchmarks.kubelet import SUCCEEDED, pod_of
 from benchmarks.seeds import NOW
 from benchmarks.sending import CONCURRENCY, send
 from benchmarks.watching import watching
-from benchmarks.workloads import BASELINE_CONTROLLER, BASELINE_GROUP
+from benchmarks.workloads import BASELINE_CONTROLLER
 from jobcommon.api import labels
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.list_watch import WatchedObject
-from jobcommon.client.objects import modify, object_path, replace
 from jobcommon.client.request import Request, Transport
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.tf import TF
-
-_API = f"{BASELINE_GROUP}/{TF.storage_version}"
+from jobcommon.reconcile.plan import RemoveFinalizer
+from jobcommon.runtime.writes import request_for, status_write
 
 
 class Finisher:
@@ -52,7 +51,7 @@ class Finisher:
         if len(ended) == self._replicas:
             self._put(0, self._writes[job])
             for name, uid in ended.items():
-                self._put(1, release(self._namespace, name, uid))
+                self._put(1, request_for(RemoveFinalizer(name, uid, (FINALIZER,)), self._namespace))
 
     def _put(self, rank: int, request: Request) -> None:
         self._number += 1
@@ -84,16 +83,6 @@ async def finishing(transport: Transport, namespace: str, jobs: Sequence[bytes],
             await asyncio.gather(task, return_exceptions=True)
 
 
-def release(namespace: str, name: str, uid: str) -> Request:
-    """The PATCH that removes the finalizer of a pod."""
-    operations: list[dict[str, Any]] = [
-        {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "test", "path": "/metadata/finalizers", "value": [FINALIZER]},
-        {"op": "replace", "path": "/metadata/finalizers", "value": []},
-    ]
-    return modify(object_path("v1", "pods", namespace, name), operations)
-
-
 def final_status(raw: dict[str, Any], replicas: int) -> Request:
     """The PUT of a status as large as the operator's."""
     metadata, moment = raw["metadata"], format_time(NOW)
@@ -112,5 +101,4 @@ def final_status(raw: dict[str, Any], replicas: int) -> Request:
     worker = {"succeeded": replicas, "succeededIndexes": f"0-{replicas - 1}", "selector": selector}
     times = {"startTime": moment, "completionTime": moment}
     status = {"conditions": conditions, "replicaStatuses": {"Worker": worker}, **times}
-    path = object_path(_API, TF.plural, metadata["namespace"], metadata["name"])
-    return replace(f"{path}/status", {**raw, "status": status})
+    return status_write(raw, TF.plural, status)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.lifecycle_timings import LifecycleTimings
+from benchmarks.lifecycle_timings import LifecycleTimings, p99
 from benchmarks.record import Results, Soak, WorkloadResult
 from benchmarks.workloads import Workload
 
@@ -48,12 +48,6 @@ def settle_ratio(workload: WorkloadResult) -> float:
 def cpu_per_thousand(workload: WorkloadResult) -> float:
     """The operator's CPU seconds for the whole life of a thousand pods."""
     return middle(workload.operator, "cpu") / workload.pods * 1000
-
-
-def p99(values: list[float]) -> float:
-    """The 99th percentile."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
 
 
 def goals(results: Results) -> Iterator[Goal]:

@@ -138,7 +138,7 @@ class Agent:
         self._transport = transport
         self._spaces: dict[str, _Space] = defaultdict(_Space)
         self._turns = asyncio.Semaphore(CONCURRENCY)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Event]] = []
 
     def take(self, event: WatchedObject) -> None:
@@ -153,7 +153,7 @@ class Agent:
                 if space.auto and not pod.released:
                     self._start(self._life(space, pod, number))
             elif pod.image != old.image:
-                self._start(self._mark_one(pod, STOPPED if STOPPING_TAG in pod.image else AGAIN, {}))
+                self._start(self._mark_one(pod, STOPPED if STOPPING_TAG in pod.image else AGAIN))
             if pod.released and not (old and old.released):
                 self._start(self._delete(space, pod))
         for holds, changed in self._waiting:
@@ -169,12 +169,12 @@ class Agent:
             async for line in reader:
                 self._start(self._answer(*json.loads(line)))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             print(f"kubelet: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -207,12 +207,12 @@ class Agent:
         space.auto = phase
 
     async def kill_one(self, space: _Space) -> None:
-        await self._mark_one(next(iter(space.pods.values())), KILLED, {})
+        await self._mark_one(next(iter(space.pods.values())), KILLED)
 
     async def mark(self, space: _Space, phase: str) -> Times:
-        done: Times = {}
-        await asyncio.gather(*(self._mark_one(pod, phase, done) for pod in list(space.pods.values())))
-        return done
+        pods = list(space.pods.values())
+        times = await asyncio.gather(*(self._mark_one(pod, phase) for pod in pods))
+        return {pod.name: at for pod, at in zip(pods, times, strict=True)}
 
     async def job_pods(self, space: _Space, job: str, over: bool) -> dict[str, Any]:
         if over:
@@ -220,12 +220,11 @@ class Agent:
         return asdict(space.jobs.pop(job, JobPods()))
 
     async def _life(self, space: _Space, pod: Pod, number: int) -> None:
-        await self._mark_one(pod, space.auto, {})
+        await self._mark_one(pod, space.auto)
         if pod.fate:
             await asyncio.sleep(RUN_SECONDS)
             ends = pod.fate.split(",")
-            await self._mark_one(pod, ends[min(number, len(ends)) - 1], {})
-            space.jobs[pod.job].ended = monotonic()
+            space.jobs[pod.job].ended = await self._mark_one(pod, ends[min(number, len(ends)) - 1])
 
     async def _delete(self, space: _Space, pod: Pod) -> None:
         await asyncio.sleep(TERMINATION_SECONDS)
@@ -233,13 +232,13 @@ class Agent:
             body = msgspec.json.encode({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})
             await send(self._transport, Request("DELETE", _path(pod), body=body), 404, 409, insist=True)
 
-    async def _mark_one(self, pod: Pod, phase: str, done: Times) -> None:
+    async def _mark_one(self, pod: Pod, phase: str) -> float:
         # The UID makes it a conflict when another pod of that name is there meanwhile.
         body = _patch(phase, pod.container).replace(_UID.encode(), pod.uid.encode())
         request = Request("PATCH", f"{_path(pod)}/status", body=body, content_type=MERGE_PATCH)
         async with self._turns:
             await send(self._transport, request, 404, 409, insist=True)
-            done[pod.name] = monotonic()
+            return monotonic()
 
 
 def _path(pod: Pod) -> str:

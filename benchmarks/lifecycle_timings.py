@@ -31,8 +31,13 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
         """The spread of `values`."""
-        ordered = sorted(values)
-        return cls(median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))])
+        return cls(median(values), p99(values))
+
+
+def p99(values: Sequence[float]) -> float:
+    """The 99th percentile."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
 
 
 @dataclass(frozen=True)

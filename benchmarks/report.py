@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from benchmarks.goals import MB, Goal, cpu_per_thousand, created_ratio, goals, middle, p99, settle_ratio
-from benchmarks.lifecycle_timings import LifecycleTimings
+from benchmarks.goals import MB, Goal, cpu_per_thousand, created_ratio, goals, middle, settle_ratio
+from benchmarks.lifecycle_timings import LifecycleTimings, p99
 from benchmarks.processes import ROOT
 from benchmarks.record import Results, Soak, WorkloadResult
 

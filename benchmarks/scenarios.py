@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks import seeds
 from benchmarks.apiserver import EMBEDDED, Server, cluster, prepare
 from benchmarks.kubelet import AGAIN, FAILED, RUNNING, STOPPED, Kubelet, kubelet
-from benchmarks.lifecycle_timings import baseline_lifecycle, collection, operator_lifecycle
+from benchmarks.lifecycle_timings import baseline_lifecycle, by_job, collection, operator_lifecycle
 from benchmarks.operator_process import Operator, operator
 from benchmarks.processes import cpu_seconds
 from benchmarks.record import ColdStart, InPlace, Memory, Restart, Small, WorkloadResult
@@ -217,11 +217,7 @@ async def _one_by_one(
 
 async def _latencies(agent: Kubelet, namespace: str, sent: dict[str, float]) -> list[float]:
     seen = await agent.seen(namespace, len(sent) * SMALL.replicas)
-    last: dict[str, float] = {}
-    for name, at in seen.items():
-        job = name.partition("-worker-")[0]
-        last[job] = max(last.get(job, at), at)
-    return [at - sent[job] for job, at in last.items()]
+    return [at - sent[job] for job, at in by_job(seen).items()]
 
 
 _BASELINE_API = f"{BASELINE_GROUP}/{TF.storage_version}"

@@ -35,10 +35,7 @@ def running_status() -> Manifest:
         "startTime": STARTED,
         "podIP": "10.0.0.1",
         "podIPs": [{"ip": "10.0.0.1"}],
-        "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": STARTED}
-            for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-        ],
+        "conditions": _conditions(ready=True),
         "containerStatuses": [_container({"running": {"startedAt": STARTED}}, ready=True)],
     }
 
@@ -50,14 +47,7 @@ def ended_status(code: int) -> Manifest:
     return {
         **running_status(),
         "phase": "Failed" if code else "Succeeded",
-        "conditions": [
-            {
-                "type": kind,
-                "status": "True" if kind in ("PodScheduled", "Initialized") else "False",
-                "lastTransitionTime": STARTED,
-            }
-            for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-        ],
+        "conditions": _conditions(ready=False),
         "containerStatuses": [_container({"terminated": ended}, ready=False)],
     }
 
@@ -71,6 +61,11 @@ def restarted_status(code: int, restarts: int, stopped: str = "") -> Manifest:
     ended = {"exitCode": code, "reason": "Error", "startedAt": STARTED, "finishedAt": format_time(NOW)}
     container = _container(state, ready=not stopped) | {"restartCount": restarts, "lastState": {"terminated": ended}}
     return {**running_status(), "containerStatuses": [container]}
+
+
+def _conditions(*, ready: bool) -> list[Manifest]:
+    states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
+    return [{"type": kind, "status": str(state), "lastTransitionTime": STARTED} for kind, state in states.items()]
 
 
 def _container(state: Manifest, *, ready: bool) -> Manifest:
