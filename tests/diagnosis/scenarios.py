@@ -32,7 +32,24 @@ class Scenario:
     reason: str
     words: tuple[str, ...]
     found: Found
-    now: float = NOW
+    now: float
+
+
+@dataclass(frozen=True)
+class Named:
+    """What is to be named, of what is found."""
+
+    name: str
+    reason: str
+    words: tuple[str, ...]
+    now: float
+
+    def of(self, found: Found) -> Scenario:
+        return Scenario(self.name, self.reason, self.words, found, self.now)
+
+
+def scenario(name: str, reason: str, *words: str, now: float = NOW) -> Named:
+    return Named(name, reason, words, now)
 
 
 def running(pod: Pod) -> Pod:
@@ -439,79 +456,55 @@ def overlapping(pod: Pod) -> Pod:
 
 SCENARIOS = (
     # the program
-    Scenario("exit code 1", "ProgramFailed", ("Worker-1 on node node-1", "exit code 1"), failed(1, lines=("done nothing",))),
-    Scenario(
-        "exit code 2 of argparse", "WrongArguments", ("unrecognized arguments: --learningrate",), failed(2, lines=ARGPARSE)
+    scenario("exit code 1", "ProgramFailed", "Worker-1 on node node-1", "exit code 1").of(failed(1, lines=("done nothing",))),
+    scenario("exit code 2 of argparse", "WrongArguments", "unrecognized arguments: --learningrate").of(
+        failed(2, lines=ARGPARSE)
     ),
-    Scenario("exit code 2", "ProgramFailed", ("exit code 2", "wrong arguments"), failed(2)),
-    Scenario(
-        "exit code 126",
-        "CommandNotExecutable",
-        ("cannot be executed", "exit code 126"),
-        failed(126, lines=("sh: 1: ./train.sh: Permission denied",)),
+    scenario("exit code 2", "ProgramFailed", "exit code 2", "wrong arguments").of(failed(2)),
+    scenario("exit code 126", "CommandNotExecutable", "cannot be executed", "exit code 126").of(
+        failed(126, lines=("sh: 1: ./train.sh: Permission denied",))
     ),
-    Scenario(
-        "exit code 127", "CommandNotFound", ("not found", "exit code 127"), failed(127, lines=("sh: 1: trainn: not found",))
+    scenario("exit code 127", "CommandNotFound", "not found", "exit code 127").of(
+        failed(127, lines=("sh: 1: trainn: not found",))
     ),
-    Scenario(
-        "exit code 128 of the runtime", "CommandNotFound", ("trainn.sh",), failed(128, reason="StartError", message=NO_COMMAND)
+    scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(
+        failed(128, reason="StartError", message=NO_COMMAND)
     ),
-    Scenario("exit code 137", "SIGKILL", ("SIGKILL", "exit code 137"), failed(137)),
-    Scenario("exit code 139", "SIGSEGV", ("segmentation fault",), failed(139)),
-    Scenario("exit code 143", "SIGTERM", ("SIGTERM",), failed(143)),
-    Scenario("exit code 134", "SIGABRT", ("aborted",), failed(134)),
-    Scenario("out of memory", "OOMKilled", ("more memory than its limit",), failed(137, reason="OOMKilled")),
-    Scenario(
-        "a Python exception", "PythonException", ("RuntimeError", "shapes cannot be multiplied"), failed(1, lines=TRACEBACK)
+    scenario("exit code 137", "SIGKILL", "SIGKILL", "exit code 137").of(failed(137)),
+    scenario("exit code 139", "SIGSEGV", "segmentation fault").of(failed(139)),
+    scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
+    scenario("exit code 134", "SIGABRT", "aborted").of(failed(134)),
+    scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
+    scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(
+        failed(1, lines=TRACEBACK)
     ),
-    Scenario(
-        "a Python exception below torchrun",
-        "PythonException",
-        ("RuntimeError", "shapes cannot be multiplied"),
-        failed(1, lines=TORCHRUN),
+    scenario("a Python exception below torchrun", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(
+        failed(1, lines=TORCHRUN)
     ),
-    Scenario(
-        "a Python exception as termination message",
-        "PythonException",
-        ("RuntimeError",),
-        failed(1, message="\n".join(TRACEBACK)),
+    scenario("a Python exception as termination message", "PythonException", "RuntimeError").of(
+        failed(1, message="\n".join(TRACEBACK))
     ),
-    Scenario(
-        "a missing module",
-        "ModuleNotFound",
-        ("No module named 'einops'",),
-        failed(1, lines=("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'")),
+    scenario("a missing module", "ModuleNotFound", "No module named 'einops'").of(
+        failed(1, lines=("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'"))
     ),
-    Scenario(
-        "GPU memory",
-        "GpuOutOfMemory",
-        ("CUDA out of memory",),
-        failed(1, lines=("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",)),
+    scenario("GPU memory", "GpuOutOfMemory", "CUDA out of memory").of(
+        failed(1, lines=("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",))
     ),
-    Scenario(
-        "no GPU", "GpuUnusable", ("NVIDIA driver",), failed(1, lines=("RuntimeError: Found no NVIDIA driver on your system.",))
+    scenario("no GPU", "GpuUnusable", "NVIDIA driver").of(
+        failed(1, lines=("RuntimeError: Found no NVIDIA driver on your system.",))
     ),
-    Scenario(
-        "shared memory",
-        "SharedMemoryFull",
-        ("shared memory",),
+    scenario("shared memory", "SharedMemoryFull", "shared memory").of(
         failed(
             1,
             lines=("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. insufficient shared memory (shm)",),
-        ),
+        )
     ),
-    Scenario(
-        "no RANK",
-        "EnvironmentMissing",
-        ("RANK",),
-        failed(1, lines=("ValueError: Error initializing torch.distributed: environment variable RANK expected, but not set",)),
+    scenario("no RANK", "EnvironmentMissing", "RANK").of(
+        failed(1, lines=("ValueError: Error initializing torch.distributed: environment variable RANK expected, but not set",))
     ),
-    Scenario("disk full", "DiskFull", ("No space left",), failed(1, lines=("OSError: [Errno 28] No space left on device",))),
-    Scenario("port in use", "PortInUse", ("29500",), failed(1, lines=("RuntimeError: port: 29500: Address already in use",))),
-    Scenario(
-        "launcher cannot reach workers",
-        "PeersUnreachable",
-        ("Launcher-0", "Could not resolve hostname demo-worker-1"),
+    scenario("disk full", "DiskFull", "No space left").of(failed(1, lines=("OSError: [Errno 28] No space left on device",))),
+    scenario("port in use", "PortInUse", "29500").of(failed(1, lines=("RuntimeError: port: 29500: Address already in use",))),
+    scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(
         found(
             {"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running},
             framework=MPI,
@@ -519,33 +512,29 @@ SCENARIOS = (
             replicas={"Launcher": 1, "Worker": 1},
             run_policy={"backoffLimit": 0},
             logs={"demo-launcher-0": SSH, "demo-launcher": SSH},
-        ),
+        )
     ),
-    Scenario(
-        "a peer's failure comes a second earlier",
-        "SIGSEGV",
-        ("Worker-0", "segmentation fault"),
+    scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(
         found(
             {"Worker-0": lambda pod: pod.failed(139, at=NOW - 20), "Worker-1": overlapping},
             logs={"demo-worker-1": ("RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3",)},
-        ),
+        )
     ),
-    Scenario(
-        "a peer's failure is seen a second later",
-        "OOMKilled",
-        ("Worker-1",),
+    scenario("a peer's failure is seen a second later", "OOMKilled", "Worker-1").of(
         found(
             {
                 "Worker-0": lambda pod: pod.failed(1, at=NOW - 21),
                 "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled"),
             },
             logs={"demo-worker-0": (STORE,)},
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "the cause ends after those that lost it, and is not on record",
         "PythonException",
-        ("Worker-1 on node node-1: exit code 1: RuntimeError: mat1", "; Worker-0 lost it"),
+        "Worker-1 on node node-1: exit code 1: RuntimeError: mat1",
+        "; Worker-0 lost it",
+    ).of(
         then(
             found(
                 {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
@@ -553,115 +542,113 @@ SCENARIOS = (
                 logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK},
             ),
             {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8)},
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "a peer that was deleted",
         "Deleted",
-        ("Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 lost it",),
-        deleted_peer(),
+        "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 lost it",
+    ).of(deleted_peer()),
+    scenario("a peer that was deleted, of a job that restarts", "Deleted", "Worker-1 on node node-2: deleted").of(
+        deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3})
     ),
-    Scenario(
-        "a peer that was deleted, of a job that restarts",
-        "Deleted",
-        ("Worker-1 on node node-2: deleted",),
-        deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3}),
-    ),
-    Scenario(
+    scenario(
         "a peer whose pod was still being deleted",
         "Deleted",
-        ("Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 lost it",),
-        replace(leaving_peer(), pods=[]),
-    ),
-    Scenario(
+        "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 lost it",
+    ).of(replace(leaving_peer(), pods=[])),
+    scenario(
         "a peer whose pod was still being evicted",
         "Evicted",
-        ("Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 lost it",),
-        leaving_peer("disrupted"),
-    ),
-    Scenario(
+        "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 lost it",
+    ).of(leaving_peer("disrupted")),
+    scenario(
         "a peer that was deleted, and whose new pod could not join",
         "Deleted",
-        ("Worker-1 on node node-2: deleted", "; Worker-0 lost it"),
+        "Worker-1 on node node-2: deleted",
+        "; Worker-0 lost it",
+    ).of(
         replace(
             then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}),
             logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)},
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "an end of its own, though a peer was deleted",
         "PythonException",
-        ("Worker-0 on node node-1: exit code 1: RuntimeError: mat1",),
-        replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK}),
-    ),
-    Scenario(
-        "a rank that was killed long before the others gave up",
-        "OOMKilled",
-        ("Worker-0: used more memory", "; Worker-1 lost it"),
-        failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED]),
-    ),
-    Scenario(
+        "Worker-0 on node node-1: exit code 1: RuntimeError: mat1",
+    ).of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
+    scenario(
+        "a rank that was killed long before the others gave up", "OOMKilled", "Worker-0: used more memory", "; Worker-1 lost it"
+    ).of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
+    scenario(
         "a rendezvous without a replica that has no node",
         "PeersUnreachable",
-        ("1/2 clients joined", "; Worker-1 had not started: 0/1 nodes are available: 1 Insufficient cpu"),
+        "1/2 clients joined",
+        "; Worker-1 had not started: 0/1 nodes are available: 1 Insufficient cpu",
+    ).of(
         replace(
             found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-0": (STORE,)}),
             events=[
                 event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", at=NOW - 30) | GONE,
                 event("uid-gone", "Started", "Started container pytorch", at=NOW - 9, warning=False) | GONE,
             ],
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "a rendezvous without a replica that does something else",
         "PeersUnreachable",
-        ("; Worker-1 still runs, its last line: downloading 7 of 90",),
+        "; Worker-1 still runs, its last line: downloading 7 of 90",
+    ).of(
         found(
             {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
             run_policy={"cleanPodPolicy": "None"},
             logs={"demo-worker-0": (STORE,)},
             last_lines={"demo-worker-1": "downloading 7 of 90"},
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "a rendezvous of more than there are",
         "PeersUnreachable",
-        ("; it expects 4 processes or nodes, and the job has 2 replicas",),
+        "; it expects 4 processes or nodes, and the job has 2 replicas",
+    ).of(
         failed(
             1, lines=("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.",)
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "torchrun for more nodes than there are",
         "PeersUnreachable",
-        ("fewer torchrun agents", "; it expects 3 processes or nodes, and the job has 2 replicas"),
-        failed(1, lines=(f"{ELASTIC}.RendezvousTimeoutError",), container={"command": ["torchrun", "--nnodes=3", "train.py"]}),
+        "fewer torchrun agents",
+        "; it expects 3 processes or nodes, and the job has 2 replicas",
+    ).of(
+        failed(1, lines=(f"{ELASTIC}.RendezvousTimeoutError",), container={"command": ["torchrun", "--nnodes=3", "train.py"]})
     ),
-    Scenario(
+    scenario(
         "a barrier that a rank which hangs does not reach",
         "CollectiveTimeout",
-        ("rank 0 did not reach the barrier in 5000 ms", "; Worker-0 still runs, its last line: downloading"),
+        "rank 0 did not reach the barrier in 5000 ms",
+        "; Worker-0 still runs, its last line: downloading",
+    ).of(
         failed(
             1,
             lines=("RuntimeError: [Rank 1]: Rank 0 failed to pass monitoredBarrier in 5000 ms",),
             run_policy={"cleanPodPolicy": "None"},
             last_lines={"demo-worker-0": "downloading"},
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "a launcher that wants a worker which the job does not have",
         "PeersUnreachable",
-        ("; no pod of the job is named demo-worker-9, Worker-0 still runs",),
+        "; no pod of the job is named demo-worker-9, Worker-0 still runs",
+    ).of(
         found(
             {"Launcher-0": launching, "Worker-0": running, "Worker-1": running},
             logs={"demo-launcher": (SSH[0].replace("worker-1", "worker-9"),)},
             **MPI_PAIR,
-        ),
+        )
     ),
-    Scenario(
-        "a launcher whose worker has no node",
-        "InsufficientResources",
-        ("Worker-1: no node for it",),
+    scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: no node for it").of(
         found(
             {
                 "Launcher-0": launching,
@@ -669,313 +656,229 @@ SCENARIOS = (
                 "Worker-1": lambda pod: pod.unschedulable("0/1: 1 Insufficient cpu"),
             },
             **MPI_PAIR,
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "a launcher whose worker's name cannot be resolved yet",
         "PeersUnreachable",
-        ("Could not resolve hostname demo-worker-1", "; Worker-1 (Pending): its containers are being created"),
+        "Could not resolve hostname demo-worker-1",
+        "; Worker-1 (Pending): its containers are being created",
+        now=START + 20,
+    ).of(
         found(
             {"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.waiting("ContainerCreating", "")},
             logs={"demo-launcher": SSH},
             **MPI_PAIR,
-        ),
-        now=START + 20,
+        )
     ),
-    Scenario(
+    scenario(
         "a thread that has ended",
         "StorageFailed",
-        ("Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]", "the process goes on"),
-        raising(*DIED, at=NOW - 9),
-    ),
-    Scenario(
-        "a process that has ended, and is waited for",
-        "StorageFailed",
-        ("its Process loader-1 has ended with an exception",),
-        raising("Process loader-1:", *DIED[1:], at=NOW - 9),
-    ),
-    Scenario(
-        "an earlier run of the replica that failed",
-        "PythonException",
-        ("Worker-1 on node node-1: exit code 1: RuntimeError",),
-        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[{**EARLIER, "time": format_time(NOW - 30)}]),
-    ),
-    Scenario(
-        "an exception, and silence",
-        "StorageFailed",
-        ("its log ends with an exception", "has printed nothing for 5 min since"),
-        raising(*DIED[1:], at=NOW - 300),
-    ),
-    Scenario("an exception that was only logged", "Running", ("2/2 Running",), raising(*DIED[1:], at=NOW - 9)),
-    Scenario("an exception that was overcome", "Running", ("2/2 Running",), raising(*DIED, *("step 1",) * 9, at=NOW - 300)),
-    Scenario(
+        "Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]",
+        "the process goes on",
+    ).of(raising(*DIED, at=NOW - 9)),
+    scenario(
+        "a process that has ended, and is waited for", "StorageFailed", "its Process loader-1 has ended with an exception"
+    ).of(raising("Process loader-1:", *DIED[1:], at=NOW - 9)),
+    scenario(
+        "an earlier run of the replica that failed", "PythonException", "Worker-1 on node node-1: exit code 1: RuntimeError"
+    ).of(failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[{**EARLIER, "time": format_time(NOW - 30)}])),
+    scenario(
+        "an exception, and silence", "StorageFailed", "its log ends with an exception", "has printed nothing for 5 min since"
+    ).of(raising(*DIED[1:], at=NOW - 300)),
+    scenario("an exception that was only logged", "Running", "2/2 Running").of(raising(*DIED[1:], at=NOW - 9)),
+    scenario("an exception that was overcome", "Running", "2/2 Running").of(raising(*DIED, *("step 1",) * 9, at=NOW - 300)),
+    scenario(
         "a success after an exception",
         "Succeeded",
-        ("has succeeded, but the log of Worker-0 ends with an exception: RuntimeError: mat1",),
+        "has succeeded, but the log of Worker-0 ends with an exception: RuntimeError: mat1",
+    ).of(
         found(
             {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": lambda pod: pod.succeeded()},
             tails={"demo-worker-0": TRACEBACK},
-        ),
+        )
     ),
-    Scenario(
-        "backoffLimit used up", "ProgramFailed", ("exit code 3",), failed(3, policy="OnFailure", run_policy={"backoffLimit": 0})
+    scenario("backoffLimit used up", "ProgramFailed", "exit code 3").of(
+        failed(3, policy="OnFailure", run_policy={"backoffLimit": 0})
     ),
-    Scenario(
-        "a crash long before the exception that ended the job",
-        "PythonException",
-        ("Worker-1", "RuntimeError"),
-        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER]),
+    scenario("a crash long before the exception that ended the job", "PythonException", "Worker-1", "RuntimeError").of(
+        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER])
     ),
-    Scenario("restarted in place", "ProgramFailed", ("Worker-1", "exit code 1", "restarted 3 times"), crash(1, 3)),
-    Scenario(
-        "between two failures",
-        "ModuleNotFound",
-        ("No module named 'einops'", "restarted 4 times, it runs again for 5 s"),
+    scenario("restarted in place", "ProgramFailed", "Worker-1", "exit code 1", "restarted 3 times").of(crash(1, 3)),
+    scenario(
+        "between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, it runs again for 5 s"
+    ).of(
         found(
             {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 5)},
             policy="OnFailure",
             logs={"demo-worker-1": EINOPS},
-        ),
+        )
     ),
-    Scenario(
-        "failed often, and runs since",
-        "Running",
-        ("2/2 Running",),
+    scenario("failed often, and runs since", "Running", "2/2 Running").of(
         found(
             {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 90)},
             policy="OnFailure",
             logs={"demo-worker-1": EINOPS},
-        ),
+        )
     ),
-    Scenario("out of memory, restarted in place", "OOMKilled", ("restarted once",), crash(137, 1, reason="OOMKilled")),
-    Scenario(
-        "waiting for its replacement", "SIGKILL", ("Worker-1",), failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})
+    scenario("out of memory, restarted in place", "OOMKilled", "restarted once").of(crash(137, 1, reason="OOMKilled")),
+    scenario("waiting for its replacement", "SIGKILL", "Worker-1").of(
+        failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})
     ),
-    Scenario(
-        "init container",
-        "InitContainerFailed",
-        ("prepare", "exit code 3"),
-        found({"Worker-0": running, "Worker-1": init_failed}),
+    scenario("init container", "InitContainerFailed", "prepare", "exit code 3").of(
+        found({"Worker-0": running, "Worker-1": init_failed})
     ),
-    Scenario(
-        "init container, of a pod that is not restarted",
-        "InitContainerFailed",
-        ("prepare", "exit code 3", "no data"),
-        found({"Worker-0": running, "Worker-1": init_ended}, logs={"demo-worker-1": ("no data",)}),
+    scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(
+        found({"Worker-0": running, "Worker-1": init_ended}, logs={"demo-worker-1": ("no data",)})
     ),
-    Scenario(
-        "sidecar",
-        "SidecarRunning",
-        ("container sidecar runs on",),
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.main_ended(0)}),
+    scenario("sidecar", "SidecarRunning", "container sidecar runs on").of(
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.main_ended(0)})
     ),
-    Scenario(
-        "readiness",
-        "ReadinessProbeFailed",
-        ("connection refused",),
-        found({"Worker-0": running, "Worker-1": never_ready}, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)]),
+    scenario("readiness", "ReadinessProbeFailed", "connection refused").of(
+        found({"Worker-0": running, "Worker-1": never_ready}, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])
     ),
-    Scenario(
-        "liveness",
-        "LivenessProbeFailed",
-        ("Liveness probe failed",),
-        crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")]),
+    scenario("liveness", "LivenessProbeFailed", "Liveness probe failed").of(
+        crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")])
     ),
-    Scenario(
+    scenario(
         "liveness, of a pod that is not restarted",
         "LivenessProbeFailed",
-        ("stopped by the kubelet (exit code 143): Liveness probe failed: HTTP probe failed with statuscode: 503",),
-        failed(143, events=probed("Liveness")),
-    ),
-    Scenario(
+        "stopped by the kubelet (exit code 143): Liveness probe failed: HTTP probe failed with statuscode: 503",
+    ).of(failed(143, events=probed("Liveness"))),
+    scenario(
         "startup, by a program that ends with a code of its own",
         "StartupProbeFailed",
-        ("stopped by the kubelet (exit code 1): Startup probe failed",),
-        failed(1, lines=("KeyboardInterrupt",), events=probed("Startup", whole=True)),
+        "stopped by the kubelet (exit code 1): Startup probe failed",
+    ).of(failed(1, lines=("KeyboardInterrupt",), events=probed("Startup", whole=True))),
+    scenario("startup, of a pod that is gone", "StartupProbeFailed", "Startup probe failed: HTTP").of(
+        removed(failed(143), events=probed("Startup", whole=True))
     ),
-    Scenario(
-        "startup, of a pod that is gone",
-        "StartupProbeFailed",
-        ("Startup probe failed: HTTP",),
-        removed(failed(143), events=probed("Startup", whole=True)),
+    scenario("startup, restarted in place", "StartupProbeFailed", "Startup probe failed: HTTP", "restarted 2 times").of(
+        crash(137, 2, events=probed("Startup", at=NOW - 5))
     ),
-    Scenario(
-        "startup, restarted in place",
-        "StartupProbeFailed",
-        ("Startup probe failed: HTTP", "restarted 2 times"),
-        crash(137, 2, events=probed("Startup", at=NOW - 5)),
+    scenario("killed long after a probe failed", "SIGKILL", "SIGKILL").of(failed(137, events=probed("Liveness", at=NOW - 900))),
+    scenario("killed after the probe of another container failed", "SIGKILL", "SIGKILL").of(
+        failed(137, events=probed("Liveness", "sidecar"))
     ),
-    Scenario("killed long after a probe failed", "SIGKILL", ("SIGKILL",), failed(137, events=probed("Liveness", at=NOW - 900))),
-    Scenario(
-        "killed after the probe of another container failed",
-        "SIGKILL",
-        ("SIGKILL",),
-        failed(137, events=probed("Liveness", "sidecar")),
-    ),
-    Scenario(
-        "liveness, again and again",
-        "LivenessProbeFailed",
-        ("Liveness probe failed", "restarted 4 times, it runs again for 90 s"),
+    scenario(
+        "liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, it runs again for 90 s"
+    ).of(
         found(
             {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 90)},
             policy="OnFailure",
             events=probed("Liveness", at=NOW - 101),
-        ),
+        )
     ),
-    Scenario(
-        "the startup probe of a pod that runs",
-        "StartupProbeFailed",
-        ("not started yet: Startup probe failed",),
-        found({"Worker-0": running, "Worker-1": never_ready}, events=probed("Startup")[:1]),
+    scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(
+        found({"Worker-0": running, "Worker-1": never_ready}, events=probed("Startup")[:1])
     ),
-    Scenario(
+    scenario(
         "a sidecar that does not start",
         "StartupProbeFailed",
-        ("its sidecar prepare does not pass its startup probe (100 s): HTTP probe failed",),
+        "its sidecar prepare does not pass its startup probe (100 s): HTTP probe failed",
+    ).of(
         found(
             {"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=False)},
             events=probed("Startup", "prepare")[:1],
-        ),
+        )
     ),
-    Scenario(
-        "a sidecar that has started",
-        "Starting",
-        ("its containers are being created",),
-        found({"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=True)}),
-        now=START + 20,
+    scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(
+        found({"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=True)})
     ),
-    Scenario(
+    scenario(
         "a long init container",
         "InitContainerRunning",
-        ("its init container prepare has run for 20 min", "its last line, 15 min old: waiting for db:5432"),
+        "its init container prepare has run for 20 min",
+        "its last line, 15 min old: waiting for db:5432",
+        now=START + 1200,
+    ).of(
         found(
             {"Worker-0": running, "Worker-1": preparing},
             printed_at={"demo-worker-1": START + 300},
             last_lines={"demo-worker-1": "waiting for db:5432"},
-        ),
-        now=START + 1200,
+        )
     ),
-    Scenario(
+    scenario(
         "a postStart hook",
         "PostStartHookFailed",
-        ("stopped by the kubelet (exit code 137): its postStart hook failed; it is: sh -c login",),
-        failed(137, events=HOOK, container={"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "login"]}}}}),
+        "stopped by the kubelet (exit code 137): its postStart hook failed; it is: sh -c login",
+    ).of(failed(137, events=HOOK, container={"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "login"]}}}})),
+    scenario("a postStart hook, by a kubelet that tells its output", "PostStartHookFailed", "no /cfg/token").of(
+        failed(137, events=[{**HOOK[0], "message": OLD_HOOK}, HOOK[1]])
     ),
-    Scenario(
-        "a postStart hook, by a kubelet that tells its output",
-        "PostStartHookFailed",
-        ("no /cfg/token",),
-        failed(137, events=[{**HOOK[0], "message": OLD_HOOK}, HOOK[1]]),
+    scenario("a postStart hook of a program that fails at once", "PythonException", "shapes cannot be multiplied").of(
+        failed(1, lines=TRACEBACK, events=HOOK)
     ),
-    Scenario(
-        "a postStart hook of a program that fails at once",
-        "PythonException",
-        ("shapes cannot be multiplied",),
-        failed(1, lines=TRACEBACK, events=HOOK),
+    scenario("a postStart hook, again and again", "PostStartHookFailed", "Exec lifecycle hook ([false])").of(
+        found({"Worker-0": running, "Worker-1": hook_failed}, policy="OnFailure")
     ),
-    Scenario(
-        "a postStart hook, again and again",
-        "PostStartHookFailed",
-        ("Exec lifecycle hook ([false])",),
-        found({"Worker-0": running, "Worker-1": hook_failed}, policy="OnFailure"),
-    ),
-    Scenario(
+    scenario(
         "a sidecar that fails after the main container's success",
         "ProgramFailed",
-        ("container pytorch has succeeded, but container sidecar: failed with exit code 3", "restarted 2 times"),
-        found({"Worker-0": running, "Worker-1": lambda pod: sidecar_failed(pod, looping=True)}, policy="OnFailure"),
-    ),
-    Scenario(
-        "a pod and its log are gone",
-        "ProgramFailed",
-        ("Worker-1 on node node-1: failed with exit code 1; its log is gone",),
-        removed(failed(1, run_policy={"cleanPodPolicy": "All"})),
-    ),
-    Scenario(
-        "a pod is gone, but for its last lines",
-        "ModuleNotFound",
-        ("No module named 'einops'",),
-        removed(failed(1, message="\n".join(EINOPS))),
+        "container pytorch has succeeded, but container sidecar: failed with exit code 3",
+        "restarted 2 times",
+    ).of(found({"Worker-0": running, "Worker-1": lambda pod: sidecar_failed(pod, looping=True)}, policy="OnFailure")),
+    scenario(
+        "a pod and its log are gone", "ProgramFailed", "Worker-1 on node node-1: failed with exit code 1; its log is gone"
+    ).of(removed(failed(1, run_policy={"cleanPodPolicy": "All"}))),
+    scenario("a pod is gone, but for its last lines", "ModuleNotFound", "No module named 'einops'").of(
+        removed(failed(1, message="\n".join(EINOPS)))
     ),
     # the platform
-    Scenario(
-        "evicted", "Evicted", ("low on resource: memory",), found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()})
+    scenario("evicted", "Evicted", "low on resource: memory").of(
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()})
     ),
-    Scenario(
-        "evicted and replaced",
-        "Evicted",
-        ("low on resource",),
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()}, policy="ExitCode"),
+    scenario("evicted and replaced", "Evicted", "low on resource").of(
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()}, policy="ExitCode")
     ),
-    Scenario(
-        "node lost",
-        "NodeLost",
-        ("lost with its node",),
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137)}),
+    scenario("node lost", "NodeLost", "lost with its node").of(
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137)})
     ),
-    Scenario(
-        "preempted",
-        "Preempted",
-        ("higher priority",),
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(143).disrupted("PreemptionByScheduler")}),
+    scenario("preempted", "Preempted", "higher priority").of(
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(143).disrupted("PreemptionByScheduler")})
     ),
-    Scenario(
-        "node shut down",
-        "NodeShutdown",
-        ("shut down",),
+    scenario("node shut down", "NodeShutdown", "shut down").of(
         found(
             {
                 "Worker-0": running,
                 "Worker-1": lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."),
             }
-        ),
+        )
     ),
-    Scenario(
-        "refused by its node",
-        "NodeRefused",
-        ("OutOfnvidia.com/gpu",),
+    scenario("refused by its node", "NodeRefused", "OutOfnvidia.com/gpu").of(
         found(
             {
                 "Worker-0": running,
                 "Worker-1": lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"),
             }
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "terminating on a dead node",
         "NodeDoesNotAnswer",
-        ("Worker-1 on node node-1", "does not end it", "Kubelet stopped posting"),
+        "Worker-1 on node node-1",
+        "does not end it",
+        "Kubelet stopped posting",
+    ).of(
         found(
             {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": stuck_on},
             nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
-        ),
+        )
     ),
-    Scenario(
-        "running on a dead node",
-        "NodeDoesNotAnswer",
-        ("does not respond",),
+    scenario("running on a dead node", "NodeDoesNotAnswer", "does not respond").of(
         found(
             {"Worker-0": running, "Worker-1": running},
             nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
-        ),
+        )
     ),
-    Scenario("finalizer stuck", "FinalizerStuck", ("finalizer",), found({"Worker-0": running, "Worker-1": held_by_finalizer})),
-    Scenario(
-        "deadline of the job",
-        "DeadlineExceeded",
-        ("activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu"),
-        unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60}),
+    scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(found({"Worker-0": running, "Worker-1": held_by_finalizer})),
+    scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(
+        unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})
     ),
-    Scenario(
-        "pending for too long",
-        "PendingTooLong",
-        ("Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60"),
-        unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60}),
-    ),
-    Scenario(
-        "deadline of the pod",
-        "PodDeadlineExceeded",
-        ("pod template",),
+    scenario(
+        "pending for too long", "PendingTooLong", "Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60"
+    ).of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60})),
+    scenario("deadline of the pod", "PodDeadlineExceeded", "pod template").of(
         found(
             {
                 "Worker-0": running,
@@ -983,154 +886,94 @@ SCENARIOS = (
                     "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
                 ),
             }
-        ),
+        )
     ),
     # images, configuration, volumes
-    Scenario("image not there", "ImageNotFound", ("me/train:v9", "not found"), waiting("ImagePullBackOff", NOT_THERE)),
-    Scenario(
-        "image not there, by an older kubelet",
-        "ImageNotFound",
-        ("manifest unknown",),
+    scenario("image not there", "ImageNotFound", "me/train:v9", "not found").of(waiting("ImagePullBackOff", NOT_THERE)),
+    scenario("image not there, by an older kubelet", "ImageNotFound", "manifest unknown").of(
         waiting(
             "ImagePullBackOff",
             BACK_OFF,
             events=[event("uid-demo-worker-0", "Failed", 'Failed to pull image "me/train:v9": manifest unknown')],
-        ),
+        )
     ),
-    Scenario("pull denied", "ImagePullDenied", ("denied",), waiting("ErrImagePull", DENIED)),
-    Scenario("registry unreachable", "RegistryUnreachable", ("no such host",), waiting("ErrImagePull", NO_REGISTRY)),
-    Scenario("rate limit", "ImagePullRateLimited", ("rate limit",), waiting("ErrImagePull", RATE)),
-    Scenario(
-        "image name",
-        "InvalidImageName",
-        ("invalid reference",),
+    scenario("pull denied", "ImagePullDenied", "denied").of(waiting("ErrImagePull", DENIED)),
+    scenario("registry unreachable", "RegistryUnreachable", "no such host").of(waiting("ErrImagePull", NO_REGISTRY)),
+    scenario("rate limit", "ImagePullRateLimited", "rate limit").of(waiting("ErrImagePull", RATE)),
+    scenario("image name", "InvalidImageName", "invalid reference").of(
         waiting(
             "InvalidImageName",
             'Failed to apply default image tag "Me/Train:": couldn\'t parse image name: invalid reference format',
-        ),
+        )
     ),
-    Scenario(
-        "image never pulled",
-        "ImageNeverPulled",
-        ("Never",),
-        waiting("ErrImageNeverPull", 'Container image "me/train:1" is not present with pull policy of Never'),
+    scenario("image never pulled", "ImageNeverPulled", "Never").of(
+        waiting("ErrImageNeverPull", 'Container image "me/train:1" is not present with pull policy of Never')
     ),
-    Scenario(
-        "architecture",
-        "WrongArchitecture",
-        ("no match for platform",),
-        waiting("ErrImagePull", 'failed to pull image "me/arm:1": no match for platform in manifest: not found'),
+    scenario("architecture", "WrongArchitecture", "no match for platform").of(
+        waiting("ErrImagePull", 'failed to pull image "me/arm:1": no match for platform in manifest: not found')
     ),
-    Scenario(
-        "Secret for a variable",
-        "SecretNotFound",
-        ('Secret "hub"',),
-        waiting("CreateContainerConfigError", 'secret "hub" not found'),
+    scenario("Secret for a variable", "SecretNotFound", 'Secret "hub"').of(
+        waiting("CreateContainerConfigError", 'secret "hub" not found')
     ),
-    Scenario(
-        "ConfigMap for a variable",
-        "ConfigMapNotFound",
-        ('ConfigMap "words"',),
-        waiting("CreateContainerConfigError", 'configmap "words" not found'),
+    scenario("ConfigMap for a variable", "ConfigMapNotFound", 'ConfigMap "words"').of(
+        waiting("CreateContainerConfigError", 'configmap "words" not found')
     ),
-    Scenario(
-        "key of a Secret",
-        "KeyNotFound",
-        ('Secret "hub" has no key "token"',),
-        waiting("CreateContainerConfigError", "couldn't find key token in Secret default/hub"),
+    scenario("key of a Secret", "KeyNotFound", 'Secret "hub" has no key "token"').of(
+        waiting("CreateContainerConfigError", "couldn't find key token in Secret default/hub")
     ),
-    Scenario(
-        "root refused",
-        "RunAsRootRefused",
-        ("runAsNonRoot",),
+    scenario("root refused", "RunAsRootRefused", "runAsNonRoot").of(
         waiting(
             "CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: x, container: pytorch)"
-        ),
+        )
     ),
-    Scenario("command not found, by the runtime", "CommandNotFound", ("trainn.sh",), waiting("RunContainerError", NO_COMMAND)),
-    Scenario(
-        "Secret of a volume",
-        "SecretNotFound",
-        ('Secret "data"',),
-        creating("FailedMount", 'MountVolume.SetUp failed for volume "data" : secret "data" not found'),
+    scenario("command not found, by the runtime", "CommandNotFound", "trainn.sh").of(waiting("RunContainerError", NO_COMMAND)),
+    scenario("Secret of a volume", "SecretNotFound", 'Secret "data"').of(
+        creating("FailedMount", 'MountVolume.SetUp failed for volume "data" : secret "data" not found')
     ),
-    Scenario(
-        "ConfigMap of a volume",
-        "ConfigMapNotFound",
-        ('ConfigMap "words"',),
-        creating("FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found'),
+    scenario("ConfigMap of a volume", "ConfigMapNotFound", 'ConfigMap "words"').of(
+        creating("FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found')
     ),
-    Scenario(
-        "key of a volume",
-        "KeyNotFound",
-        ('the ConfigMap "train-config" of the volume cfg has no key "train.yaml"',),
+    scenario("key of a volume", "KeyNotFound", 'the ConfigMap "train-config" of the volume cfg has no key "train.yaml"').of(
         creating(
             "FailedMount",
             'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml',
             template=WORDS,
-        ),
+        )
     ),
-    Scenario(
-        "volume attached elsewhere",
-        "VolumeAttachedElsewhere",
-        ("Multi-Attach",),
-        creating("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0'),
+    scenario("volume attached elsewhere", "VolumeAttachedElsewhere", "Multi-Attach").of(
+        creating("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0')
     ),
-    Scenario("sandbox", "SandboxFailed", ("calico",), creating("FailedCreatePodSandBox", NO_SANDBOX)),
-    Scenario("pulling", "PullingImage", ("Pulling image",), creating("Pulling", 'Pulling image "big:1"')),
-    Scenario(
-        "claim not there",
-        "PersistentVolumeClaimNotFound",
-        ('"data" does not exist',),
-        unschedulable('0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available'),
+    scenario("sandbox", "SandboxFailed", "calico").of(creating("FailedCreatePodSandBox", NO_SANDBOX)),
+    scenario("pulling", "PullingImage", "Pulling image").of(creating("Pulling", 'Pulling image "big:1"')),
+    scenario("claim not there", "PersistentVolumeClaimNotFound", '"data" does not exist').of(
+        unschedulable('0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available')
     ),
-    Scenario(
-        "claim not bound",
-        "PersistentVolumeClaimUnbound",
-        ("not bound",),
-        unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes"),
+    scenario("claim not bound", "PersistentVolumeClaimUnbound", "not bound").of(
+        unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes")
     ),
     # the scheduler
-    Scenario(
-        "cpu", "InsufficientResources", ("Insufficient cpu",), unschedulable("0/3 nodes are available: 3 Insufficient cpu.")
+    scenario("cpu", "InsufficientResources", "Insufficient cpu").of(
+        unschedulable("0/3 nodes are available: 3 Insufficient cpu.")
     ),
-    Scenario(
-        "GPUs in use",
-        "InsufficientResources",
-        ("nvidia.com/gpu",),
-        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")]),
+    scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(
+        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])
     ),
-    Scenario(
-        "GPUs on no node",
-        "NodeTooSmall",
-        ("nvidia.com/gpu=8", "the largest has 4"),
-        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")]),
+    scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(
+        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])
     ),
-    Scenario(
-        "taint",
-        "UntoleratedTaint",
-        ("gpu: only",),
-        unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes"),
+    scenario("taint", "UntoleratedTaint", "gpu: only").of(
+        unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes")
     ),
-    Scenario(
-        "taint, by a scheduler that does not name it",
-        "UntoleratedTaint",
-        ("the nodes have the taints gpu=only",),
+    scenario("taint, by a scheduler that does not name it", "UntoleratedTaint", "the nodes have the taints gpu=only").of(
         unschedulable(
             "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes",
             nodes=[{**node(), "spec": {"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}],
-        ),
+        )
     ),
-    Scenario(
-        "selector",
-        "NodeSelector",
-        ("affinity/selector",),
-        unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes"),
+    scenario("selector", "NodeSelector", "affinity/selector").of(
+        unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes")
     ),
-    Scenario(
-        "selector, of a label that no node has",
-        "NodeSelector",
-        ("no node has the label gpu=a100",),
+    scenario("selector, of a label that no node has", "NodeSelector", "no node has the label gpu=a100").of(
         found(
             {
                 "Worker-0": running,
@@ -1140,211 +983,148 @@ SCENARIOS = (
             },
             template={"nodeSelector": {"gpu": "a100", "disk": "ssd"}},
             nodes=[{**node(), "metadata": {"name": "node-1", "labels": {"disk": "ssd"}}}],
-        ),
+        )
     ),
-    Scenario(
-        "anti-affinity",
-        "PodAffinity",
-        ("anti-affinity",),
-        unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes"),
+    scenario("anti-affinity", "PodAffinity", "anti-affinity").of(
+        unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes")
     ),
-    Scenario(
-        "cordoned", "NodesCordoned", ("unschedulable",), unschedulable("0/2 nodes are available: 2 node(s) were unschedulable.")
+    scenario("cordoned", "NodesCordoned", "unschedulable").of(
+        unschedulable("0/2 nodes are available: 2 node(s) were unschedulable.")
     ),
-    Scenario("no nodes", "NoNodes", ("no nodes",), unschedulable("no nodes available to schedule pods")),
-    Scenario(
-        "scheduling gate", "SchedulingGated", ("kueue.x-k8s.io/topology",), found({"Worker-0": running, "Worker-1": gated})
+    scenario("no nodes", "NoNodes", "no nodes").of(unschedulable("no nodes available to schedule pods")),
+    scenario("scheduling gate", "SchedulingGated", "kueue.x-k8s.io/topology").of(
+        found({"Worker-0": running, "Worker-1": gated})
     ),
-    Scenario(
-        "no scheduler",
-        "NoScheduler",
-        ('"volcano"',),
-        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"}),
+    scenario("no scheduler", "NoScheduler", '"volcano"').of(
+        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"})
     ),
-    Scenario(
-        "no scheduler, of a name of its own",
-        "NoScheduler",
-        ('"my-scheduler"', "for 20 s"),
-        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "my-scheduler"}),
-        now=START + 20,
+    scenario("no scheduler, of a name of its own", "NoScheduler", '"my-scheduler"', "for 20 s", now=START + 20).of(
+        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "my-scheduler"})
     ),
     # queues
-    Scenario("suspended", "Suspended", ("runPolicy.suspend",), found(run_policy={"suspend": True})),
-    Scenario(
-        "in Kueue's queue",
-        "QueuedByKueue",
-        ("research", "insufficient unused quota for nvidia.com/gpu"),
-        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD]),
+    scenario("suspended", "Suspended", "runPolicy.suspend").of(found(run_policy={"suspend": True})),
+    scenario("in Kueue's queue", "QueuedByKueue", "research", "insufficient unused quota for nvidia.com/gpu").of(
+        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD])
     ),
-    Scenario(
-        "not taken up by Kueue",
-        "QueuedByKueue",
-        ("research", "no Workload"),
-        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}),
+    scenario("not taken up by Kueue", "QueuedByKueue", "research", "no Workload").of(
+        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"})
     ),
-    Scenario(
+    scenario(
         "in Kueue's queue, its Workload is the operator's",
         "QueuedByKueue",
-        ("research", "insufficient unused quota for nvidia.com/gpu"),
-        found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD]),
-    ),
-    Scenario(
+        "research",
+        "insufficient unused quota for nvidia.com/gpu",
+    ).of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD])),
+    scenario(
         "in Kueue's queue without a Workload of the operator",
         "QueuedByKueue",
-        ("in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which is not",),
-        found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"}),
-    ),
-    Scenario(
-        "PodGroup pending",
-        "GangPending",
-        ("2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z"),
+        "in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which is not",
+    ).of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"})),
+    scenario("PodGroup pending", "GangPending", "2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z").of(
         found(
             {
                 "Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"),
                 "Worker-1": lambda pod: pod,
             },
             pod_groups=[POD_GROUP],
-        ),
+        )
     ),
-    Scenario(
+    scenario(
         "Kubernetes' own PodGroup waits",
         "GangPending",
-        ("2 pods at once", "since 2023-11-14T22:10:00Z", "0/4 nodes are available: 4 Insufficient cpu"),
+        "2 pods at once",
+        "since 2023-11-14T22:10:00Z",
+        "0/4 nodes are available: 4 Insufficient cpu",
+    ).of(
         found(
             {
                 "Worker-0": lambda pod: pod.unschedulable("pod group is unschedulable, waiting for minCount pods from a gang"),
                 "Worker-1": lambda pod: pod.unschedulable("0/4 nodes are available: 4 Insufficient cpu."),
             },
             pod_groups=[NATIVE_GROUP],
-        ),
+        )
     ),
     # the API server
-    Scenario("quota", "QuotaExceeded", ("quota team", "requested cpu=2", "used cpu=9"), refused(QUOTA)),
-    Scenario("limit range", "LimitRange", ("maximum cpu usage",), refused(f'pods "demo-worker-0" is forbidden: {LIMITS}')),
-    Scenario("webhook denies", "DeniedByWebhook", ("policy.example.com", "team label"), refused(WEBHOOK)),
-    Scenario("webhook unreachable", "WebhookUnreachable", ("policy.example.com",), refused(NO_WEBHOOK)),
-    Scenario(
-        "policy denies",
-        "DeniedByPolicy",
-        ("no-latest", "images must not"),
-        refused(f'pods "demo-worker-0" is forbidden: {POLICY}'),
+    scenario("quota", "QuotaExceeded", "quota team", "requested cpu=2", "used cpu=9").of(refused(QUOTA)),
+    scenario("limit range", "LimitRange", "maximum cpu usage").of(refused(f'pods "demo-worker-0" is forbidden: {LIMITS}')),
+    scenario("webhook denies", "DeniedByWebhook", "policy.example.com", "team label").of(refused(WEBHOOK)),
+    scenario("webhook unreachable", "WebhookUnreachable", "policy.example.com").of(refused(NO_WEBHOOK)),
+    scenario("policy denies", "DeniedByPolicy", "no-latest", "images must not").of(
+        refused(f'pods "demo-worker-0" is forbidden: {POLICY}')
     ),
-    Scenario("pod security", "PodSecurity", ("restricted", "allowPrivilegeEscalation"), refused(POD_SECURITY)),
-    Scenario(
-        "service account",
-        "ServiceAccountNotFound",
-        ('"trainer"',),
+    scenario("pod security", "PodSecurity", "restricted", "allowPrivilegeEscalation").of(refused(POD_SECURITY)),
+    scenario("service account", "ServiceAccountNotFound", '"trainer"').of(
         refused(
             'pods "demo-worker-0" is forbidden: error looking up service account default/trainer: serviceaccount "trainer" not found'
-        ),
+        )
     ),
-    Scenario(
-        "priority class",
-        "PriorityClassNotFound",
-        ('"urgent"',),
-        refused('pods "demo-worker-0" is forbidden: no PriorityClass with name urgent was found'),
+    scenario("priority class", "PriorityClassNotFound", '"urgent"').of(
+        refused('pods "demo-worker-0" is forbidden: no PriorityClass with name urgent was found')
     ),
-    Scenario("right of the operator", "OperatorForbidden", ("training-operator", "create pods"), refused(NO_RIGHT)),
-    Scenario(
-        "name in use",
-        "NameConflict",
-        ("pods/demo-worker-0",),
-        found(observed={"refusal": "pods/demo-worker-0 exists already and is not this job's; delete or rename it"}),
+    scenario("right of the operator", "OperatorForbidden", "training-operator", "create pods").of(refused(NO_RIGHT)),
+    scenario("name in use", "NameConflict", "pods/demo-worker-0").of(
+        found(observed={"refusal": "pods/demo-worker-0 exists already and is not this job's; delete or rename it"})
     ),
-    Scenario(
-        "refused for good",
-        "InvalidSpec",
-        ("hostNetwork",),
-        found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}}),
+    scenario("refused for good", "InvalidSpec", "hostNetwork").of(
+        found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}})
     ),
     # the operator
-    Scenario("invalid", "InvalidSpec", ("Helper",), found(replicas={"Helper": 1})),
-    Scenario("no operator", "NoOperator", ("100 s",), found(operator=False)),
-    Scenario(
-        "no operator in the cluster",
-        "NoOperator",
-        ("no pod of the operators",),
-        Found(PYTORCH, found(operator=False).job, operator=False),
+    scenario("invalid", "InvalidSpec", "Helper").of(found(replicas={"Helper": 1})),
+    scenario("no operator", "NoOperator", "100 s").of(found(operator=False)),
+    scenario("no operator in the cluster", "NoOperator", "no pod of the operators").of(
+        Found(PYTORCH, found(operator=False).job, operator=False)
     ),
-    Scenario(
-        "no operator, whose lease is old",
-        "NoOperator",
-        ("op_1 renewed its lease 50 s ago",),
-        found(operator=False, lease=LEASE),
+    scenario("no operator, whose lease is old", "NoOperator", "op_1 renewed its lease 50 s ago").of(
+        found(operator=False, lease=LEASE)
     ),
-    Scenario(
-        "a framework's function raises", "FrameworkError", ("pytorch", "KeyError: 'size'"), found(operator=False, events=RAISED)
+    scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(
+        found(operator=False, events=RAISED)
     ),
-    Scenario(
-        "a definition without status",
-        "DefinitionOutdated",
-        ("pytorchjobs.kubeflow.org", "no status subresource in v1"),
-        found(operator=False, definition=OLD_DEFINITION),
+    scenario("a definition without status", "DefinitionOutdated", "pytorchjobs.kubeflow.org", "no status subresource in v1").of(
+        found(operator=False, definition=OLD_DEFINITION)
     ),
-    Scenario(
+    scenario(
         "the operator died before a pod ended",
         "NoOperator",
-        ("Worker-1 ended 18 min ago", "renewed its lease 18 min ago"),
-        then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE),
+        "Worker-1 ended 18 min ago",
+        "renewed its lease 18 min ago",
         now=NOW + 1080,
+    ).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE)),
+    scenario("the operator died before pods ran", "NoOperator", "Worker-0 has run for", now=NOW + 600).of(
+        then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running})
     ),
-    Scenario(
-        "the operator died before pods ran",
-        "NoOperator",
-        ("Worker-0 has run for",),
-        then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running}),
-        now=NOW + 600,
+    scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(
+        failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})
     ),
-    Scenario(
-        "all restart, and one takes long to stop",
-        "SIGKILL",
-        ("Worker-1",),
-        failed(137, policy="OnFailure", run_policy={"restartScope": "Job"}),
-        now=NOW + 100,
+    scenario("a pod has just ended", "Running", "1/2 Running, 1 succeeded").of(
+        then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})
     ),
-    Scenario(
-        "a pod has just ended",
-        "Running",
-        ("1/2 Running, 1 succeeded",),
-        then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}),
+    scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods run on").of(
+        deleted_with("example.com/hold")
     ),
-    Scenario(
-        "another's finalizer on the job", "Deleting", ("example.com/hold", "its pods run on"), deleted_with("example.com/hold")
+    scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(
+        found({"Worker-0": running, "Worker-1": held_by_another})
     ),
-    Scenario(
-        "another's finalizer on a pod",
-        "FinalizerStuck",
-        ("example.com/hold",),
-        found({"Worker-0": running, "Worker-1": held_by_another}),
-    ),
-    Scenario(
-        "another controller's",
-        "ManagedElsewhere",
-        ("multikueue",),
-        found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"}),
+    scenario("another controller's", "ManagedElsewhere", "multikueue").of(
+        found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"})
     ),
     # nothing is wrong
-    Scenario(
-        "succeeded while workers ran",
-        "Succeeded",
-        ("has succeeded",),
-        found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1}),
+    scenario("succeeded while workers ran", "Succeeded", "has succeeded").of(
+        found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1})
     ),
-    Scenario(
-        "a chief has succeeded, a worker runs",
-        "Running",
-        ("1/2 Running, 1 succeeded",),
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.succeeded()}, framework=TF, replicas={"Worker": 2}),
+    scenario("a chief has succeeded, a worker runs", "Running", "1/2 Running, 1 succeeded").of(
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.succeeded()}, framework=TF, replicas={"Worker": 2})
     ),
-    Scenario(
+    scenario(
         "nothing is printed",
         "Running",
-        ("2/2 Running; nothing was printed for 20 min, at last by Worker-1: waiting for /data/_SUCCESS",),
+        "2/2 Running; nothing was printed for 20 min, at last by Worker-1: waiting for /data/_SUCCESS",
+        now=NOW + 1200,
+    ).of(
         both_running(
             printed_at={"demo-worker-0": NOW - 9, "demo-worker-1": NOW},
             last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"},
-        ),
-        now=NOW + 1200,
+        )
     ),
-    Scenario("running", "Running", ("2/2 Running",), found({"Worker-0": running, "Worker-1": running})),
+    scenario("running", "Running", "2/2 Running").of(found({"Worker-0": running, "Worker-1": running})),
 )
