@@ -72,11 +72,7 @@ LATER = a_pod(version=7, uid="old")
         pytest.param([OLD], replaced(50, OLD), [], [OLD], id="unchanged in a list"),
         pytest.param([OLD], replaced(50, LATER), [Change(UPDATED, OLD, LATER)], [LATER], id="changed in a list"),
         pytest.param(
-            [OLD],
-            replaced(50, NEW),
-            [Change(DELETED, OLD, None), Change(ADDED, None, NEW)],
-            [NEW],
-            id="recreated in a list",
+            [OLD], replaced(50, NEW), [Change(DELETED, OLD, None), Change(ADDED, None, NEW)], [NEW], id="recreated in a list"
         ),
         pytest.param([LATER], replaced(6, OLD), [Change(UPDATED, LATER, OLD)], [OLD], id="a list may go back (restore)"),
         pytest.param([OLD], replaced(50, unreadable=(identity(LATER),)), [], [OLD], id="unreadable in a list: kept"),

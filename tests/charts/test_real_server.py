@@ -19,10 +19,7 @@ from jobcommon.testutil.builders import Pod, job_manifest
 from localcluster.conformance import real
 from tests.charts.charts import OPERATORS, Json, as_json, render
 
-pytestmark = [
-    pytest.mark.skipif(not real.available(), reason=real.WHY_NOT),
-    pytest.mark.asyncio(loop_scope="module"),
-]
+pytestmark = [pytest.mark.skipif(not real.available(), reason=real.WHY_NOT), pytest.mark.asyncio(loop_scope="module")]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 DRY = (("dryRun", "All"), ("fieldValidation", "Strict"))
 ACCOUNT = "system:serviceaccount:default:{}"

@@ -59,8 +59,7 @@ def test_releases_side_by_side_have_leases_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "chosen",
-    [["tensorflow"], ["mpi", "pytorch"], ["jax", "xgboost", "paddle"], ["mxnet", "mpi", "tensorflow", "pytorch"]],
+    "chosen", [["tensorflow"], ["mpi", "pytorch"], ["jax", "xgboost", "paddle"], ["mxnet", "mpi", "tensorflow", "pytorch"]]
 )
 def test_any_set_of_frameworks_runs_in_one_process(chosen: list[str]) -> None:
     objects = render("training-operators", frameworks=chosen)

@@ -16,13 +16,7 @@ BROKEN = "tests.cli.broken_frameworks"
 CRASH = '[{"kind": "crash-after", "write": 3}]'
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("FLIPS", "the job has not failed; its status is"),
-        ("IMPURE", "end-state: "),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [("FLIPS", "the job has not failed; its status is"), ("IMPURE", "end-state: ")])
 def test_a_mistake_is_found_without_a_fault(name: str, said: str) -> None:
     found = answered("simulate", f"{BROKEN}:{name}")
     assert found.returncode == 1

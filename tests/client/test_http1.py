@@ -287,10 +287,7 @@ async def test_tls_goes_through_a_tunnel(scheme: str, monkeypatch: pytest.Monkey
     authority.configure_trust(clientside)
     monkeypatch.setattr(ssl, "create_default_context", lambda: clientside)  # that of the connection to the proxy
     tunnel = Tunnel()
-    async with (
-        serving(Answers(OK), serverside) as place,
-        serving(tunnel, serverside if scheme == "https" else None) as proxy,
-    ):
+    async with serving(Answers(OK), serverside) as place, serving(tunnel, serverside if scheme == "https" else None) as proxy:
         endpoint = StaticEndpoint(
             f"https://{place}", ssl_context=clientside, server_name="api.test", proxy=f"{scheme}://{proxy}"
         )

@@ -49,10 +49,7 @@ def test_equal_replicas_need_no_override() -> None:
 def test_fields_that_differ_become_overrides() -> None:
     common, overrides = split({"r": {"cpu": 1, "memory": 2}}, {1: {"r": {"memory": 3}}}, 3)
     assert common == {"r": {"memory": 2}}
-    assert overrides == [
-        {"indices": [0, 2], "template": {"r": {"cpu": 1}}},
-        {"indices": [1], "template": {"r": {"memory": 3}}},
-    ]
+    assert overrides == [{"indices": [0, 2], "template": {"r": {"cpu": 1}}}, {"indices": [1], "template": {"r": {"memory": 3}}}]
 
 
 def test_a_patch_never_takes_away() -> None:

@@ -116,10 +116,7 @@ def test_horovod_master_is_rank_0_and_a_host() -> None:
     assert env(workers)["HOROVOD_TIMELINE"] == "/tmp/timeline.json"
 
 
-@pytest.mark.parametrize(
-    ("gpus", "slots", "processes"),
-    [(None, 1, 4), (0, 1, 4), (1, 1, 4), (4, 4, 16)],
-)
+@pytest.mark.parametrize(("gpus", "slots", "processes"), [(None, 1, 4), (0, 1, 4), (1, 1, 4), (4, 4, 16)])
 def test_horovod_has_a_process_for_each_gpu(gpus: int | None, slots: int, processes: int) -> None:
     """Polyaxon crashed for a master without a gpu entry."""
     given = {} if gpus is None else {"resources": {"gpu": {"requests": gpus, "limits": gpus}}}

@@ -93,8 +93,7 @@ def test_a_param_alone_keeps_its_type() -> None:
 )
 def test_every_rank_runs_the_whole_command(cmd: Any, program: str) -> None:
     manifest, _ = converted(
-        {**PLAIN, "framework": "horovod", "run": {"cmd": cmd}, "environment": {"replicas": {"n_workers": 1}}},
-        name="exp",
+        {**PLAIN, "framework": "horovod", "run": {"cmd": cmd}, "environment": {"replicas": {"n_workers": 1}}}, name="exp"
     )
     start = "mpirun --allow-run-as-root -np 2 --tag-output --default-hostfile none -H localhost:1,exp-worker-0.exp:1"
     container = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]

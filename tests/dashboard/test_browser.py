@@ -14,11 +14,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from tests.dashboard.browser import MISSING, chromium, is_installed, resize, until
 from tests.dashboard.example import Shown
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.slow,
-    pytest.mark.skipif(not is_installed(), reason=MISSING),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.skipif(not is_installed(), reason=MISSING)]
 JOB = "/jobs/pytorchjobs/default/resnet"
 LOG = "/pods/default/resnet-master-0/log"
 # A page that is to be missing; and Chromium ends streams when other programs give the machine an address or take it away.

@@ -75,10 +75,7 @@ MECHANISMS = (
 SENTENCES = (
     *(("ARCHITECTURE", sentence) for sentence in MECHANISMS),
     ("ARCHITECTURE", f"a plan that took {_time(job_state.MIN_COST)} or more"),
-    (
-        "ARCHITECTURE",
-        f"only after {COOLDOWN} times that cost (at most {LONGEST})",
-    ),
+    ("ARCHITECTURE", f"only after {COOLDOWN} times that cost (at most {LONGEST})"),
     ("ARCHITECTURE", f"deferred until {_time(job_state.COUNTS_DELAY)} after the first such change"),
     ("ARCHITECTURE", f"A level that waits gets every {WORDS[MAX_OVERTAKES + 1]}h turn"),
     ("ARCHITECTURE", f"one of {SEATS} seats"),

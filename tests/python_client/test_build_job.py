@@ -130,10 +130,7 @@ def test_the_program_calls_the_function() -> None:
         ({"function": train, "arguments": {"word": object()}}, "they are sent as JSON"),
         ({"function": train, "command": ["x"]}, "command: there is a function, too"),
         ({"arguments": {"a": 1}}, "arguments: they are a function's"),
-        (
-            {"kind": "Nonsense"},
-            'kind "Nonsense": no such kind of job is installed; use one of .*MPIJob, .*PyTorchJob',
-        ),
+        ({"kind": "Nonsense"}, 'kind "Nonsense": no such kind of job is installed; use one of .*MPIJob, .*PyTorchJob'),
         ({"replicas": 0}, "replicas: 0 is too few"),
         ({"replicas": {"Master": 2}}, r"spec\.pytorchReplicaSpecs\[Master\]"),
         ({"run_policy": {"backoffLimit": -1}}, r"spec\.runPolicy\.backoffLimit"),

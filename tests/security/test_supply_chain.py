@@ -58,8 +58,7 @@ def test_s24_nothing_that_is_read_becomes_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "code",
-    ["eval(x)", "import pickle", "from marshal import loads", "yaml.load(x)", "run(x, shell=True)", "get(u, ssl=False)"],
+    "code", ["eval(x)", "import pickle", "from marshal import loads", "yaml.load(x)", "run(x, shell=True)", "get(u, ssl=False)"]
 )
 def test_s24_what_is_forbidden_would_be_found(code: str) -> None:
     assert list(offences(ast.parse(code)))
