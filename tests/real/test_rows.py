@@ -13,6 +13,7 @@ from jobcommon.testutil.real import __main__ as command
 from jobcommon.testutil.real.cluster import MARKED, embedded_cluster
 from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB, held_pod
 from jobcommon.testutil.real.rows import ROWS
+from jobcommon.testutil.real.run import Run
 from jobcommon.testutil.real.runner import Outcome, run_row
 from jobcommon.testutil.real.steps import make_pod, run, step
 from jobcommon.testutil.real.table import Expected, Row
@@ -36,10 +37,14 @@ def is_thin(row: Row) -> bool:
     )
 
 
+@step()
+async def asks(row: Run) -> None:
+    await row.api.call("DELETE", row.path("pods", "gone"))
+
+
 THIN = [row for row in ROWS if is_thin(row)]
-_ASKS = step("asks", lambda row: row.api.call("DELETE", row.path("pods", "gone")))
 # Once its pod runs, the watches of the row are connected: a row that ends before breaks off a handshake, which leaks a socket.
-REFUSED = Row("a request that is refused", (make_pod("p", held_pod()), run("p"), _ASKS), Expected(""), operator=None)
+REFUSED = Row("a request that is refused", (make_pod("p", held_pod()), run("p"), asks()), Expected(""), operator=None)
 AT_ONCE = 4
 
 

@@ -71,7 +71,7 @@ def mutate(change: Callable[[Object], None]) -> Making:
 
 
 @asynccontextmanager
-async def webhook(api: Api, namespace: str, hook: Webhook, *, mutating: bool = False, **settings: Any) -> AsyncIterator[None]:
+async def webhook(api: Api, namespace: str, hook: Webhook, *, mutating: bool = False) -> AsyncIterator[None]:
     """Have the API server ask `hook` about every pod that is made in `namespace`."""
     certificate = self_signed()
     app = web.Application()
@@ -82,23 +82,21 @@ async def webhook(api: Api, namespace: str, hook: Webhook, *, mutating: bool = F
         site = web.TCPSite(runner, LOOPBACK, 0, ssl_context=certificate.server_context())
         await site.start()
         port = runner.addresses[0][1]
-        async with configured(api, namespace, f"https://{LOOPBACK}:{port}/", certificate.pem, mutating=mutating, **settings):
+        async with configured(api, namespace, f"https://{LOOPBACK}:{port}/", certificate.pem, mutating=mutating):
             yield
     finally:
         await runner.cleanup()
 
 
 @asynccontextmanager
-async def configured(
-    api: Api, namespace: str, url: str, ca: bytes, *, mutating: bool = False, **settings: Any
-) -> AsyncIterator[None]:
+async def configured(api: Api, namespace: str, url: str, ca: bytes, *, mutating: bool = False) -> AsyncIterator[None]:
     """A webhook at `url`, whether anything answers there or not."""
     kind = "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration"
     client = {"url": url, "caBundle": base64.b64encode(ca).decode()}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     hook = {
         "name": "row.jobcommon.test", "clientConfig": client, "rules": [rule], "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], "namespaceSelector": _only(namespace), **settings,
+        "admissionReviewVersions": ["v1"], "namespaceSelector": _only(namespace),
     }  # fmt: skip
     body = {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": {"name": namespace}, "webhooks": [hook]}
     async with _object(api, f"/apis/{_GROUP}/v1/{kind.lower()}s", body):

@@ -136,7 +136,6 @@ class Kind:
         on_term: str = "exit 143",
         run_policy: Mapping[str, Any] | None = None,
         replicas: Mapping[str, int] | None = None,
-        name: str = JOB,
         **pod: Any,
     ) -> Manifest:
         """A job of this kind whose replicas all have that restart policy."""
@@ -149,15 +148,13 @@ class Kind:
         spec = {"runPolicy": dict(run_policy or {}), self.framework.replica_specs: specs, **self.spec}
         version = self.version or self.framework.storage_version
         what = {"apiVersion": f"{self.framework.group}/{version}", "kind": self.framework.kind}
-        return {**what, "metadata": {"name": name}, "spec": spec}
+        return {**what, "metadata": {"name": JOB}, "spec": spec}
 
 
 TFJOB = Kind("TFJob", TF, {"Worker": 2}, "worker-0", "worker-1")
 PYTORCHJOB = Kind("PyTorchJob", PYTORCH, {"Master": 1, "Worker": 1}, "master-0", "worker-0")
 MPIJOB = Kind("MPIJob v2beta1", MPI, {"Launcher": 1, "Worker": 1}, "launcher", "worker-0")
 MPIJOB_V1 = Kind("MPIJob v1", MPI, MPIJOB.replicas, "launcher", "worker-0", "v1", {"transport": "SSH"})
-#: As a v1 operator left it; the launcher of a new one needs an image with kubectl.
-MPIJOB_EXEC = Kind("MPIJob v1 by kubectl exec", MPI, MPIJOB.replicas, "launcher", "worker-0", "v1")
 MXJOB = Kind("MXJob", MXNET, {"Scheduler": 1, "Worker": 1}, "scheduler-0", "worker-0", spec={"jobMode": "MXTrain"})
 JAXJOB = Kind("JAXJob", JAX, {"Worker": 2}, "worker-0", "worker-1")
 XGBOOSTJOB = Kind("XGBoostJob", XGBOOST, PYTORCHJOB.replicas, "master-0", "worker-0")

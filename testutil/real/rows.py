@@ -11,23 +11,26 @@ from jobcommon.testutil.real.disturbances import (
     admission_by,
     admission_ends,
     leader_dies,
+    namespace_ends,
     node_dies,
     node_is_deleted,
     node_is_out_of_service,
     node_pressure,
     node_returns,
     operator_dies,
+    operator_is_told_to_end,
     operator_starts,
     operator_takes_reports,
     policy,
     posted_once,
-    preempt,
+    preemptor_comes,
+    preemptor_goes,
     quota,
     refused,
+    released_by_command,
     server_dies,
     unreachable_webhook,
 )
-from jobcommon.testutil.real.installation_rows import installations
 from jobcommon.testutil.real.manifests import (
     KINDS,
     MOUNTS,
@@ -59,6 +62,7 @@ from jobcommon.testutil.real.steps import (
     logs,
     make,
     make_pod,
+    namespace_is_gone,
     over,
     patch,
     pending,
@@ -174,8 +178,13 @@ def deletions() -> Iterator[Row]:
     yield Row("the job is deleted, Orphan, operator down",
         (run("master-0", "worker-0"), operator_dies(), delete_job("Orphan"), operator_starts(), freed("master-0", "worker-0")),
         Expected("", {"master-0": ("Running",), "worker-0": ("Running",)}), PYTORCHJOB.job())
-    yield Row("the namespace is deleted", (run("master-0", "worker-0"), delete_namespace()),
-        Expected("", {"master-0": ("Failed 143",), "worker-0": ("Failed 143",)}), PYTORCHJOB.job())
+    stopped = Expected("", {"master-0": ("Failed 143",), "worker-0": ("Failed 143",)})
+    yield Row("the namespace is deleted", (run("master-0", "worker-0"), delete_namespace()), stopped, PYTORCHJOB.job())
+    ended = (run("master-0", "worker-0"), namespace_ends(), over("master-0", "worker-0"))
+    yield Row("the namespace is deleted together with its operator",
+        (*ended, operator_is_told_to_end(), namespace_is_gone()), stopped, PYTORCHJOB.job())
+    yield Row("the namespace is deleted, its operator is lost before it releases the pods",
+        (*ended, operator_dies(), released_by_command(), namespace_is_gone()), stopped, PYTORCHJOB.job())
 
 
 def restarts() -> Iterator[Row]:
@@ -212,7 +221,8 @@ def restarts() -> Iterator[Row]:
     yield Row("out of memory", (), Expected(FAILED, {"worker-0": ("Failed 143",), "worker-1": ("Failed OOMKilled 137",)},
             reason="BackoffLimitExceeded"),
         TFJOB.job("ExitCode", main=hog, run_policy={"backoffLimit": 0}), TFJOB, also_needs=frozenset({CONTAINERS}))
-    yield Row("preempted by the scheduler", (run("worker-0"), *preempt("worker-0"), replaced("worker-0"), end(0, "worker-0")),
+    yield Row("preempted by the scheduler",
+        (run("worker-0"), preemptor_comes(), over("worker-0"), preemptor_goes(), replaced("worker-0"), end(0, "worker-0")),
         Expected(pods={"worker-0": ("Failed 143 PreemptionByScheduler", "Succeeded 0")}, disruptions=1),
         TFJOB.job("OnFailure", replicas={"Worker": 1}, main={"resources": {"requests": {"cpu": "1200m"}}}), TFJOB,
         also_needs=frozenset({SCHEDULER}))
@@ -248,7 +258,7 @@ def reports() -> Iterator[Row]:
     replica = {"replicas": 1, "template": {"spec": reporting()}}
     job = _with_spec(PYTORCHJOB.job(run_policy={"reportProgress": True}), pytorchReplicaSpecs={"Master": replica})
     yield Row("a program reports its progress",
-        (operator_takes_reports(), reported(50, current_step="1"), end(0, "master-0"), reported(100, current_step="2")),
+        (operator_takes_reports(), reported(50, "1"), end(0, "master-0"), reported(100, "2")),
         Expected(pods={"master-0": ("Succeeded 0",)}), job, operator=None, also_needs=frozenset({CONTAINERS, NODE}))
 
 
@@ -290,7 +300,7 @@ def admissions() -> Iterator[Row]:
             Expected(pods=PYTORCHJOB.ends("Failed 143"), disruptions=1, events=("FailedCreatePod",)), PYTORCHJOB.job("Never"),
         )
     yield Row("pod admission slower than a lease allows, with leader election",
-        (admission_by(allow(), seconds=5.0), patch({"spec": {"runPolicy": {"suspend": False}}}),
+        (admission_by(allow(), seconds=5.0), resume(),
             run("master-0", *(f"worker-{n}" for n in range(4))), posted_once(), delete_job("Background")),
         Expected("", dict.fromkeys(("master-0", *(f"worker-{n}" for n in range(4))), ("Failed 143",))),
         PYTORCHJOB.job("Never", replicas={"Master": 1, "Worker": 4}, run_policy={"suspend": True}),
@@ -310,7 +320,7 @@ def admissions() -> Iterator[Row]:
 
     for name, change in (("injects a sidecar", inject), ("reorders the environment", reorder), ("makes the pod large", grow)):
         yield Row(f"a webhook that {name}",
-            (admission_by(mutate(change), mutating=True), patch({"spec": {"runPolicy": {"suspend": False}}}), both,
+            (admission_by(mutate(change), mutating=True), resume(), both,
                 end(137, "worker-0"), replaced("worker-0"), *PYTORCHJOB.finish),
             Expected(pods=PYTORCHJOB.ends("Failed 137"), restarts=1),
             PYTORCHJOB.job("ExitCode", run_policy={"suspend": True}))
@@ -413,7 +423,7 @@ def rows() -> tuple[Row, ...]:
     """All of them."""
     of_kinds = (row for kind in KINDS for row in lifecycles(kind))
     ends = (*suspensions(), *deletions(), *restarts(), *in_place(), *reports())
-    return (*of_kinds, *ends, *admissions(), *losses(), *installations(), *pods())
+    return (*of_kinds, *ends, *admissions(), *losses(), *pods())
 
 
 ROWS = rows()

@@ -81,10 +81,8 @@ class Life:
 class Run:
     """What steps act on. ``async with Run(…)`` has a namespace and follows it; the operator is started by a step."""
 
-    def __init__(self, cluster: Cluster, framework: Framework, version: str = "", name: str = JOB) -> None:
-        self.cluster, self.framework, self.name = cluster, framework, name
-        #: What operators of this row are given.
-        self.kubeconfig = cluster.kubeconfig(OPERATOR)
+    def __init__(self, cluster: Cluster, framework: Framework, version: str = "") -> None:
+        self.cluster, self.framework = cluster, framework
         self.namespace = f"real-{secrets.token_hex(4)}"
         self.marker = secrets.token_hex(8)
         self.lives: dict[str, list[Life]] = {}
@@ -112,9 +110,8 @@ class Run:
         parts = (f"/api/v1/namespaces/{self.namespace}/{plural}", name, subresource)
         return "/".join(part for part in parts if part)
 
-    def job_path(self, name: str | None = None) -> str:
+    def job_path(self, name: str = JOB) -> str:
         """The path of the job, or of all with the name ""."""
-        name = self.name if name is None else name
         api_version = f"{self.framework.group}/{self._version}"
         path = f"/apis/{api_version}/namespaces/{self.namespace}/{self.framework.plural}"
         return f"{path}/{name}" if name else path
@@ -153,7 +150,7 @@ class Run:
                 life = self._by_uid.get(meta["uid"])
                 if life is None:
                     life = self._by_uid[meta["uid"]] = Life()
-                    self.lives.setdefault(meta["name"].removeprefix(f"{self.name}-"), []).append(life)
+                    self.lives.setdefault(meta["name"].removeprefix(f"{JOB}-"), []).append(life)
                 life.states.append(seen.body)
                 life.gone = seen.deleted
                 self._changed.set()
@@ -215,7 +212,7 @@ class Run:
     async def annotate(self, pod: str, name: str, value: str) -> None:
         """Put an annotation on the newest pod of that name."""
         body = {"metadata": {"annotations": {name: value}}}
-        await self.api.call("PATCH", self.path("pods", f"{self.name}-{pod}"), body, MERGE_PATCH)
+        await self.api.call("PATCH", self.path("pods", f"{JOB}-{pod}"), body, MERGE_PATCH)
 
     async def merge_job(self, patch: Object) -> None:
         """Patch the job."""
@@ -225,7 +222,7 @@ class Run:
         """An operator of this row's own, for this row's namespace."""
         number = len(self.operators)
         told = (
-            "operator", "--kubeconfig", str(self.kubeconfig), "--namespace", self.namespace,
+            "operator", "--kubeconfig", str(self.cluster.kubeconfig(OPERATOR)), "--namespace", self.namespace,
             "--framework", self.framework.name, "--metrics-port", "-1", "--log-level", "warning", *arguments,
         )  # fmt: skip
         process = Process(f"operator-{number}", told, self.cluster.directory / f"{self.namespace}-{number}.log", self.marker)
@@ -236,7 +233,7 @@ class Run:
     async def events(self) -> list[Object]:
         """The events about the job."""
         found: list[Object] = (await self.api.call("GET", self.path("events")))["items"]
-        return [event for event in found if event["involvedObject"]["name"] == self.name]
+        return [event for event in found if event["involvedObject"]["name"] == JOB]
 
     def told(self) -> str:
         """What is known, for a failure's message."""

@@ -65,7 +65,7 @@ async def run_row(cluster: Cluster, row: Row) -> Outcome:
         return Outcome(row, skipped="; ".join(missing))
     began = time.monotonic()
     try:
-        async with Run(cluster, row.kind.framework, row.kind.version, row.job_name) as run:
+        async with Run(cluster, row.kind.framework, row.kind.version) as run:
             await _play(row, run)
             await _compare(row, run)
             seen = run.told()
@@ -76,7 +76,6 @@ async def run_row(cluster: Cluster, row: Row) -> Outcome:
 
 
 async def _play(row: Row, run: Run) -> None:
-    await _take(run, row.before)
     if row.operator is not None:
         await run.start_operator(*row.operator)
     if row.job is not None:

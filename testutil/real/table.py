@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from jobcommon.api.status import ConditionType
 from jobcommon.testutil.real.manifests import PYTORCHJOB, Kind, Manifest
-from jobcommon.testutil.real.run import JOB
 from jobcommon.testutil.real.steps import Step
 
 SUCCEEDED, FAILED, SUSPENDED, RUNNING, RESTARTING = (
@@ -37,10 +36,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Row:
-    """One row: `job` is created, by an operator with the arguments `operator` (None: without one), and the steps taken.
-
-    The steps `before` come before the operator and the job.
-    """
+    """One row: `job` is created, by an operator with the arguments `operator` (None: without one), and the steps taken."""
 
     name: str
     steps: tuple[Step, ...]
@@ -49,19 +45,13 @@ class Row:
     kind: Kind = PYTORCHJOB
     operator: tuple[str, ...] | None = ()
     also_needs: frozenset[str] = frozenset()
-    before: tuple[Step, ...] = ()
 
     @property
     def needs(self) -> frozenset[str]:
         """What its cluster must give."""
-        return self.also_needs.union(*(step.needs for step in (*self.before, *self.steps)))
+        return self.also_needs.union(*(step.needs for step in self.steps))
 
     @property
     def alone(self) -> bool:
         """Whether it disturbs other rows."""
-        return self.operator == ELECTED or any(step.alone for step in (*self.before, *self.steps))
-
-    @property
-    def job_name(self) -> str:
-        """The name of its job."""
-        return JOB if self.job is None else str(self.job["metadata"]["name"])
+        return self.operator == ELECTED or any(step.alone for step in self.steps)
