@@ -6,6 +6,7 @@ import pytest
 
 from jobcommon.testutil.sim import detection
 from jobcommon.testutil.sim.mutants import MUTANTS, trial
+from jobcommon.testutil.sim.mutation import known_defects
 
 #: A change of the code may move what a seed does, so none is named.
 SEEDS = 200
@@ -16,6 +17,16 @@ def test_every_rule_and_defect_has_its_mutant() -> None:
     # What these faults have shown to be wrong.
     wanted |= {"F34", "F41", "F42", "F43", "F44"}
     assert {name.partition("-")[0] for name in MUTANTS} == wanted
+
+
+@pytest.mark.parametrize("name", known_defects())
+def test_a_defect_is_a_change_of_the_code_as_it_is(name: str) -> None:
+    defect = known_defects()[name]
+    functions = [patch.function for patch in defect.patches]
+    sound = [function.__code__ for function in functions]
+    with defect.planted():
+        assert [function.__code__ for function in functions] != sound
+    assert [function.__code__ for function in functions] == sound
 
 
 @pytest.mark.slow

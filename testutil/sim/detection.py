@@ -27,16 +27,15 @@ from jobcommon.testutil.sim.campaign import Case
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
-from jobcommon.testutil.sim.mutant_reviewed import REVIEWED
 from jobcommon.testutil.sim.mutants import MUTANTS
-from jobcommon.testutil.sim.mutation import hunt
+from jobcommon.testutil.sim.mutation import hunt, known_defects
 from jobcommon.testutil.sim.simulation import Run, simulate
 
 Programme = Callable[[str], bool]
 """Whether it complains of the defect of that name, which is put back."""
 
 MODULE = "jobcommon.testutil.sim.detection"
-KNOWN = {**MUTANTS, **{mutant.name: mutant for mutant in REVIEWED}}
+KNOWN = known_defects()
 GOLDEN = "tests/reconcile/test_golden.py"
 PROPERTIES = ("tests/reconcile/test_properties.py", "tests/reconcile/test_gang_properties.py")
 UNITS = (

@@ -1,9 +1,7 @@
 """The mutants by name, and which oracle catches each: ``python -m jobcommon.testutil.sim.mutants`` (`make mutants`).
 
-`MUTANTS` are the reference operators' defects D1-D14 in our terms, each of the rules R1-R19 taken out (docs/rules.md), former
-misreadings of how pods end, E1-E18, of restarts in place and stalls, E19-E24, and what the faults F34 and F41 to F44 have
-shown to be wrong. For each, the first seed that catches it is searched; the unmutated code runs over the same seeds and must be
-clean.
+`MUTANTS` are those of `mutants.toml` that a simulated job shows. For each, the first seed that catches it is searched; the
+unmutated code runs over the same seeds and must be clean.
 """
 
 import argparse
@@ -12,14 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from jobcommon.testutil.sim import campaign
-from jobcommon.testutil.sim.mutant_defects import DEFECTS
-from jobcommon.testutil.sim.mutant_endings import ENDINGS
-from jobcommon.testutil.sim.mutant_platform import PLATFORM
-from jobcommon.testutil.sim.mutant_recovery import RECOVERY
-from jobcommon.testutil.sim.mutant_rules import RULES
-from jobcommon.testutil.sim.mutation import LIMIT, Mutant, hunt, problems
+from jobcommon.testutil.sim.mutation import LIMIT, Mutant, hunt, known_defects, problems
 
-MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*DEFECTS, *RULES, *ENDINGS, *PLATFORM, *RECOVERY)}
+MUTANTS: Mapping[str, Mutant] = {name: mutant for name, mutant in known_defects().items() if not name.startswith("P")}
 
 
 def trial(task: tuple[str, int]) -> tuple[str, int, str, list[str]]:

@@ -1,12 +1,14 @@
 """Mutants: defects put back on purpose, to see whether the simulator's oracles catch them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
+from pathlib import Path
 from random import Random
-from typing import Any, TypeVar
-from unittest import mock
+from typing import TypeVar
+
+import msgspec
 
 from jobcommon.testutil.sim import campaign, swarm
 from jobcommon.testutil.sim.differential import compare
@@ -14,6 +16,7 @@ from jobcommon.testutil.sim.election import Election
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutant_workloads import WORKLOADS, request_faults
+from jobcommon.testutil.sim.patch import Patch, patched
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, simulate
 
@@ -27,23 +30,13 @@ USUAL = (
 _REFERENCES_KEPT = 100
 T = TypeVar("T")
 
-Swap = tuple[Any, str, Any]
-"""Whose attribute of which name is replaced by what."""
 
-
-@dataclass(frozen=True)
-class Mutant:
-    """One defect: `what` is broken and why that matters; `swaps` are made while it is planted.
-
-    `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` are injected in every run. With
-    `elects` it is tried by leader elections instead, in which these events befall the leader in turn. Where other rules cover
-    it so that alone it has no observable effect, `pair` says why, and `swaps` take those out, too; `by` are the problems that
-    those alone do not make.
-    """
+class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One defect, as `mutants.toml` tells it."""
 
     name: str
     what: str
-    swaps: tuple[Swap, ...]
+    patches: tuple[Patch, ...]
     where: tuple[str, ...] = ("pytorch/L*",)
     faults: tuple[str, ...] = USUAL
     always: tuple[Fault, ...] = ()
@@ -51,13 +44,9 @@ class Mutant:
     by: tuple[str, ...] = ()
     pair: str = ""
 
-    @contextmanager
-    def planted(self) -> Iterator[None]:
+    def planted(self) -> AbstractContextManager[None]:
         """Run with the defect."""
-        with ExitStack() as stack:
-            for owner, attribute, new in self.swaps:
-                stack.enter_context(mock.patch.object(owner, attribute, new))
-            yield
+        return patched(self.patches)
 
     def case(self, seed: int) -> tuple[str, tuple[Fault, ...]]:
         """The scenario and the faults of a seed: three at most, in every fourth none."""
@@ -66,6 +55,12 @@ class Mutant:
         name = random.choice(names)
         count = random.randint(0, 3) if self.faults else 0
         return name, (*self.always, *(swarm.draw(random.choice(self.faults), random) for _ in range(count)))
+
+
+def known_defects() -> Mapping[str, Mutant]:
+    """All of them, by name."""
+    tables = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text(encoding="utf-8"))
+    return {name: msgspec.convert({"name": name, **table}, Mutant) for name, table in tables.items()}
 
 
 _references: dict[tuple[str, int], Run] = {}
