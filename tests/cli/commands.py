@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -78,20 +77,29 @@ class Kubectl:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def until(self, wanted: str, *arguments: str) -> str:
-        """Ask again until the output is `wanted`."""
-        end, pause = time.monotonic() + PATIENCE, 0.1
-        while (seen := self(*arguments).strip()) != wanted:
-            assert time.monotonic() < end, f"kubectl {' '.join(arguments)}: {seen!r}, not {wanted!r}"
-            time.sleep(pause)
-            # Each question is a process, and takes more CPU than what it waits for.
-            pause = min(2 * pause, 1.0)
-        return seen
+    def until(self, wanted: str, *arguments: str) -> None:
+        """Watch until `wanted` is seen: the `arguments` end with the JSONPath of what to see of an object."""
+        watching = self.start(*arguments[:-1], arguments[-1] + '{"\\n"}', "--watch")
+        seen: list[str] = []
+        try:
+            assert watching.stdout is not None
+            for line in watching.stdout:
+                seen.append(line.strip())
+                if seen[-1] == wanted:
+                    return
+        finally:
+            watching.terminate()
+            _, errors = watching.communicate(timeout=PATIENCE)
+        raise AssertionError(f"kubectl {' '.join(arguments)}: {seen}, not {wanted!r}: {errors}")
+
+    def until_gone(self, *arguments: str) -> None:
+        """Wait until none of these objects is left."""
+        self("wait", "--for=delete", *arguments, f"--timeout={PATIENCE:.0f}s")
 
     def told(self, kind: str, name: str, reason: str) -> None:
         """Wait for the event about an object: events are sent after the status that they tell of, in their order."""
         about = f"involvedObject.kind={kind},involvedObject.name={name},reason={reason}"
-        self.until(reason, "get", "events", "--field-selector", about, "-o", "jsonpath={.items[*].reason}")
+        self.until(reason, "get", "events", "--field-selector", about, "-o", "jsonpath={.reason}")
 
 
 @contextmanager

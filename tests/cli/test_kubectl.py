@@ -97,7 +97,7 @@ def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
     assert "Created pod: mnist-worker-0" in said
     assert "PyTorchJobSucceeded" in said
     assert 'pytorchjob.kubeflow.org "mnist" deleted' in kubectl("delete", "pytorchjob", "mnist")
-    kubectl.until("", "get", "pods,services", "-l", pods, "-o", "name")
+    kubectl.until_gone("pods,services", "-l", pods)
 
 
 def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
     assert kubectl("get", "pytorchjob", "change", "-o", "jsonpath={.spec.runPolicy.backoffLimit}") == "6"
 
     kubectl("scale", "pytorchjob", "change", "--replicas=1")
-    kubectl.until("pod/change-worker-0", "get", "pods", "-l", "training.kubeflow.org/job-name=change", "-o", "name")
+    kubectl.until_gone("pod/change-worker-1")
     kubectl("delete", "pytorchjob", "change")
-    kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=change", "-o", "name")
+    kubectl.until_gone("pods", "-l", "training.kubeflow.org/job-name=change")
 
 
 def test_the_printed_kinds_can_be_applied(kubectl: Kubectl) -> None:

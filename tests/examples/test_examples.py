@@ -118,4 +118,4 @@ def test_what_needs_a_second_command_does_as_its_comment_says(tmp_path: Path) ->
         kubectl("wait", "--for=condition=Succeeded", "pytorchjob/suspended", "--timeout=180s")
         assert kubectl("logs", "suspended-worker-1") == "worker suspended-worker-1 at work\n"
         kubectl("wait", "--for=delete", "pytorchjob/short-lived", "--timeout=180s")
-        kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=short-lived", "-o", "name")
+        kubectl.until_gone("pods", "-l", "training.kubeflow.org/job-name=short-lived")

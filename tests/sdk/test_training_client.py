@@ -122,7 +122,7 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
     assert any("Created pod: " in line and leader in line for line in events[f"{kind.name.lower()}/sdk"])
 
     training.delete_job("sdk")
-    kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=sdk", "-o", "name")
+    kubectl.until_gone("pods", "-l", "training.kubeflow.org/job-name=sdk")
     assert training.list_jobs() == []
     with pytest.raises(RuntimeError, match="Failed to get"):
         training.get_job("sdk")
