@@ -6,7 +6,10 @@ from pathlib import Path
 from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
+from jobcommon.client.config import Cluster, ConfigError
 from jobcommon.framework import Framework
+from jobcommon.runtime import logging
+from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import run_against
 from jobcommon.runtime.settings import Settings
 
@@ -22,9 +25,22 @@ def token_in(path: Path) -> str:
     return token
 
 
+def log_refresh_errors(cluster: Cluster, log: Log) -> None:
+    """Log why the cluster's credentials cannot be refreshed, once for each change."""
+
+    def changed(error: ConfigError | None) -> None:
+        if error is None:
+            log.info("the credentials are refreshed again")
+        else:
+            log.warning("cannot refresh the credentials; the old ones are used while the server accepts them", error=str(error))
+
+    cluster.on_refresh_error = changed
+
+
 async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfig: str | None, context: str | None) -> None:
     """Run until SIGTERM or SIGINT, and finish the writes under way. Raises `UserError` if it cannot start."""
     cluster = await configured_cluster(kubeconfig, context)
+    log_refresh_errors(cluster, logging.setup(settings.log_format, settings.log_level))
     collect_garbage_rarely()
     try:
         await run_against(cluster, frameworks, settings, handle_signals=True)

@@ -64,8 +64,11 @@ class Cluster:
         self._access = access
         self._now = now
         self._lock = asyncio.Lock()
-        self.refresh_error: ConfigError | None = None
-        """Why the last refresh of the credentials failed; the old ones are used as long as the server accepts them."""
+        self.on_refresh_error: Callable[[ConfigError | None], None] = lambda _: None
+        """Called when the refresh of the credentials fails for a new reason, or with None when it succeeds again. Meanwhile the
+        old ones are used, as long as the server accepts them.
+        """
+        self._refresh_error: ConfigError | None = None
 
     @property
     def base_url(self) -> str:
@@ -110,13 +113,20 @@ class Cluster:
             # Many requests may be refused at once; the first of them has already refreshed the credentials.
             if self._access is seen:
                 self._access = await self._source.load()
+                self._refreshed(None)
 
     async def _refresh(self) -> None:
         try:
             self._access = await self._source.load()
-            self.refresh_error = None
         except ConfigError as error:
-            self.refresh_error = error
+            self._refreshed(error)
+        else:
+            self._refreshed(None)
+
+    def _refreshed(self, error: ConfigError | None) -> None:
+        if str(error) != str(self._refresh_error):
+            self.on_refresh_error(error)
+        self._refresh_error = error
 
 
 async def find_cluster(

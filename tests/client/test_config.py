@@ -1,8 +1,10 @@
 """Finding the API server and keeping credentials fresh; kubernetes-asyncio reads the files."""
 
 import asyncio
+import json
 import ssl
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from jobcommon.cli.operate import log_refresh_errors
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
+from jobcommon.runtime import logging
 
 TOKEN = "t0ken"
 USER: dict[str, Any] = {"token": TOKEN}
@@ -264,9 +268,28 @@ async def test_a_token_file_is_read_again_now_and_then(tmp_path: Path) -> None:
     token.unlink()
     time[0] = 200.0
     assert await cluster.headers() == (("Authorization", "Bearer second"),)
-    assert cluster.refresh_error is not None
     with pytest.raises(ConfigError):
         await cluster.reload()
+
+
+async def test_each_change_of_what_hinders_a_refresh_is_logged_once(tmp_path: Path) -> None:
+    token, time, out = tmp_path / "token", [0.0], StringIO()
+    token.write_text("first")
+    cluster = await find_cluster(kubeconfig(tmp_path, {"tokenFile": str(token)}), environ={}, now=lambda: time[0])
+    log_refresh_errors(cluster, logging.setup("json", "info", out))
+    token.unlink()
+    time[0] = 100.0
+    for change in (None, token.mkdir, token.rmdir, lambda: token.write_text("second")):
+        if change is not None:
+            change()
+        for _ in range(3):
+            await cluster.headers()
+    told = [json.loads(line) for line in out.getvalue().splitlines()]
+    missing, directory = f"{token}: No such file", f"{token}: Is a directory"
+    assert [
+        line.get("error", "").startswith(start) for line, start in zip(told, (missing, directory, missing, ""), strict=True)
+    ]
+    assert [line["level"] for line in told] == ["warning", "warning", "warning", "info"]
 
 
 async def test_many_refusals_at_once_reload_once(tmp_path: Path) -> None:
