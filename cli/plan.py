@@ -19,6 +19,7 @@ from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job
+from jobcommon.reconcile.situation import Situation
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"
 
@@ -66,12 +67,14 @@ def _describe(
     job, errors = _read(manifest, framework, namespace)
     job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
     seen = _observed(framework, job, observed)
-    if errors and job.status.start_time is None and not seen.pods:
-        raise UserError("\n".join(errors))
+    now = time.time()
     try:
-        decision = plan(framework, job, seen, time.time())
+        begun = not errors or Situation.start(framework, job, seen, now).has_begun
+        decision = plan(framework, job, seen, now) if begun else None
     except Exception as error:
         raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None
+    if decision is None:
+        raise UserError("\n".join(errors))
     if refused := _refused_pods(decision):
         raise UserError("\n".join(f"{manifest.place}: {error}" for error in refused))
     title = f"# {job.kind} {job.key}"

@@ -418,6 +418,20 @@ def test_plan_of_a_job_that_has_begun_shows_an_error_of_its_spec_and_what_goes_o
     assert "action: create pods/quick-worker-0" in done.stdout
 
 
+def test_plan_knows_whether_a_job_has_begun_as_the_operator_does(tmp_path: Path) -> None:
+    """A pod of another name is none of its replicas."""
+    manifest = yaml.safe_load(VALID)
+    manifest["spec"].setdefault("runPolicy", {})["backoffLimit"] = -1
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "quick", "uid": "u", "controller": True}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other", "uid": "p", "ownerReferences": [owner]}}
+    for name, code in (("other", 2), ("quick-worker-0", 0)):
+        pod["metadata"]["name"] = name
+        pod["metadata"]["labels"] = {"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "0"}
+        (tmp_path / "seen.json").write_text(json.dumps(pod))
+        done = answered("plan", "-f", "-", "--observed", str(tmp_path / "seen.json"), stdin=yaml.safe_dump(manifest))
+        assert (done.returncode, "backoffLimit: must be" in (done.stdout if code == 0 else done.stderr)) == (code, True), name
+
+
 def test_plan_can_print_the_objects() -> None:
     done = answered("plan", "-f", "-", "-o", "yaml", stdin=VALID)
     documents = done.stdout.split("---\n")
