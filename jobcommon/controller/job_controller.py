@@ -12,7 +12,7 @@ not affect other jobs (rule R14).
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -28,13 +28,14 @@ from jobcommon.controller.caches import PODS, Caches
 from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import JobState, QueueLevel
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
-from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
+from jobcommon.controller.orphans import OrphanState, job_keys, left_behind, orphans_by_owner
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import Telemetry, telemetry
 from jobcommon.controller.unstored import Unstored
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
+from jobcommon.reconcile import plan_for_orphans
 from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
@@ -65,6 +66,8 @@ class JobController:
         self.on_unstored: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
         self.states: dict[str, JobState] = {}
+        self.orphans: dict[JobKey, dict[str, OrphanState]] = {}
+        """What is kept of orphans that were worked on, by the UID of their deleted job, until the cache shows them released."""
         self.caches = Caches(self.framework, self.namespace, self.random)
         self.informers = self.caches.informers
         self._jobs = self.caches.jobs
@@ -184,12 +187,27 @@ class JobController:
         cached = None if self.caches.is_missing(self.jobs) else self._jobs.get(*key)
         named = self.caches.pods_of(key)
         left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
-        if (orphans := work_on_orphans(key, left)) is not None:
+        if (orphans := self._orphans_due(key, left, moment)) is not None:
             return orphans
         if cached is None:
             self.queue.forget(key)
             return None
         return None if self._must_wait(key, cached.uid, moment) else self._plan(cached, named, moment)
+
+    def _orphans_due(self, key: JobKey, left: Iterable[PodView], moment: Moment) -> Work | None:
+        """Work on the orphans of one deleted job that need not wait. Their next event queues the key again.
+
+        Those that wait do not hold up the job that has the name now (rule R16).
+        """
+        held = orphans_by_owner(left)
+        states = {uid: state for uid, state in self.orphans.pop(key, {}).items() if uid in held}
+        if states:
+            self.orphans[key] = states
+        waiting = {uid: state.until for uid, state in states.items() if moment.monotonic < state.until}
+        for until in waiting.values():
+            self.queue.add_at(key, until)
+        uid = next((uid for uid in held if uid not in waiting), None)
+        return Work(*key, uid, plan_for_orphans(held[uid]), orphans_of=uid) if uid is not None else None
 
     def _state_and_level(self, key: JobKey) -> tuple[JobState | None, int]:
         cached = self._jobs.get(*key)
@@ -272,7 +290,8 @@ class JobController:
         current = self._jobs.get(*key)
         if current is None or current.uid != work.uid:
             self._forget(work.uid)
-        emitted = self.states[work.uid].emitted if work.uid in self.states else {}
+        kept = self.states.get(work.uid) if work.orphans_of is None else self.orphans[key][work.uid]
+        emitted = kept.emitted if kept is not None else {}
         return telemetry(self.framework, work, result, emitted, moment.wall)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
@@ -294,6 +313,11 @@ class JobController:
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
+        if work.orphans_of is not None:
+            orphans = self.orphans.setdefault(key, {}).setdefault(work.orphans_of, OrphanState())
+            if orphans.finish(work, result, moment, self.random):
+                self.queue.add(key)
+            return
         state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
         again = state.finish(work, result, moment, self._unwatched)
         if again.at_once:

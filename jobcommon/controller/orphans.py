@@ -1,13 +1,34 @@
 """Orphans: pods of a deleted job, whose name a new job may have by now."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView
 from jobcommon.api.view import ObjectView
-from jobcommon.controller.result import Work
+from jobcommon.controller.job_state import JobState
+from jobcommon.controller.moment import Moment
+from jobcommon.controller.result import Result, Work
+from jobcommon.controller.workqueue import backoff
 from jobcommon.framework import FINALIZER
-from jobcommon.reconcile import plan_for_orphans
+
+
+@dataclass(slots=True)
+class OrphanState:
+    """What was refused and emitted for the orphans of one deleted job, which are left alone `until` (monotonic seconds)."""
+
+    until: float = 0.0
+    emitted: dict[tuple[str, str], None] = field(default_factory=dict)
+    _state: JobState = field(default_factory=JobState)
+    _failures: int = 0
+
+    def finish(self, work: Work, result: Result, moment: Moment, random: Callable[[], float]) -> bool:
+        """Record the result of work on them. Returns whether they have to wait. `random` gives the jitter of their back-off."""
+        now, again = moment.monotonic, self._state.finish(work, result, moment, ())
+        soon = now + backoff(self._failures, random()) if again.failed else now
+        self._failures = self._failures + 1 if again.failed else 0
+        self.until = max(soon, again.at or now, self._state.asked_until)
+        return again.failed or self.until > now
 
 
 def job_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
@@ -36,13 +57,10 @@ def left_behind(kind: str, named: Iterable[PodView], uid: str) -> list[PodView]:
     return [pod for pod in named if pod.owner is None or (pod.owner.kind == kind and pod.owner.uid != uid)]
 
 
-def work_on_orphans(key: tuple[str, str], left: Sequence[PodView]) -> Work | None:
-    """Work on the pods of one deleted job that still carry our finalizer. Their next event queues the key again.
-
-    The finalizer of pods without an owner is removed without a live read of a job: none can claim them.
-    """
-    held = [(pod.owner.uid if pod.owner is not None else "", pod) for pod in left if FINALIZER in pod.finalizers]
-    if not held:
-        return None
-    uid = held[0][0]
-    return Work(*key, uid, plan_for_orphans(pod for owner, pod in held if owner == uid), orphans_of=uid or None)
+def orphans_by_owner(left: Iterable[PodView]) -> dict[str, list[PodView]]:
+    """Of the pods `left_behind`, those that still carry our finalizer, by the UID of the deleted job, "" without an owner."""
+    held: dict[str, list[PodView]] = {}
+    for pod in left:
+        if FINALIZER in pod.finalizers:
+            held.setdefault(pod.owner.uid if pod.owner is not None else "", []).append(pod)
+    return held

@@ -47,7 +47,8 @@ class Work:
     """One key's plan for the executor, with the object it was decided on.
 
     `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be deleted: the
-    executor carries the plan out only if a live read shows that no job of that UID exists. `deferred`: the plan is not carried
+    executor carries the plan out only if a live read shows that no job of that UID exists; it is "" for pods without an owner,
+    which no job can claim. `deferred`: the plan is not carried
     out, because it would only write new counts of pods; the key is requeued with a delay. `error` is why there is no decision.
     `active_pods` is how many of the job's pods were not over when it was planned.
     """

@@ -18,7 +18,7 @@ from jobcommon.controller.durations import Duration, durations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_status_too_large
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get, names_in_short
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get, RemoveFinalizer, names_in_short
 
 _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
@@ -118,6 +118,9 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
             other = reasons.FAILED_DELETE_JOB if outcome.action.plural == framework.plural else reasons.FAILED_DELETE_OBJECT
             reason = _NOT_DELETED.get(outcome.action.plural, other)
             events.append(Event(WARNING, reason, f"Error deleting: {outcome.error}"[:1024], lasting=True))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, RemoveFinalizer):
+            text = f"Error removing a pod's finalizer: {outcome.error}"[:1024]
+            events.append(Event(WARNING, reasons.FAILED_REMOVE_FINALIZER, text, lasting=True))
     return events
 
 

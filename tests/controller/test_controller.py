@@ -12,7 +12,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.cache.step import Fetch, Wait
-from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.request import Response
 from jobcommon.controller.barrier import STALL
 from jobcommon.controller.expectations import TIMEOUT
@@ -28,7 +28,7 @@ from jobcommon.testutil.builders import START, Manifest, Pod, condition, finishe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
 
-Refuse = Callable[[Action], StatusError | None]
+Refuse = Callable[[Action], ClientError | None]
 
 
 class Bench:
@@ -517,12 +517,65 @@ def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Ben
         ["remove finalizer from pods/demo-worker-0"],
         ["remove finalizer from pods/demo-worker-1"],
     ]
-    assert (first.orphans_of, first.job) == (None, None)
+    assert (first.orphans_of, first.job) == ("", None)
     bench.finish(first)
     bench.finish(second, refuse=lambda _: StatusError(403, "Forbidden", "no"))
     bench.now += 60
     assert pods_of(bench.work()) == ["remove finalizer from pods/demo-worker-1"], "what was refused is tried again"
     assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
+
+
+# An answer to the removal of an orphan's finalizer -> after how many seconds each it is tried again, three times
+ORPHANS_WAIT: dict[str, tuple[ClientError, tuple[float, ...]]] = {
+    "denied": (StatusError(403, "Forbidden", 'admission webhook "guard" denied the request'), (10.0, 20.0, 40.0)),
+    "webhook down": (StatusError(500, "InternalError", 'failed calling webhook "guard"'), (10.0, 20.0, 40.0)),
+    "throttled": (StatusError(429, "TooManyRequests", "later", retry_after=60.0), (60.0, 60.0, 60.0)),
+    "server error": (StatusError(500, "InternalError", "etcd has no leader"), (0.005, 0.01, 0.02)),
+    "no answer": (TransportError("reset"), (0.005, 0.01, 0.02)),
+}
+
+
+@pytest.mark.parametrize("case", ORPHANS_WAIT)
+def test_orphans_that_cannot_be_released_wait_beside_the_new_job(bench: Bench, manifest: Manifest, case: str) -> None:
+    error, pauses = ORPHANS_WAIT[case]
+    start(bench, manifest)
+    bench.say("testjobs", "MODIFIED", job_manifest(TEST_JOB, {"Worker": 3}, uid="uid-second"))
+    (released, told), (new, _), *_ = worked(bench, error)
+    assert pods_of(released) == ["remove finalizer from pods/demo-worker-0", "remove finalizer from pods/demo-worker-1"]
+    assert [event.reason for event in told.events] == ["FailedRemoveFinalizer"]
+    assert (new.uid, pods_of(new)) == ("uid-second", ["create services/demo", "create pods/demo-worker-2"])
+    assert "Waiting" in [event.reason for event in new.plan.events]
+    for pause in pauses:
+        bench.now += pause * 0.9
+        bench.say("pods", "MODIFIED", running_pod(bench, manifest))
+        assert not [work for work, _ in worked(bench, error) if work.orphans_of], "whatever brings them back before"
+        bench.now += pause * 0.1 + 1e-9
+        assert [told.events for work, told in worked(bench, error) if work.orphans_of] == [()], "once, and told before"
+    for index in range(2):
+        bench.say("pods", "DELETED", running_pod(bench, manifest, index))
+    assert "create pods/demo-worker-0" in pods_of(worked(bench, error)[0][0])
+    assert not bench.controller.orphans, "nothing is kept of what is gone"
+
+
+def test_orphans_of_one_job_do_not_wait_for_those_of_another(bench: Bench, manifest: Manifest) -> None:
+    denied = StatusError(403, "Forbidden", "no")
+    for index, uid in enumerate(("uid-a", "uid-b")):
+        pod = running_pod(bench, manifest, index)
+        pod["metadata"]["ownerReferences"][0]["uid"] = uid
+        bench.say("pods", "ADDED", pod)
+    assert [work.orphans_of for work, _ in worked(bench, denied)] == ["uid-a", "uid-b"]
+    bench.now += 10
+    assert [work.orphans_of for work, _ in worked(bench, denied)] == ["uid-a", "uid-b"]
+
+
+def worked(bench: Bench, error: ClientError) -> list[tuple[Work, Telemetry]]:
+    """All that is to be done now: the plans of jobs are carried out and seen, the release of orphans fails with `error`."""
+    done: list[tuple[Work, Telemetry]] = []
+    while (work := bench.begin()) is not None and len(done) < 9:
+        first = bench.version + 1
+        done.append((work, bench.finish(work, refuse=lambda action: error if isinstance(action, RemoveFinalizer) else None)))
+        bench.echo(work, first)
+    return done
 
 
 @pytest.mark.parametrize("seen", [False, True], ids=["never seen", "seen before"])

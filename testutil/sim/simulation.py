@@ -265,6 +265,7 @@ class Simulation:
                     ("expectations", len(controller.expectations), 0),
                     ("barrier", len(controller.barrier), jobs),
                     ("memory", len(controller.states), jobs),
+                    ("orphans", len(controller.orphans), 0),
                     ("back-off", controller.queue.failing, 0 if process.leads and self._settled() else jobs),
                 ):
                     if size > allowed:
