@@ -3,14 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localcluster.kubelet.checks import check_http, check_tcp
 from localcluster.kubelet.session import run_quietly
 from localcluster.pod_backend import PodBackendError
-
-if TYPE_CHECKING:
-    from localcluster.kubelet.worker import PodWorker
 
 Probe = Mapping[str, Any]
 
@@ -42,7 +39,7 @@ class Prober:
 
     KINDS = ("startup", "liveness", "readiness")
 
-    def __init__(self, worker: "PodWorker", name: str, attempt: int) -> None:
+    def __init__(self, worker: Any, name: str, attempt: int) -> None:
         self.attempt = attempt
         self._worker = worker
         self._name = name
