@@ -175,8 +175,11 @@ class Manager:
                     executors = [self._executor(framework, self.unfenced) for framework in self._frameworks]
                     leaving = free_pods_if_terminating(settings.namespace, self.unfenced, executors, self.log)
                     await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
+                # Not bounded: a server that is interrupted while it closes leaves its socket open.
+                await self._report_server.aclose()
                 until = clock.monotonic() + CLOSING_SECONDS
-                await asyncio.gather(clock.bounded(self._finish_reports(), until), self.recorder.flush(until))
+                finishing = [clock.bounded(self.reports.finish(), until)] if self.reports is not None else []
+                await asyncio.gather(*finishing, self.recorder.flush(until))
                 # The server may still process cancelled writes: then the lease must expire by itself.
                 if self.elector is not None and self._term.drained:
                     await clock.bounded(self.elector.release(), clock.monotonic() + CLOSING_SECONDS)
@@ -208,12 +211,6 @@ class Manager:
         return ReportWriter(
             self.unfenced, partial(self._executor, transport=self.unfenced), self.env.clock, self.log, self.metrics
         )
-
-    async def _finish_reports(self) -> None:
-        """Take no more reports, and write those that have been answered."""
-        await self._report_server.aclose()
-        if self.reports is not None:
-            await self.reports.finish()
 
     async def _lead(self) -> None:
         """Lead for one term: from acquiring the lease, if there is one, to losing it or being stopped."""
