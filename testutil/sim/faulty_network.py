@@ -16,6 +16,7 @@ from localcluster.apiserver.errors import ApiError, expired, too_large_version, 
 
 #: The value of a lag that delivers nothing until its end: ``frozen``, with a plural or an operator after a colon.
 BOOKMARK = b'{"type":"BOOKMARK"'
+_DELETED = b'{"type":"DELETED"'
 _END_MARK = b"k8s.io/initial-events-end"
 #: How far back a re-opened watch replays (fault F12).
 REPLAYED = 8
@@ -277,13 +278,10 @@ class FaultyNetwork:
 
         def without(lines: list[bytes]) -> list[bytes]:
             nonlocal merged
-            kept = []
-            for old in lines:
-                event = _event(old) if not old.startswith(BOOKMARK) else None
-                if event is not None and event.type == "DELETED" and event.object.metadata == new.object.metadata:
-                    merged = True
-                else:
-                    kept.append(old)
+            # A line of another type may be one that cannot be decoded (fault F21).
+            deleted = new.object.metadata
+            kept = [old for old in lines if not (old.startswith(_DELETED) and _event(old).object.metadata == deleted)]
+            merged = len(kept) < len(lines)
             return kept
 
         stream.replace_pending(without)
