@@ -97,7 +97,7 @@ class JobState:
             self.finished = self.finished or work.plan.status.finished
         seen = [o for o in outcomes if any(o.action.plural == kind.plural for kind in unwatched)]
         changed = True in [self.last_observed.record(outcome, moment.wall) for outcome in seen]
-        waits = self._refused(work.plan, outcomes, now)
+        waits = self._refused(outcomes, now)
         # A new refusal is to be told by the status.
         at_once = changed or (self.refusals.text, self.unkept) != before
         failed = _is_unfinished(work, result, waits=waits)
@@ -109,7 +109,7 @@ class JobState:
         self.refusals = self.refusals if failed else Refusals()
         return Requeue(at_once, failed)
 
-    def _refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
+    def _refused(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`."""
         for_now: list[ActionResult] = []
         failed = False
@@ -120,7 +120,7 @@ class JobState:
                 failed = failed or action.required
             else:
                 for_now.append(outcome)
-        return not failed and self.refusals.record(plan, for_now, now)
+        return not failed and self.refusals.record(for_now, now)
 
     def is_final(self, outcome: ActionResult) -> bool:
         """Whether a refused create is not retried for this spec: the spec is certainly the cause, and the object is optional or

@@ -17,7 +17,7 @@ from enum import Enum, auto
 from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Action, Create, Plan, RemoveFinalizer, SetImage
+from jobcommon.reconcile.plan import Action, Create, RemoveFinalizer, SetImage
 
 FIRST_RETRY_DELAY = 10.0
 MAX_RETRY_DELAY = 600.0
@@ -101,7 +101,7 @@ class Refusals:
     _plurals: frozenset[str] = frozenset()
     _untried: bool = False
 
-    def record(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
+    def record(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
         answers = [(outcome, answer_of(outcome)) for outcome in outcomes]
         held = [o for o, answer in answers if answer in (Answer.REFUSED, Answer.INVALID)]
@@ -110,10 +110,12 @@ class Refusals:
         said = next(filter(None, (_said(outcome, answer) for outcome, answer in answers)), "")
         if not self.text or (now >= self.until and _DIGITS.sub("", said) != _DIGITS.sub("", self.text)):
             self.text = said
-        # A create that was skipped because an object it needs was refused is missing, too.
-        made = {id(outcome.action) for outcome, answer in answers if answer in (Answer.DONE, Answer.TRANSIENT)}
-        missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
-        missing |= {_CHANGES[type(outcome.action)] for outcome in held if type(outcome.action) in _CHANGES}
+        missing = {_CHANGES.get(type(outcome.action), outcome.action.plural) for outcome in held}
+        # Creates that were skipped because an object they need was refused are missing, too; not those that another failure
+        # of their own kind stopped.
+        failed = {o.action.plural for o, answer in answers if answer in (Answer.TRANSIENT, Answer.NAME_IN_USE)}
+        skipped = {o.action.plural for o, answer in answers if answer is Answer.SKIPPED and isinstance(o.action, Create)}
+        missing |= skipped - failed
         if now < self.until:
             # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns. So
             # does a name conflict: every event of the job may try again, and the last try must not wait for all of them.

@@ -843,9 +843,10 @@ def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifes
 def test_an_object_that_needs_a_refused_one_waits_with_it(bench: Bench, manifest: Manifest) -> None:
     """The pods were not even tried; without the Service they are not tried by the next event either."""
     work = bench.new(manifest)
-    (service,) = (a for a in work.plan.actions if isinstance(a, Create) and a.plural == "services")
+    service, *pods = work.plan.actions
     refused = ActionResult(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no"))
-    bench.controller.finish(work, Result((refused,), status_version=str(bench.version)), bench.moment)
+    outcomes = (refused, *(ActionResult(pod, Effect.SKIPPED) for pod in pods))
+    bench.controller.finish(work, Result(outcomes, status_version=str(bench.version)), bench.moment)
     bench.now += 1
     assert pods_of(bench.changed(manifest)) == []
 
