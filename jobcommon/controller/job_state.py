@@ -102,7 +102,7 @@ class JobState:
         at_once = changed or (self.refusals.text, self.unkept) != before
         failed = _is_unfinished(work, result, waits=waits)
         # The transport waits for a short Retry-After itself; the controller honours a longer one.
-        errors = (result.status_error, *(outcome.error for outcome in outcomes))
+        errors = (result.read_error, result.status_error, *(outcome.error for outcome in outcomes))
         self.asked_until = now + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
         if self.refusals.pending(now):
             return Requeue(at_once, failed, self.refusals.until)

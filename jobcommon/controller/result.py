@@ -73,7 +73,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a plan. `stale`: a live read showed another state, and nothing was written.
+    """The result of a plan. `stale`: a live read showed another state, or failed with `read_error`, and nothing was written.
 
     `status_version` is the job's resourceVersion after the status write, None if there was no successful write;
     `status_error` is the error of a failed write. `shortened`: only a shorter status could be stored. `log_error`: why a log of
@@ -84,5 +84,6 @@ class Result:
     status_version: str | None = None
     status_error: ClientError | None = None
     stale: bool = False
+    read_error: ClientError | None = None
     shortened: bool = False
     log_error: ClientError | None = None

@@ -249,7 +249,9 @@ class Driver:
                 self._log.warning("the outcome of a write is unknown", action=str(outcome.action), error=str(outcome.error))
             elif outcome.error is not None:
                 self._log.debug("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))
-        if result.stale:
+        if result.read_error is not None:
+            self._log.info("nothing done: a live read failed", error=str(result.read_error))
+        elif result.stale:
             self._log.debug("stale: the job has changed since the decision")
         elif result.status_error is not None:
             self._log.info("status not written", error=str(result.status_error))

@@ -10,6 +10,7 @@ failed write is retried by requeueing.
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
@@ -63,12 +64,11 @@ class Executor:
     async def execute(self, work: Work) -> Result:
         """Carry out `work.plan`. Errors of the API server are part of the Result and never raised."""
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, seated=True), self.clock)
-        if (plan.verify_live and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
-            return Result(stale=True)
-        if plan.must_exist and not all(await _together(self._is_there(work, *witness) for witness in plan.must_exist)):
-            return Result(stale=True)
-        if plan.as_cached is not None and not await self._is_as_cached(work, *plan.as_cached):
-            return Result(stale=True)
+        try:
+            if not await self._still_holds(work):
+                return Result(stale=True)
+        except ClientError as unread:
+            return Result(stale=True, read_error=unread)
         log_error = await keep_logs(self.framework, self._in_background(work), work) if plan.logs else None
         done: dict[int, ActionResult] = {}
         background = set(map(id, plan.background))
@@ -300,45 +300,45 @@ class Executor:
         path = objects.object_path(self.framework.api_version, self.framework.plural, work.namespace, work.name)
         return objects.get(path)
 
-    async def _metadata(self, work: Work, request: Request, *, seated: bool = False) -> objects.WrittenMetadata:
-        """The metadata that a live read finds. `seated`: the caller holds a seat already. Raises ClientError."""
+    async def _still_holds(self, work: Work) -> bool:
+        """Whether the live reads that the plan asks for show what it was made for. Raises ClientError."""
+        plan = work.plan
+        if (plan.verify_live and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
+            return False
+        if not all(await _together(self._is_there(work, *witness) for witness in plan.must_exist)):
+            return False
+        return plan.as_cached is None or await self._is_as_cached(work, *plan.as_cached)
+
+    async def _find(self, work: Work, request: Request, *, seated: bool = False) -> objects.WrittenMetadata | None:
+        """The metadata of an object, None without it. `seated`: the caller holds a seat already. Raises ClientError."""
         brief = objects.metadata_only(request)
-        return objects.written((await (self._send(brief) if seated else self._send_seated(work, brief))).body)
+        try:
+            return objects.written((await (self._send(brief) if seated else self._send_seated(work, brief))).body)
+        except StatusError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return None
 
     async def _unchanged(self, work: Work, *, seated: bool = False) -> bool:
         """Whether the job is still the object the plan was made for (rule R7). `seated`: the caller holds a seat already."""
         version = work.job.resource_version if work.job is not None else ""
-        try:
-            found = await self._metadata(work, self._job_request(work), seated=seated)
-        except ClientError:
-            return False
-        return found.uid == work.uid and found.resource_version == version
+        found = await self._find(work, self._job_request(work), seated=seated)
+        return found is not None and found.uid == work.uid and found.resource_version == version
 
     async def _is_there(self, work: Work, pod: str, uid: str) -> bool:
         """Whether the pod still exists."""
-        try:
-            found = await self._metadata(work, objects.get(objects.object_path("v1", PODS, work.namespace, pod)))
-        except ClientError:
-            return False
-        return found.uid == uid
+        found = await self._find(work, objects.get(objects.object_path("v1", PODS, work.namespace, pod)))
+        return found is not None and found.uid == uid
 
     async def _is_as_cached(self, work: Work, get: Get, version: str) -> bool:
         """Whether the object has that resourceVersion, or is absent if it is ""."""
-        path = objects.object_path(get.api_version, get.plural, work.namespace, get.name)
-        try:
-            return (await self._metadata(work, objects.get(path))).resource_version == version
-        except ClientError as error:
-            return not version and isinstance(error, StatusError) and error.code == 404
+        found = await self._find(work, objects.get(path_of(get, work.namespace)))
+        return (found.resource_version if found is not None else "") == version
 
     async def _orphaned(self, work: Work) -> bool:
         """Whether no job of that UID exists."""
-        try:
-            found = await self._metadata(work, self._job_request(work))
-        except StatusError as error:
-            return error.code == 404
-        except ClientError:
-            return False
-        return found.uid != work.orphans_of
+        found = await self._find(work, self._job_request(work))
+        return found is None or found.uid != work.orphans_of
 
     # -- requests ----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from jobcommon.client.errors import ClientError
 from jobcommon.runtime.clock import Clock
 
 #: If the last live read of the job is older, the job may have finished meanwhile: it is read again before the next create.
@@ -12,8 +13,8 @@ RECHECK_SECONDS = 5.0
 class Recheck:
     """Whether a job is still the one a plan was made for, by a live read if the last one is too old.
 
-    `read` makes the live read and returns whether the job is unchanged. Concurrent callers share one read. Once the job has
-    changed, the answer stays False.
+    `read` makes the live read and returns whether the job is unchanged, or raises ClientError. Concurrent callers share one
+    read. Once the job has changed, the answer stays False.
     """
 
     def __init__(self, read: Callable[[], Awaitable[bool]], clock: Clock) -> None:
@@ -38,7 +39,10 @@ class Recheck:
                 # Another caller may have read the job meanwhile.
                 if self._is_due(moment):
                     now = self._clock.monotonic()
-                    self.changed = not await self._read()
+                    try:
+                        self.changed = not await self._read()
+                    except ClientError:
+                        self.changed = True
                     self._read_at = now
         return not self.changed
 

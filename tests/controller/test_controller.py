@@ -821,12 +821,14 @@ def test_a_plan_that_began_before_the_retry_was_due_does_not_count_as_the_retry(
     assert pods_of(bench.work()) == ["create pods/demo-worker-1"]
 
 
-@pytest.mark.parametrize("status", [False, True])
-def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifest, status: bool) -> None:
+@pytest.mark.parametrize("failed", ["create", "create and status", "live read"])
+def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifest, failed: str) -> None:
     """Whatever brings the job back meanwhile."""
     bench.say("testjobs", "ADDED", manifest)
     busy = StatusError(429, "TooManyRequests", "later", retry_after=32.0)
-    if status:
+    if failed == "live read":
+        bench.finish(bench.work(), stale=True, read_error=busy)
+    elif failed == "create and status":
         bench.finish(bench.work(), status_error=busy, refuse=lambda _: busy)
     else:
         bench.finish(bench.work(), refuse=lambda _: busy)
