@@ -27,6 +27,8 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help="how many rows run at the same time")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where logs are kept")
     options = parser.parse_args()
+    if options.keep and options.keep.exists() and any(options.keep.iterdir()):
+        parser.error(f"{options.keep} is not empty; name a directory that is, or none so far")
     chosen = [row for row in ROWS if not options.only or any(text in row.name for text in options.only)]
     if options.list:
         print(*(row.name for row in chosen), sep="\n")
