@@ -31,6 +31,7 @@ from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
 from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
+from jobcommon.testutil.sim.simulation import MOST_PLANS
 from localcluster.conformance.cases import TABLE
 from tests.architecture.source import ROOT
 from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED
@@ -84,6 +85,7 @@ SENTENCES = (
     ("docs/reliability", f"There are {len(LIFECYCLES)} lifecycles"),
     ("docs/reliability", f"{len(NUMBERS)} faults (F1 to F{len(NUMBERS)},"),
     ("docs/reliability", f"`make mutants` | {len(MUTANTS)} known defects"),
+    ("docs/reliability", f"`hot-loop`: at most {MOST_PLANS} times a minute"),
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_TAKE_OVER:g} s of a crash and {GRACEFUL_TAKE_OVER:g} s of a graceful"),
     ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),

@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from jobcommon.api.reasons import INVALID_SPEC
 from jobcommon.api.status import ConditionType, JobStatus, read_status
-from jobcommon.controller.job_controller import JobController, Moment
-from jobcommon.controller.result import Work
 from jobcommon.framework import Framework, Job
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
@@ -45,16 +42,11 @@ class Trial:
         ends = {**{f"{name}-worker-*": FOREVER for name in of_mpi}, "*": DONE}
         scenario = Scenario("bad-jobs", tuple(frameworks), jobs, ends, tuple(steps), horizon=SECONDS)
         simulation = Simulation(scenario, 0, ())
+        self.run: Run = simulation.result()
         self.plans: Counter[str] = Counter()
-        begin = JobController.begin
-
-        def told(controller: JobController, moment: Moment) -> Work | None:
-            work = begin(controller, moment)
-            self.plans.update([work.name] if work is not None else [])
-            return work
-
-        with mock.patch.object(JobController, "begin", told):
-            self.run: Run = simulation.result()
+        for process in simulation.processes:
+            for ((_, name), _), count in process.queued.items():
+                self.plans[name] += count
         self.server = simulation.server
 
     def _submit(self, number: int, server: ApiServer) -> None:

@@ -89,16 +89,17 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
 def _violations(run: Run) -> list[str]:
     """What the watchdog saw, but for what follows from the faults themselves.
 
-    Two operators that both act: one ends a job, the other is making a pod of it. Creates that are stored after the operator has
-    given them up may find the job at its end. While the schema drops `countedPods`, a resume cannot record which pods are
-    still terminating: they are disruptions then.
+    Two operators that both act: one ends a job, the other is making a pod of it; or each replaces the other's message, and
+    plans again at once. Creates that are stored after the operator has given them up may find the job at its end. While the
+    schema drops `countedPods`, a resume cannot record which pods are still terminating: they are disruptions then.
     """
     spare = sum(fault.kind == "two-operators" for fault in run.faults)
-    late = [one for one in run.violations if one.startswith("pod-for-finished-job")]
+    found = [one for one in run.violations if not (spare and one.startswith("hot-loop"))]
+    late = [one for one in found if one.startswith("pod-for-finished-job")]
     if any(_lands_late(fault) for fault in run.faults):
         spare = len(late)
     pruned = any(fault.kind == "schema-prunes" for fault in run.faults)
-    kept = [one for one in run.violations if one not in late]
+    kept = [one for one in found if one not in late]
     return [*(one for one in kept if not (pruned and "stopped-on-purpose" in one and "disruptions" in one)), *late[spare:]]
 
 

@@ -7,10 +7,12 @@ memory is gone with it.
 import asyncio
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, NoReturn, cast
 
@@ -18,8 +20,10 @@ import structlog
 
 from jobcommon.api.status import TrainerStatus
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Timeouts
+from jobcommon.controller.job_controller import JobKey
 from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime.account_tokens import BoundPod
+from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
@@ -39,7 +43,20 @@ class Deployment:
 
 
 class _Manager(Manager):
-    """Without a server for reports of progress: `reports` gets them."""
+    """Without a server for reports of progress: `reports` gets them. `queued` counts how often each job was, by the minute."""
+
+    queued: Counter[tuple[JobKey, int]]
+
+    async def make_drivers(self) -> list[Driver]:
+        drivers = await super().make_drivers()
+        for driver in drivers:
+            queue = driver.controller.queue
+            queue.on_ready = partial(self._count, queue.on_ready)
+        return drivers
+
+    def _count(self, tell: Callable[[JobKey], None], key: JobKey) -> None:
+        self.queued[key, int(self.env.clock.monotonic() // 60)] += 1
+        tell(key)
 
     async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
         self.reports = self.report_writer()
@@ -66,6 +83,8 @@ class Process:
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
         self.manager: _Manager | None = None
         self._task: asyncio.Task[None] | None = None
+        self.queued: Counter[tuple[JobKey, int]] = Counter()
+        """How often each job was ready to be planned in each minute of the process's clock."""
 
     def start(self) -> None:
         """Begin to run."""
@@ -83,6 +102,7 @@ class Process:
             env=self._env,
             log=complaining(self._log_cache_error),
         )
+        self.manager.queued = self.queued
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
 

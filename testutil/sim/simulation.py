@@ -6,7 +6,7 @@ been recovered from; then the operators are asked to end.
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -41,6 +41,8 @@ RECOVERY_SECONDS = 155.0
 """After the last fault: the liveness bound (oracle O4) with a margin."""
 HOLD_SECONDS = 60.0
 STOP_SECONDS = 60.0
+MOST_PLANS = 300
+"""How often a process may come to plan one job in a minute: the most seen without a defect is 95."""
 _POLL = 5.0
 _UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 #: Latencies of requests and watches, by seed: a fast network, a slow one, a very slow one.
@@ -271,6 +273,13 @@ class Simulation:
                     if size > allowed:
                         leaked.append(f"{process.name} {controller.framework.name}: {what} of {size}, {jobs} jobs")
 
+    def _hot_loops(self) -> Iterator[str]:
+        """Jobs that were planned over and over: what was seen changes less often, and what fails is backed off from."""
+        for process in self.processes:
+            for (key, minute), count in process.queued.items():
+                if count > MOST_PLANS:
+                    yield f"hot-loop at {60 * minute:.2f}: {process.name} came {count} times to {'/'.join(key)} in a minute"
+
     def _settled(self) -> bool:
         return self.loop.time() < self.scenario.horizon + self.run.recovered_at
 
@@ -302,7 +311,8 @@ class Simulation:
         run.trace, run.fired = self.network.trace, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
         falsely = self.programs.violations if self.programs is not None else ()
-        run.violations, run.summary = [*self.watchdog.violations, *self.kubelet.doubled, *falsely], self.watchdog.summary
+        run.violations = [*self.watchdog.violations, *self.kubelet.doubled, *falsely, *self._hot_loops()]
+        run.summary = self.watchdog.summary
         run.runs = dict(self.kubelet.runs)
         return run
 
