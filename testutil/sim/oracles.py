@@ -418,7 +418,9 @@ def _is_released_orphan(change: Change) -> bool:
         return False
     before, after = change.old.obj["metadata"], change.item.obj["metadata"]
     left = [name for name in before.get("finalizers") or () if name != FINALIZER]
-    return not before.get("ownerReferences") and left == (after.get("finalizers") or []) != before.get("finalizers")
+    # A deletion is over with the last finalizer, and shows the state before.
+    remaining = [] if change.type == DELETED and "deletionTimestamp" in before else after.get("finalizers") or []
+    return not before.get("ownerReferences") and left == remaining != before.get("finalizers")
 
 
 def owner_of(item: Item) -> str:
