@@ -50,8 +50,8 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str]) -> str:
 def seconds_to_stop(job: Job, slot: Slot) -> float:
     """How long the pod may take to stop before it is deleted instead."""
     grace = _pod_spec(job, slot).get("terminationGracePeriodSeconds")
-    # `validation` reports a value of another type; the API server has not admitted a pod with it.
-    return (grace if isinstance(grace, int | float) else _DEFAULT_GRACE) + STOP_SECONDS
+    # With a value of another type, which is an error of the template, no attempt begins.
+    return (_DEFAULT_GRACE if grace is None else grace) + STOP_SECONDS
 
 
 def is_stopped(pod: PodView) -> bool:

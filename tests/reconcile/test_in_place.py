@@ -301,7 +301,7 @@ GRACES = {"null": (None, False), "a text": ("30s", True), "negative": (-1, True)
 
 
 @pytest.mark.parametrize(("grace", "named"), GRACES.values(), ids=GRACES)
-def test_a_grace_period_that_cannot_be_read_counts_as_the_default(grace: object, named: bool) -> None:
+def test_a_job_is_planned_whatever_its_grace_period(grace: object, named: bool) -> None:
     first = a_job()
     recorded = next_pass(first, decide(TEST_JOB, first, {**RUNNING, "Worker-0": "running,restarted_after 137"}))
     recorded["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["terminationGracePeriodSeconds"] = grace

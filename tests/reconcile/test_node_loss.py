@@ -232,6 +232,14 @@ def test_the_preference_is_added_to_the_users_own_affinity() -> None:
     assert template_spec["affinity"]["nodeAffinity"][kinds[0]] == [own], "the job itself is not changed"
 
 
+@pytest.mark.parametrize("affinity", [None, {"nodeAffinity": None}])
+def test_a_null_is_no_affinity(affinity: Manifest | None) -> None:
+    manifest = a_job(status={"nodeFailures": [{"node": "bad", "count": 2}]}, **N)
+    without = pod_spec(manifest)
+    manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["affinity"] = affinity
+    assert pod_spec(manifest) == without
+
+
 def test_a_pod_is_not_restarted_in_place_on_such_a_node() -> None:
     manifest = a_job(restartScope="Job", restartMethod="Auto", status={"nodeFailures": [{"node": "node-1", "count": 1}]}, **N)
     pods = {**RUNNING, "Worker-0": "running,restarted_after 137"}
