@@ -1,6 +1,5 @@
-"""Rules of the library on the jobs of every kind; tests/reconcile has their cases. The newest kinds are short policies, too."""
+"""Rules of the library on the jobs of every kind; tests/reconcile has their cases."""
 
-import ast
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from jobcommon.testutil import plans
 from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.plans import conditions, creates, deletes, holding, next_pass
-from tests.architecture.source import ROOT
 
 JOBS: list[tuple[Framework, dict[str, int]]] = [
     (JAX, {"Worker": 2}),
@@ -33,26 +31,6 @@ JOBS: list[tuple[Framework, dict[str, int]]] = [
 ]
 REPLICAS = {framework.kind: replicas for framework, replicas in JOBS}
 KINDS = pytest.mark.parametrize("framework", [framework for framework, _ in JOBS], ids=lambda framework: framework.kind)
-LINES = 40
-
-
-@pytest.mark.parametrize("framework", [JAX, XGBOOST, PADDLE], ids=lambda framework: framework.kind)
-def test_the_policy_has_at_most_forty_lines(framework: Framework) -> None:
-    """Of code: no imports, no docstrings, no comments, no blank lines."""
-    text = (ROOT / "operators" / framework.name / "framework.py").read_text(encoding="utf-8")
-    lines: set[int] = set()
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Import | ast.ImportFrom) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        ):
-            continue
-        lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
-            first = node.body[0]
-            lines -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    code = [line.strip() for number, line in enumerate(text.splitlines(), 1) if number in lines]
-    assert len([line for line in code if line and not line.startswith("#")]) <= LINES
-
 
 #: what is wrong with a job, and the field that the error names; {specs} is the kind's field for its replica specs
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
