@@ -1,11 +1,12 @@
 """A public name has one meaning: who greps for it finds one class, function or constant of the library."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.source import modules, tree
+from tests.architecture.source import ROOT, modules, tree
 
 #: Type variables, and aliases of one type that each module calls by the same word.
 SHARED = {"T", "Json", "Object", "Query"}
@@ -40,6 +41,11 @@ def test_no_two_modules_define_the_same_public_name() -> None:
         for name in names(module):
             where[name].add(str(module))
     assert {name: found for name, found in where.items() if len(found) > 1 and name not in SHARED} == {}
+
+
+def test_the_glossary_names_what_there_is() -> None:
+    named = re.findall(r"\(`(\w+)`\)", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"))
+    assert set(named) - {name for module in library() for name in names(module)} == set()
 
 
 def test_modules_of_one_name_have_one_subject() -> None:
