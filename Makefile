@@ -19,7 +19,7 @@ DEV    := $(VENV)/.dev-$(KEY)
 PYTEST ?= $(BIN)/python -m pytest
 WORKERS ?= 2
 # `make test COVERAGE=yes`: how much of the library and the operators these tests run through, and what they do not.
-COVERED := $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered)
+COVERED := $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered --cov-fail-under=97)
 # Tests start hundreds of processes: without bytecode files, each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
