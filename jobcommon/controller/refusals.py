@@ -33,6 +33,7 @@ _WEBHOOK_UNREACHABLE = "failed calling webhook"
 # request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
 _OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
 _OF_VALIDATION = (400, 422)
+_ABOVE_LIMIT = re.compile(r"spec\.(\w+)\[(\d+)\]\.resources\.requests: .*? must be less than or equal to (\S+) limit")
 
 
 class Answer(Enum):
@@ -67,7 +68,7 @@ def answer_of(outcome: ActionResult) -> Answer:
     if isinstance(action, Create):
         if code == _CONFLICT:
             return Answer.NAME_IN_USE
-        if isinstance(error, StatusError) and is_own_fault(error):
+        if isinstance(error, StatusError) and is_own_fault(error) and not _is_by_default(action, error.message):
             return Answer.INVALID
     elif type(action) not in _CHANGES:
         return Answer.TRANSIENT
@@ -79,6 +80,16 @@ def is_own_fault(error: StatusError) -> bool:
     if error.code == 413 or "request is too large" in error.message:
         return True
     return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None
+
+
+def _is_by_default(create: Create, message: str) -> bool:
+    """Whether a container's request exceeds its limit, and one of the two is the default of a LimitRange."""
+    for field, index, resource in _ABOVE_LIMIT.findall(message):
+        containers = create.manifest["spec"].get(field) or ()
+        own = [container.get("resources") or {} for container in containers[int(index) :][:1]]
+        if not any(resource in (one.get("requests") or {}) and resource in (one.get("limits") or {}) for one in own):
+            return True
+    return False
 
 
 def _is_of_the_platform(error: StatusError) -> bool:

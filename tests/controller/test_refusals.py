@@ -1,9 +1,11 @@
 """The back-off of what the platform refuses to create for one job."""
 
+from typing import Any
+
 import pytest
 
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.controller.refusals import FIRST_RETRY_DELAY, Refusals
+from jobcommon.controller.refusals import FIRST_RETRY_DELAY, Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create
 
@@ -80,3 +82,30 @@ def test_only_what_is_refused_waits_and_what_needs_it(case: str) -> None:
     pods, left_out = BESIDE[case]
     assert refusals.record(refused("services") + pods, 0.0)
     assert refusals.backed_off(1.0) == left_out
+
+
+CPU, MEMORY = {"cpu": "700m"}, {"memory": "1Gi"}
+# The resources of a container whose CPU request is above its limit -> the answer; what is not set is a LimitRange's default
+ABOVE_LIMIT: dict[str, tuple[Any, Answer]] = {
+    "both": ({"requests": CPU, "limits": {"cpu": "500m"}}, Answer.INVALID),
+    "the request": ({"requests": CPU}, Answer.REFUSED),
+    "the request, and both of memory": ({"requests": {**CPU, **MEMORY}, "limits": MEMORY}, Answer.REFUSED),
+    "neither": (None, Answer.REFUSED),
+}
+
+
+@pytest.mark.parametrize("case", ABOVE_LIMIT)
+@pytest.mark.parametrize("message", ["{}", "{} of 500m", '[{} of 500m, spec.hostname: Invalid value: "-": …]'])
+def test_what_a_limit_range_makes_invalid_is_refused_for_now(case: str, message: str) -> None:
+    resources, answer = ABOVE_LIMIT[case]
+    what = 'spec.containers[1].resources.requests: Invalid value: "700m": must be less than or equal to cpu limit'
+    pod = Create("v1", "pods", "demo", {"spec": {"containers": [{}, {"resources": resources}]}})
+    error = StatusError(422, "Invalid", f'Pod "demo" is invalid: {message.format(what)}')
+    assert answer_of(ActionResult(pod, Effect.REFUSED, error=error)) is answer
+
+
+def test_a_container_that_the_platform_has_added_is_not_the_jobs() -> None:
+    text = 'spec.initContainers[0].resources.requests: Invalid value: "1": must be less than or equal to cpu limit of 500m'
+    pod = Create("v1", "pods", "demo", {"spec": {"containers": []}})
+    error = StatusError(422, "Invalid", f'Pod "demo" is invalid: {text}')
+    assert answer_of(ActionResult(pod, Effect.REFUSED, error=error)) is Answer.REFUSED
