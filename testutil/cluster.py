@@ -21,6 +21,7 @@ from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
 from jobcommon.testutil.embedded import TrainingCluster, training_cluster
+from jobcommon.testutil.polling import polled
 from localcluster.pod_backend import LogOptions
 
 Manifest = dict[str, Any]
@@ -89,12 +90,9 @@ class TestCluster:
             pass
         raise AssertionError(f"{name} is not so after {seconds} s: {json.dumps(last.get('status'), indent=1)}")
 
-    async def until_gone(self, of: Framework | str, name: str, seconds: float = WAIT_SECONDS) -> None:
-        """Return once the object does not exist. Raises TimeoutError after `seconds`."""
-        async with asyncio.timeout(seconds):
-            # Asked again and again: what is not there has no watch event.
-            while (await self.cluster.client.send(Request("GET", self.path(of, name)))).status != 404:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+    async def until_gone(self, of: Framework | str, name: str) -> None:
+        """Return once the object does not exist: what is not there has no watch event."""
+        await polled(lambda: self.cluster.client.send(Request("GET", self.path(of, name))), lambda answer: answer.status == 404)
 
 
 def has(kind: ConditionType) -> Callable[[WatchedObject], bool]:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,13 +13,12 @@ from jobcommon.client.config import find_cluster
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, Timeouts
+from jobcommon.testutil.polling import polled
 
 COMMAND = (sys.executable, "-m", "jobcommon.cli")
 ROOT = Path(__file__).resolve().parents[1]
 MARKER = "JOBCOMMON_CHAOS"
-START_SECONDS = 180.0
 END_SECONDS = 180.0
-POLL = 0.05
 
 
 def processes_marked(marker: str) -> dict[int, str]:
@@ -125,24 +125,24 @@ class Ground:
     async def open(self) -> None:
         """Start the cluster for the first time and connect to it."""
         await self.cluster.start()
-        async with asyncio.timeout(START_SECONDS):
-            while not self.kubeconfig.exists():
-                assert not self.cluster.died, self.cluster.log.read_text()
-                await asyncio.sleep(POLL)
+
+        async def written() -> bool:
+            assert not self.cluster.died, self.cluster.log.read_text()
+            return self.kubeconfig.exists()
+
+        await polled(written)
         self.transport = HttpTransport(await find_cluster(str(self.kubeconfig)), timeouts=Timeouts(read=5.0, write=5.0))
         self.connected = True
         await self.until_up()
 
     async def until_up(self) -> None:
         """Return when the API server answers."""
-        async with asyncio.timeout(START_SECONDS):
-            while True:
-                assert not self.cluster.died, self.cluster.log.read_text()
-                try:
-                    if (await self.transport.send(Request("GET", "/readyz"))).status == 200:
-                        return
-                except ClientError:
-                    await asyncio.sleep(POLL)
+
+        async def ready() -> bool:
+            assert not self.cluster.died, self.cluster.log.read_text()
+            return (await self.transport.send(Request("GET", "/readyz"))).status == 200
+
+        await polled(ready, retry_on=ClientError)
 
     async def close(self) -> list[str]:
         """End everything in order; what did not end as it should."""
@@ -162,12 +162,6 @@ class Ground:
                 await process.kill()
 
 
-async def until_none_marked(marker: str, spared: set[int], seconds: float) -> dict[int, str]:
-    """Wait until no process but those `spared` has the marker; those that are left after `seconds`."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while left := {pid: line for pid, line in processes_marked(marker).items() if pid not in spared}:
-        if loop.time() > end:
-            return left
-        await asyncio.sleep(POLL)
-    return {}
+async def until_none_marked(marker: str, spared: Set[int] = frozenset()) -> None:
+    """Return when no process but those `spared` has the marker."""
+    await polled(lambda: asyncio.to_thread(processes_marked, marker), lambda left: left.keys() <= spared)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ import pytest
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.polling import polled
 from jobcommon.testutil.processes import Ground
 from tests.cli.commands import jobcommon
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
-PATIENCE = 180.0
 JOBS = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -34,12 +34,6 @@ class Site(Ground):
     async def pods(self) -> list[Any]:
         return list((await self.call("GET", PODS))["items"])
 
-    async def until(self, holds: Callable[[list[Any]], bool], seconds: float = PATIENCE) -> list[Any]:
-        async with asyncio.timeout(seconds):
-            while not holds(found := await self.pods()):  # noqa: ASYNC110  what is gone has no event
-                await asyncio.sleep(0.05)
-        return found
-
 
 @asynccontextmanager
 async def site(directory: Path) -> AsyncIterator[Site]:
@@ -52,7 +46,7 @@ async def site(directory: Path) -> AsyncIterator[Site]:
         await ground.add_operator().start()
         job = {"apiVersion": PYTORCH.api_version, "kind": PYTORCH.kind, "metadata": {"name": "demo"}, "spec": spec}
         await ground.call("POST", JOBS, job)
-        await ground.until(lambda pods: len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods))
+        await polled(ground.pods, lambda pods: len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods))
         yield ground
     finally:
         await ground.abandon()
@@ -73,9 +67,9 @@ async def test_pods_of_a_job_that_was_deleted_without_an_operator_go_when_one_co
         (operator,) = ground.operators
         await operator.kill()
         await ground.call("DELETE", f"{JOBS}/demo")
-        assert len(await ground.until(held)) == 2
+        assert len(await polled(ground.pods, held)) == 2
         await operator.start()
-        assert await ground.until(lambda pods: not pods) == []
+        assert await polled(ground.pods, lambda pods: not pods) == []
 
 
 async def test_uninstalling_with_jobs_present(tmp_path: Path) -> None:
@@ -85,13 +79,13 @@ async def test_uninstalling_with_jobs_present(tmp_path: Path) -> None:
         assert await operator.end() == 0
         before = {p["metadata"]["uid"] for p in await ground.pods()}
         await ground.call("DELETE", f"{PODS}/demo-worker-1")
-        await ground.until(lambda pods: any(held([p]) for p in pods))
+        await polled(ground.pods, lambda pods: any(held([p]) for p in pods))
         done = await asyncio.to_thread(jobcommon, "release-finalizers", "--kubeconfig", str(ground.kubeconfig))
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-1] == "2 released"
-        (left,) = await ground.until(lambda pods: len(pods) == 1)
+        (left,) = await polled(ground.pods, lambda pods: len(pods) == 1)
         assert left["metadata"]["uid"] in before
         assert left["status"]["phase"] == "Running"
         assert not left["metadata"].get("finalizers")
         await ground.call("DELETE", f"{JOBS}/demo")
-        assert await ground.until(lambda pods: not pods) == []
+        assert await polled(ground.pods, lambda pods: not pods) == []

@@ -24,6 +24,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
+from jobcommon.testutil.polling import polled
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
 
@@ -111,29 +112,25 @@ async def operator(cluster: TestCluster, directory: Path, deployment: Json) -> A
         assert await asyncio.wait_for(process.wait(), spec["terminationGracePeriodSeconds"]) == 0
 
 
+async def page(url: str) -> str:
+    """A page of the operator, once it gives it."""
+
+    async def asked() -> str:
+        async with aiohttp.ClientSession() as session, session.get(url, raise_for_status=True) as response:
+            return await response.text()
+
+    return await polled(asked, retry_on=aiohttp.ClientError)
+
+
 async def answers(url: str) -> dict[str, float]:
     """How often the API server gave each HTTP status."""
-    async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as response:
-        text = await response.text()
+    text = await page(f"{url}/metrics")
     found: dict[str, float] = {}
     for line in text.splitlines():
         if line.startswith("rest_client_requests_total{"):
             code = line.partition('code="')[2].partition('"')[0]
             found[code] = found.get(code, 0) + float(line.rpartition(" ")[2])
     return found
-
-
-async def becomes_ready(url: str) -> None:
-    """Wait for /readyz."""
-    async with asyncio.timeout(SECONDS), aiohttp.ClientSession() as session:
-        while True:
-            try:
-                async with session.get(f"{url}/readyz") as response:
-                    if response.status == 200:
-                        return
-            except aiohttp.ClientConnectionError:
-                pass  # it has not come so far
-            await asyncio.sleep(0.05)
 
 
 def job(framework: Framework, version: str, name: str) -> Json:
@@ -159,7 +156,7 @@ async def live(cluster: TestCluster, framework: Framework) -> None:
         await cluster.merge(framework, name, {"spec": {"runPolicy": {"suspend": False}}})
         await cluster.until(framework, name, succeeded, SECONDS)
         await cluster.merge(framework, name, {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}})
-        await cluster.until_gone(framework, name, SECONDS)
+        await cluster.until_gone(framework, name)
 
 
 CASES = [
@@ -176,7 +173,7 @@ async def test_an_operator_lives_on_the_rights_its_chart_gives(chart: str, value
         deployment = await installed(cluster, "deployments", f"demo-{chart}")
         chosen = [f for f in OPERATORS[chart] if f.name in values.get("frameworks", [f.name])]
         async with operator(cluster, tmp_path, deployment) as url:
-            await becomes_ready(url)
+            await page(f"{url}/readyz")
             for framework in chosen:
                 await live(cluster, framework)
             codes = await answers(url)
@@ -195,14 +192,7 @@ async def test_without_a_right_the_metrics_show_it(tmp_path: Path) -> None:
         role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["services"]]
         await cluster.send("PUT", path, role)
         async with operator(cluster, tmp_path, await installed(cluster, "deployments", "demo-tf-operator")) as url:
-            async with asyncio.timeout(SECONDS):
-                while True:
-                    try:
-                        if (await answers(url)).get("403"):
-                            return
-                    except aiohttp.ClientConnectionError:
-                        pass  # it has not come so far
-                    await asyncio.sleep(0.05)
+            await polled(lambda: answers(url), lambda codes: codes.get("403"))
 
 
 async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.up import amounts
+from jobcommon.testutil.polling import polled_blocking
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, answered, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
@@ -38,10 +39,7 @@ spec:
 
 def until_none_left(marker: str) -> None:
     """Wait until no process has `marker` in its command line."""
-    end = time.monotonic() + PATIENCE
-    while left := processes_with(marker):
-        assert time.monotonic() < end, left
-        time.sleep(0.05)
+    polled_blocking(lambda: processes_with(marker), lambda left: not left)
 
 
 @pytest.fixture

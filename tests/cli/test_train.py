@@ -24,6 +24,7 @@ from jobcommon.client.objects import create
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
+from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import Output, api_for, reader
@@ -206,13 +207,14 @@ async def test_why_reads_the_events_of_a_deleted_job() -> None:
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
         await cluster.create(PYTORCH, shell_job("exit 0", ttlSecondsAfterFinished=0))
         await cluster.until_gone(PYTORCH, "demo")
-        said = ""
-        async with asyncio.timeout(PATIENCE):
-            # Events are written beside the job.
-            while "It finished at" not in said:
-                with pytest.raises(UserError, match="pytorchjob/demo is gone from namespace default") as refused:
-                    await find_job(api, "demo")
-                said = str(refused.value)
+
+        async def refusal() -> str:
+            with pytest.raises(UserError, match="pytorchjob/demo is gone from namespace default") as refused:
+                await find_job(api, "demo")
+            return str(refused.value)
+
+        # Events are written beside the job.
+        said = await polled(refusal, lambda said: "It finished at" in said)
     assert "successfully completed. Then its ttlSecondsAfterFinished removed it, or a user did" in said
 
 

@@ -1,6 +1,5 @@
 """A real API server takes our CRDs: it bounds what their CEL rules may cost, which the embedded one does not."""
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -18,6 +17,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.polling import polled
 from localcluster.conformance import real
 from localcluster.conformance.target import Target, embedded
 
@@ -71,19 +71,12 @@ async def test_a_job_that_is_there_with_a_name_too_long_stays_open_to_writes(
         manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 10}, name=LONG) | {"apiVersion": "kubeflow.org/v1"}
         manifest["metadata"] = {"name": LONG, "namespace": "default", "finalizers": ["example.com/theirs"]}
 
-        async def until(code: int, path: str, body: object) -> None:
-            """What a definition says is in force a moment later."""
-            async with asyncio.timeout(120):
-                while True:
-                    if (await send("POST", path, body))[0] == code:
-                        return
-                    await asyncio.sleep(0.1)
-
-        await until(201, jobs, manifest)
+        # What a definition says is in force a moment later.
+        await polled(lambda: send("POST", jobs, manifest), lambda answer: answer[0] == 201)
         code, answer = await send("PATCH", definition, {"spec": crd["spec"]}, MERGE_PATCH)
         assert code == 200, answer
         other = {**manifest, "metadata": {"name": f"{LONG}m"}}
-        await until(422, f"{jobs}?dryRun=All", other)
+        await polled(lambda: send("POST", f"{jobs}?dryRun=All", other), lambda answer: answer[0] == 422)
         path = f"{jobs}/{LONG}"
         status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
         assert (await send("PATCH", f"{path}/status", status, MERGE_PATCH))[0] == 200

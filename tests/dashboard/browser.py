@@ -1,17 +1,13 @@
 """A real Chromium without a window, driven by selenium. Debian's packages are `chromium` and `chromium-driver`."""
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-T = TypeVar("T")
-PATIENCE = 180.0
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars")
 MISSING = "Chromium is not installed; on Debian: apt-get install chromium chromium-driver"
 
@@ -42,12 +38,3 @@ def resize(driver: Chrome, width: int, height: int) -> None:
     """Make the page as small as a telephone: a window cannot be."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def until(found: Callable[[], T]) -> T:
-    """Ask until there is an answer; selenium has no events."""
-    end = time.monotonic() + PATIENCE
-    while not (answer := found()):
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.05)
-    return answer

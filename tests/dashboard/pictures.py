@@ -6,7 +6,8 @@ from pathlib import Path
 
 from selenium.webdriver.common.by import By
 
-from tests.dashboard.browser import MISSING, chromium, is_installed, resize, until
+from jobcommon.testutil.polling import polled_blocking
+from tests.dashboard.browser import MISSING, chromium, is_installed, resize
 from tests.dashboard.example import dashboard_with_jobs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -29,7 +30,7 @@ def main() -> None:
         browser.save_screenshot(str(DOCS / "dashboard-narrow.png"))
         browser.get(f"{shown.origin}/pods/default/resnet-master-0/log")
         resize(browser, 1000, 560)
-        until(lambda: "epoch" in browser.find_element(By.ID, "log").text)
+        polled_blocking(lambda: "epoch" in browser.find_element(By.ID, "log").text)
         browser.save_screenshot(str(DOCS / "dashboard-log.png"))
 
 

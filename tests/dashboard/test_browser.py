@@ -11,7 +11,8 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import staleness_of
 
-from tests.dashboard.browser import MISSING, chromium, is_installed, resize, until
+from jobcommon.testutil.polling import polled_blocking
+from tests.dashboard.browser import MISSING, chromium, is_installed, resize
 from tests.dashboard.example import Shown
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.skipif(not is_installed(), reason=MISSING)]
@@ -59,7 +60,7 @@ def leave(driver: Chrome, act: Callable[[], None]) -> None:
     """Do what leads to another page, and wait until the browser has it."""
     page = driver.find_element(By.TAG_NAME, "html")
     act()
-    until(lambda: staleness_of(page)(driver))
+    polled_blocking(lambda: staleness_of(page)(driver))
 
 
 def focused(driver: Chrome) -> Any:
@@ -110,7 +111,7 @@ def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: C
             break
     leave(browser, lambda: press(browser, Keys.ENTER))
     assert browser.current_url.endswith(LOG)
-    until(lambda: "epoch" in text(browser))
+    polled_blocking(lambda: "epoch" in text(browser))
 
 
 def test_a_job(shown: Shown, browser: Chrome) -> None:
@@ -144,14 +145,14 @@ def test_a_job_that_failed_begins_with_its_cause(shown: Shown, browser: Chrome) 
 def test_a_log_is_live(shown: Shown, browser: Chrome) -> None:
     visit(browser, shown.origin + LOG)
     log = browser.find_element(By.ID, "log")
-    until(lambda: browser.find_element(By.ID, "log-state").text == "Live.")
-    until(lambda: len(log.text.splitlines()) > 3)
+    polled_blocking(lambda: browser.find_element(By.ID, "log-state").text == "Live.")
+    polled_blocking(lambda: len(log.text.splitlines()) > 3)
     seen = log.text.splitlines()
-    until(lambda: len(log.text.splitlines()) > len(seen) + 3)
+    polled_blocking(lambda: len(log.text.splitlines()) > len(seen) + 3)
     numbers = [int(line.split()[1]) for line in log.text.splitlines()]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "no line is lost or shown twice"
     visit(browser, f"{shown.origin}/pods/default/digits-master-0/log")
-    until(lambda: browser.find_element(By.ID, "log-state").text == "The log has ended.")
+    polled_blocking(lambda: browser.find_element(By.ID, "log-state").text == "The log has ended.")
     assert browser.find_element(By.ID, "log").text == "accuracy 0.97"
 
 
@@ -161,7 +162,7 @@ def test_lists_are_live_and_keep_what_the_reader_did(shown: Shown, browser: Chro
     state = "return document.querySelector('h1 + p .state').textContent"
     assert browser.execute_script(state) == "Suspended"
     shown.kubectl("patch", "pytorchjob", "later", "--type", "merge", "-p", '{"spec": {"runPolicy": {"suspend": false}}}')
-    until(lambda: browser.execute_script(state) != "Suspended")
+    polled_blocking(lambda: browser.execute_script(state) != "Suspended")
     assert browser.execute_script("return document.querySelector('details').open")
     assert browser.execute_script("return document.activeElement.tagName") == "SUMMARY", "the focus is where it was"
     button = browser.find_element(By.ID, "pause")
@@ -172,7 +173,7 @@ def test_lists_are_live_and_keep_what_the_reader_did(shown: Shown, browser: Chro
 def test_a_paused_page_stays_also_when_an_update_was_under_way(shown: Shown, browser: Chrome) -> None:
     browser.get(shown.origin + JOB)
     browser.execute_script("fetch = () => new Promise((answer) => { window.answer = answer; })")
-    until(lambda: browser.execute_script("return Boolean(window.answer)"))
+    polled_blocking(lambda: browser.execute_script("return Boolean(window.answer)"))
     pause(browser)
     heading = browser.find_element(By.TAG_NAME, "h1")
     browser.execute_async_script("""

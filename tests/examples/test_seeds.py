@@ -3,12 +3,12 @@
 import importlib.util
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jobcommon.testutil.polling import polled_blocking
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -38,10 +38,7 @@ def grep(output: str, pattern: str) -> str:
 
 def until_pods(kubectl: Kubectl, job: str, wanted: str) -> None:
     """`kubectl get pod | grep job` shows what is wanted, ages aside."""
-    end = time.monotonic() + PATIENCE
-    while (seen := masked(grep(kubectl("get", "pod"), job))) != wanted:
-        assert time.monotonic() < end, f"{seen}\nnot\n{wanted}"
-        time.sleep(0.05)
+    polled_blocking(lambda: masked(grep(kubectl("get", "pod"), job)), lambda seen: seen == wanted)
 
 
 def wait(kubectl: Kubectl, job: str, condition: str) -> None:

@@ -11,10 +11,10 @@ import copy
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,6 +30,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.cluster import cluster_for
 from jobcommon.testutil.embedded import endpoint
+from jobcommon.testutil.polling import polled
 from localcluster.conformance import envtest
 from localcluster.kubeconfig import kubeconfig
 from tests.cli.commands import ROOT, kubectl_path
@@ -38,7 +39,6 @@ from tests.upgrade.reference import SHAPES, Shape
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Json = dict[str, Any]
-T = TypeVar("T")
 SECONDS = 180.0
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -91,14 +91,6 @@ class Cluster:
         out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
         assert process.returncode == block.code, f"{block.heading}: {block.commands}\n{out.decode()}"
         return out.decode()
-
-
-async def until(read: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
-    """What is read, once it is so. Raises TimeoutError."""
-    async with asyncio.timeout(SECONDS):
-        while not holds(found := await read()):  # noqa: ASYNC110  (what changes is a server's)
-            await asyncio.sleep(0.1)
-    return found
 
 
 @asynccontextmanager
@@ -297,7 +289,7 @@ async def test_the_runbook(operator: str, installer: str, server: str, tmp_path:
         training = operator == "training-operator"
         # A real server serves a kind some time after its definition was created.
         served = jobs_path() if training else MPI_JOBS
-        await until(lambda: cluster.there(served), bool)
+        await polled(lambda: cluster.there(served))
         before = {}
         if training:
             # Its server is not there to let the job in.
@@ -330,7 +322,7 @@ async def test_the_runbook(operator: str, installer: str, server: str, tmp_path:
         deployment = await running.enter_async_context(deployed(cluster))
         async with running:
             waiting = jobs_path("second") if training else f"{MPI_JOBS}/pi"
-            await until(lambda: cluster.send("GET", waiting), lambda job: bool(job.get("status")))
+            await polled(lambda: cluster.send("GET", waiting), lambda job: bool(job.get("status")))
             assert "0 errors" in await cluster.run(install[1])
             for block in install[2:]:
                 await cluster.run(block)
@@ -352,17 +344,17 @@ async def test_the_runbook(operator: str, installer: str, server: str, tmp_path:
 
 async def _training_continues(cluster: Cluster, before: dict[str, str]) -> None:
     """The job that ran has its pods and succeeds; the one that was created in between gets its own."""
-    await until(lambda: uids(cluster, "second"), lambda pods: len(pods) == len(before))
+    await polled(lambda: uids(cluster, "second"), lambda pods: len(pods) == len(before))
     assert await uids(cluster, "demo") == before
     await becomes(cluster, "demo-master-0", "Succeeded")
-    job = await until(lambda: cluster.send("GET", jobs_path("demo")), is_now("Succeeded"))
+    job = await polled(lambda: cluster.send("GET", jobs_path("demo")), is_now("Succeeded"))
     assert await uids(cluster, "demo") == before
     assert job["status"]["completionTime"]
 
 
 async def _mpi_job_runs(cluster: Cluster) -> None:
     """The MPIJob was started anew, with a launcher pod of ours and without the batch Job."""
-    await until(lambda: uids(cluster, "pi"), lambda pods: set(pods) == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
+    await polled(lambda: uids(cluster, "pi"), lambda pods: set(pods) == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
     assert not await cluster.there("/apis/batch/v1/namespaces/default/jobs/pi-launcher")
 
 

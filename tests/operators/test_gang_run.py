@@ -17,6 +17,7 @@ from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.embedded import SETTINGS
+from jobcommon.testutil.polling import polled
 from localcluster.cluster import background
 from tests.runtime.test_gang import definition
 
@@ -117,7 +118,5 @@ async def test_a_gang_waits_runs_and_leaves_nothing_behind() -> None:
             job = await cluster.until(PYTORCH, "demo", succeeded)
             assert job["status"]["startTime"]
             assert scheduler.bound == [["demo-master-0", "demo-worker-0"]], "both at once"
-            async with asyncio.timeout(100):
-                # What is not there any more has no watch event to wait for.
-                while (await cluster.send("GET", GROUPS))["items"]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+            # What is not there any more has no watch event to wait for.
+            await polled(lambda: cluster.send("GET", GROUPS), lambda groups: not groups["items"])

@@ -1,6 +1,5 @@
 """MPIJobs for real: mpirun on the embedded cluster, over ssh and over kubectl exec, with an allreduce of real data."""
 
-import asyncio
 import importlib.util
 import os
 import shutil
@@ -14,6 +13,7 @@ from jobcommon.api.status import ConditionType
 from jobcommon.operators.mpi import MPI
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, failed, has, succeeded
+from jobcommon.testutil.polling import polled
 
 MISSING = [name for name in ("mpirun", "kubectl") if shutil.which(name) is None]
 MISSING += [name for name in ("mpi4py", "sklearn") if importlib.util.find_spec(name) is None]
@@ -146,10 +146,7 @@ while True:
     async with cluster_for(MPI) as cluster:
 
         async def prints(text: str) -> None:
-            async with asyncio.timeout(PATIENCE):
-                # Logs have no watch.
-                while text not in await logs_of(cluster, "demo-launcher"):  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
+            await polled(lambda: logs_of(cluster, "demo-launcher"), lambda log: text in log)
 
         launcher, worker = role(command=[sys.executable, "-c", program]), role(2, command=["sleep", "600"])
         await create(cluster, "v2beta1", launcher, worker, slotsPerWorker=2)

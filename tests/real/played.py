@@ -1,7 +1,7 @@
 """A real control plane whose nodes run nothing. The kubelet is played: bound pods start, deleted ones end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 from jobcommon import Framework, Settings, custom_resource_definition, run_operators
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.embedded import endpoint
+from jobcommon.testutil.polling import polled
 from localcluster.cluster import background
 from localcluster.conformance import envtest
 from localcluster.errors import StatusError
@@ -30,15 +31,6 @@ def lacking(*also: str) -> str:
     return f"set {envtest.ASSETS} to a directory with etcd, kube-apiserver, {' and '.join(programs)}"
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    """Return once the condition holds. Raises TimeoutError after a minute."""
-    async with asyncio.timeout(60):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(0.1)
-
-
 @dataclass
 class Cluster:
     """The cluster. Jobs are in the namespace default; each pod requests one CPU."""
@@ -47,12 +39,9 @@ class Cluster:
     admin: Path
     servers: envtest.Servers
 
-    async def serves(self, path: str) -> bool:
-        """Whether a definition is served: it is not at once, and until then the answer is a page of text."""
-        try:
-            return await self.api.get(path) is not None
-        except ValueError:
-            return False
+    async def until_served(self, path: str) -> None:
+        """Wait until a definition is served: it is not at once, and until then the answer is a page of text."""
+        await polled(lambda: self.api.get(path), retry_on=ValueError)
 
     async def pods(self, job: str) -> list[Obj]:
         listed = await self.api.call("GET", PODS)
@@ -68,10 +57,10 @@ class Cluster:
 
     async def finish(self, framework: Framework, name: str, count: int) -> None:
         """Let all pods of a job run and succeed, and the job with them."""
-        await until(lambda: self.all_run(name, count))
+        await polled(lambda: self.all_run(name, count))
         for pod in await self.pods(name):
             await self.end(pod["metadata"]["name"], 0)
-        await until(lambda: self.has(framework, name, "Succeeded"))
+        await polled(lambda: self.has(framework, name, "Succeeded"))
 
     async def kubelet(self) -> None:
         while True:
@@ -163,8 +152,7 @@ async def control_plane(
             await stack.enter_async_context(program)
         for framework in frameworks:
             await made.api.call("POST", DEFINITIONS, custom_resource_definition(framework))
-            path = jobs(framework)
-            await until(lambda path=path: made.serves(path))
+            await made.until_served(jobs(framework))
         await stack.enter_async_context(background(run_operators(transport, frameworks, settings)))
         await stack.enter_async_context(background(made.kubelet()))
         yield made

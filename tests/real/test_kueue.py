@@ -17,10 +17,11 @@ from jobcommon import Settings
 from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.polling import polled
 from localcluster.certificates import self_signed
 from localcluster.conformance import envtest
 from localcluster.errors import StatusError
-from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking, until
+from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking
 
 KUEUE, MANIFESTS = "kueue", "kueue.yaml"
 METRICS = Path("/etc/kueue/metrics/certs/tls.crt")
@@ -51,13 +52,13 @@ async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> Asy
         for name, content in (("tls.crt", made.pem), ("tls.key", made.key)):
             (directory / name).write_bytes(content)
         await _install(there, port, made.pem)
-        await until(lambda: there.serves(WORKLOADS))
+        await there.until_served(WORKLOADS)
         (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
         assets = envtest.assets()
         assert assets is not None
         arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
         async with envtest.Program(assets / KUEUE, directory, arguments) as program:
-            await until(
+            await polled(
                 lambda: _made(
                     there, program, "resourceflavors", "ResourceFlavor", "spot", spec={"nodeLabels": {"pool": "spot"}}
                 )
@@ -144,7 +145,7 @@ async def test_queues(tmp_path: Path) -> None:
         await quota_of_replicas_that_have_succeeded(there)
         await preemption(there)
         await rank_order(there)
-        await until(lambda: _no_workloads(there))
+        await polled(lambda: _no_workloads(there))
 
 
 async def submit(there: Cluster, name: str, workers: int, queue: str = "team", **job: object) -> None:
@@ -155,10 +156,10 @@ async def submit(there: Cluster, name: str, workers: int, queue: str = "team", *
 async def quota_for_one_of_two(there: Cluster) -> None:
     """A PyTorchJob and an MXJob, of which Kueue knows nothing: the second waits in Kueue's words, then runs."""
     await submit(there, "first", 4)
-    await until(lambda: there.all_run("first", 4))
+    await polled(lambda: there.all_run("first", 4))
     mxjob = {"Scheduler": 1, "Server": 1, "Worker": 1}
     await there.submit(MXNET, "second", mxjob, {}, labels={QUEUE_LABEL: "team"}, jobMode="MXTrain")
-    await until(lambda: _waits(there, "second"))
+    await polled(lambda: _waits(there, "second"))
     assert not await there.pods("second")
     assert {pod["spec"]["nodeSelector"]["pool"] for pod in await there.pods("first")} == {"spot"}
     # Kueue's integration of pods leaves them alone.
@@ -175,7 +176,7 @@ async def _waits(there: Cluster, name: str) -> bool:
 
 async def quota_of_replicas_that_have_succeeded(there: Cluster) -> None:
     await submit(there, "long", 4)
-    await until(lambda: there.all_run("long", 4))
+    await polled(lambda: there.all_run("long", 4))
     await submit(there, "short", 2)
     for number in (2, 3):
         await there.end(f"long-worker-{number}", 0)
@@ -183,21 +184,21 @@ async def quota_of_replicas_that_have_succeeded(there: Cluster) -> None:
     assert not await there.has(PYTORCH, "long", "Succeeded")
     for number in (0, 1):
         await there.end(f"long-worker-{number}", 0)
-    await until(lambda: there.has(PYTORCH, "long", "Succeeded"))
+    await polled(lambda: there.has(PYTORCH, "long", "Succeeded"))
 
 
 async def preemption(there: Cluster) -> None:
     """The job that is preempted runs again, and nothing is counted."""
     await make(there, "workloadpriorityclasses", "WorkloadPriorityClass", "high", value=100)
     await submit(there, "low", 4)
-    await until(lambda: there.all_run("low", 4))
+    await polled(lambda: there.all_run("low", 4))
     before = {pod["metadata"]["uid"] for pod in await there.pods("low")}
     await submit(there, "high", 4, labels={"kueue.x-k8s.io/priority-class": "high"})
-    await until(lambda: there.all_run("high", 4))
+    await polled(lambda: there.all_run("high", 4))
     assert not await there.bound("low")
     assert await there.has(PYTORCH, "low", "Suspended")
     await there.finish(PYTORCH, "high", 4)
-    await until(lambda: there.all_run("low", 4))
+    await polled(lambda: there.all_run("low", 4))
     assert not before & {pod["metadata"]["uid"] for pod in await there.pods("low")}
     await there.finish(PYTORCH, "low", 4)
     status = (await there.job(PYTORCH, "low"))["status"]
@@ -210,7 +211,7 @@ async def rank_order(there: Cluster) -> None:
     ours = {"run_policy": {"schedulingPolicy": {"topology": {"key": "rack"}}}}
     for name, how in (("ours", ours), ("theirs", {"annotations": {REQUIRED: "rack"}})):
         await submit(there, name, 4, "racks", **how)
-        await until(lambda name=name: there.all_run(name, 4))
+        await polled(lambda name=name: there.all_run(name, 4))
         pods = sorted(await there.pods(name), key=lambda pod: str(pod["metadata"]["name"]))
         nodes = [pod["spec"]["nodeName"] for pod in pods]
         assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
@@ -234,10 +235,10 @@ async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None
             labels, managed = {QUEUE_LABEL: "away"}, {"managedBy": MULTIKUEUE, **spec}
             await here.submit(framework, name, replicas, {}, labels=labels, **managed)
             await there.finish(framework, name, sum(replicas.values()))
-            await until(lambda framework=framework, name=name: here.has(framework, name, "Succeeded"))
+            await polled(lambda framework=framework, name=name: here.has(framework, name, "Succeeded"))
             assert not await here.pods(name)
-        await until(lambda: _no_workloads(there))
-        await asyncio.gather(*(until(lambda framework=framework: _none(there, jobs(framework))) for framework in KINDS))
+        await polled(lambda: _no_workloads(there))
+        await asyncio.gather(*(polled(lambda framework=framework: _none(there, jobs(framework))) for framework in KINDS))
 
 
 async def _no_workloads(there: Cluster) -> bool:

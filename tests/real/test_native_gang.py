@@ -9,7 +9,8 @@ import pytest
 from jobcommon import Settings
 from jobcommon.api.workload import V1ALPHA2
 from jobcommon.operators.pytorch import PYTORCH
-from tests.real.played import PODS, Cluster, control_plane, jobs, lacking, until
+from jobcommon.testutil.polling import polled
+from tests.real.played import PODS, Cluster, control_plane, jobs, lacking
 
 GROUPS, WORKLOADS = (f"/apis/{V1ALPHA2}/namespaces/default/{plural}" for plural in ("podgroups", "workloads"))
 ROUNDS = 20
@@ -44,36 +45,36 @@ async def two_gangs_and_room_for_one(there: Cluster, run: int) -> None:
         assert placed[0] == 0
         return placed[1] == 4
 
-    await until(one_is_placed)
+    await polled(one_is_placed)
     first, second = names if await there.bound(names[0]) else names[::-1]
     for name in (first, second):
         await there.finish(PYTORCH, name, 4)
-    await until(lambda: _is_empty(there))
+    await polled(lambda: _is_empty(there))
 
 
 async def a_replacement_after_a_success(there: Cluster) -> None:
     """A batch Job waits for ever: kubernetes#142330."""
     await _submit(there, "late", 3)
-    await until(lambda: there.all_run("late", 3))
+    await polled(lambda: there.all_run("late", 3))
     await there.end("late-worker-0", 0)
     await there.end("late-worker-2", 137)
-    await until(lambda: _runs(there, "late-worker-2"))
+    await polled(lambda: _runs(there, "late-worker-2"))
     for name in ("late-worker-1", "late-worker-2"):
         await there.end(name, 0)
-    await until(lambda: there.has(PYTORCH, "late", "Succeeded"))
-    await until(lambda: _is_empty(there))
+    await polled(lambda: there.has(PYTORCH, "late", "Succeeded"))
+    await polled(lambda: _is_empty(there))
 
 
 async def suspended_and_resumed(there: Cluster) -> None:
     await _submit(there, "twice", 2)
-    await until(lambda: there.all_run("twice", 2))
+    await polled(lambda: there.all_run("twice", 2))
     await _edit(there, "twice", {"suspend": True})
-    await until(lambda: _is_empty(there))
+    await polled(lambda: _is_empty(there))
     await _edit(there, "twice", {"suspend": False})
-    await until(lambda: there.all_run("twice", 2))
+    await polled(lambda: there.all_run("twice", 2))
     assert await _objects(there) == ["twice", "twice"]
     await there.api.call("DELETE", f"{jobs(PYTORCH)}/twice")
-    await until(lambda: _is_empty(there))
+    await polled(lambda: _is_empty(there))
 
 
 async def _submit(there: Cluster, name: str, workers: int) -> None:

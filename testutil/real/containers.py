@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobcommon.testutil.polling import polled
 from localcluster.conformance.envtest import LOOPBACK, Program, StartError, free_port
 
 SHELL, PAUSE = "jobcommon.test/shell:1", "jobcommon.test/pause:1"
@@ -126,11 +127,12 @@ def _settings(work: Path) -> dict[str, object]:
 
 
 async def _import(work: Path, images: Path, containerd: Program) -> None:
-    async with asyncio.timeout(_START_SECONDS):
-        while await _ctr(work, "images", "import", str(images)) is None:
-            if why := containerd.ended:
-                raise StartError(why)
-            await asyncio.sleep(0.2)
+    async def imported() -> bool:
+        if why := containerd.ended:
+            raise StartError(why)
+        return await _ctr(work, "images", "import", str(images)) is not None
+
+    await polled(imported, seconds=_START_SECONDS)
     # An imported image has no digest of its repository; one that was pulled has.
     lines = [line.split() for line in (await _ctr(work, "images", "ls") or "").splitlines()]
     for digest in [fields[2] for fields in lines if fields[0] == SHELL]:

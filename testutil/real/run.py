@@ -12,6 +12,7 @@ from jobcommon.api.status import JobStatus, read_status
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
+from jobcommon.testutil.polling import polled
 from jobcommon.testutil.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 from localcluster.cluster import background
@@ -186,19 +187,9 @@ class Run:
     async def eventually(self, ask: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
         """What `ask` answers, once that is something. Raises RowError when it does not in time."""
         try:
-            async with asyncio.timeout(seconds):
-                while not (found := await self._asked(ask)):  # noqa: ASYNC110  what is asked for has no watch here
-                    await asyncio.sleep(0.2)
-                return found
-        except TimeoutError:
-            raise RowError(f"waited {seconds:.0f} s for: {what}; {self.told()}") from None
-
-    @staticmethod
-    async def _asked(ask: Callable[[], Any]) -> Any:
-        try:
-            return await ask()
-        except ClientError:
-            return None
+            return await polled(ask, seconds=seconds, retry_on=ClientError)
+        except TimeoutError as error:
+            raise RowError(f"waited for: {what}; {error}; {self.told()}") from None
 
     async def create(self, path: str, body: Object) -> None:
         """Create an object, its containers with the cluster's image."""

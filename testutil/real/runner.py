@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import localcluster.errors
 from jobcommon.client.errors import ClientError
+from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import Cluster
 from jobcommon.testutil.real.run import PATIENCE, RowError, Run
 from jobcommon.testutil.real.steps import Step, gone_namespace
@@ -96,12 +97,14 @@ async def _compare(row: Row, run: Run) -> None:
     state = row.expected.state
     if state:
         await run.until(lambda: run.status.finished or _state(run) == state, f"the job is {state}")
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE
-    while problems := [text async for text in _problems(row, run)]:
-        if loop.time() > deadline:
-            raise RowError("; ".join(problems) + f"; {run.told()}")
-        await asyncio.sleep(0.2)
+
+    async def problems() -> list[str]:
+        return [text async for text in _problems(row, run)]
+
+    try:
+        await polled(problems, lambda found: not found, PATIENCE)
+    except TimeoutError as error:
+        raise RowError(f"{error}; {run.told()}") from None
 
 
 async def _problems(row: Row, run: Run) -> AsyncIterator[str]:

@@ -1,6 +1,5 @@
 """The operators of an image, with one job: they start, lead, take it to its success, and end."""
 
-import asyncio
 import base64
 import uuid
 from collections.abc import Awaitable, Callable
@@ -14,6 +13,7 @@ import yaml
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import replica_spec, template
+from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import OPERATOR, OPERATORS, Cluster, embedded_cluster
 from jobcommon.testutil.release.program import ReleaseError
 from jobcommon.testutil.release.sandbox import Running, Sandbox
@@ -22,7 +22,7 @@ from localcluster.conformance.envtest import LOOPBACK, free_port
 NAME = "demo"
 JOBS = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATORS}/leases/{OPERATORS}"
-PATIENCE, POLL = 120.0, 0.1
+PATIENCE = 120.0
 
 
 async def run(sandbox: Sandbox, command: list[str], directory: Path) -> str:
@@ -74,23 +74,21 @@ def _job(gate: Path) -> dict[str, Any]:
 
 
 async def _until(operator: Running, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+    async def held() -> bool:
+        if said := operator.failure():
+            raise ReleaseError(said)
+        return await holds()
+
     try:
-        async with asyncio.timeout(PATIENCE):
-            while not await holds():
-                if said := operator.failure():
-                    raise ReleaseError(said)
-                await asyncio.sleep(POLL)
+        await polled(held, seconds=PATIENCE, retry_on=aiohttp.ClientError)
     except TimeoutError:
         said = operator.log.read_text(errors="replace")[-2000:]
         raise ReleaseError(f"waited {PATIENCE:.0f} s in vain until {what}:\n{said}") from None
 
 
 async def _answers(url: str) -> bool:
-    try:
-        async with aiohttp.ClientSession() as session, session.get(url) as response:
-            return response.status == 200
-    except aiohttp.ClientError:
-        return False
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status == 200
 
 
 async def _has(cluster: Cluster, kind: ConditionType) -> bool:
