@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import json
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +15,10 @@ from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.lifecycle import Settings
 from localcluster.kubelet.options import KubeletOptions
 from localcluster.pod_backend import ExecOptions, LogOptions, TerminalSize
+from tests.polling import polled
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
-# Ends a test that hangs; nothing has to be that fast.
-PATIENCE = 120.0
 
 
 def options(data_dir: Path, **changes: Any) -> KubeletOptions:
@@ -87,15 +84,9 @@ class Cluster:
     async def delete(self, name: str) -> None:
         await self.api.call("DELETE", f"{PODS}/{name}")
 
-    async def until(self, name: str, holds: Callable[[Object], Any], seconds: float = PATIENCE) -> Object:
-        """The pod once `holds` is true of its status; fails with the status as it is then."""
-        deadline = time.monotonic() + seconds
-        while True:
-            found = await self.get(name)
-            if found is not None and holds(found.get("status") or {}):
-                return found
-            assert time.monotonic() < deadline, json.dumps(found and found.get("status"), indent=1)
-            await asyncio.sleep(0.01)
+    async def until(self, name: str, holds: Callable[[Object], Any]) -> Object:
+        """The pod once `holds` is true of its status."""
+        return await polled(lambda: self.get(name), lambda found: found is not None and holds(found.get("status") or {}))
 
     async def ended(self, name: str) -> Object:
         """The pod once it has Succeeded or Failed."""
@@ -106,11 +97,8 @@ class Cluster:
         ready = {"type": "Ready", "status": "True"}
         return await self.until(name, lambda s: any(ready.items() <= c.items() for c in s.get("conditions") or []))
 
-    async def vanished(self, name: str, seconds: float = PATIENCE) -> None:
-        deadline = time.monotonic() + seconds
-        while await self.get(name) is not None:
-            assert time.monotonic() < deadline, f"{name} is still there"
-            await asyncio.sleep(0.01)
+    async def vanished(self, name: str) -> None:
+        await polled(lambda: self.get(name), lambda found: found is None)
 
     async def logs(self, name: str, container: str = "main", **changes: Any) -> str:
         found = await self.get(name)
@@ -118,21 +106,14 @@ class Cluster:
         pieces = [piece async for piece in self.kubelet.backend.logs(found, LogOptions(container, **changes))]
         return b"".join(pieces).decode()
 
-    async def log_with(self, name: str, text: str, container: str = "main", seconds: float = PATIENCE) -> str:
+    async def log_with(self, name: str, text: str, container: str = "main") -> str:
         """The log once `text` is in it."""
-        deadline = time.monotonic() + seconds
-        while text not in (log := await self.logs(name, container)):
-            assert time.monotonic() < deadline, log
-            await asyncio.sleep(0.01)
-        return log
+        return await polled(lambda: self.logs(name, container), lambda log: text in log)
 
     async def files_gone(self, found: Object) -> None:
         """Wait until nothing of a deleted pod is left on disk: it is removed soon after the pod itself."""
         directory = self.kubelet.options.data_dir / "pods" / found["metadata"]["uid"]
-        deadline = time.monotonic() + PATIENCE
-        while directory.exists():
-            assert time.monotonic() < deadline, f"{directory} is still there"
-            await asyncio.sleep(0.01)
+        await polled(lambda: not directory.exists())
 
     async def exec(self, name: str, *command: str, caller: Caller | None = None, **changes: Any) -> tuple[int, Caller]:
         found = await self.get(name)
@@ -145,16 +126,10 @@ class Cluster:
         items = (await self.api.call("GET", "/api/v1/namespaces/default/events"))["items"]
         return [item for item in items if item["involvedObject"]["name"] == name]
 
-    async def told(self, name: str, reason: str, seconds: float = PATIENCE) -> Object:
+    async def told(self, name: str, reason: str) -> Object:
         """The event about `name` with this reason, once it is written: events come a moment after what they tell of."""
-        deadline = time.monotonic() + seconds
-        while True:
-            events = await self.events(name)
-            found = next((event for event in events if event["reason"] == reason), None)
-            if found is not None:
-                return found
-            assert time.monotonic() < deadline, events
-            await asyncio.sleep(0.01)
+        events = await polled(lambda: self.events(name), lambda events: any(event["reason"] == reason for event in events))
+        return next(event for event in events if event["reason"] == reason)
 
 
 @contextlib.asynccontextmanager

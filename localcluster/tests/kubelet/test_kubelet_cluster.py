@@ -18,7 +18,8 @@ from localcluster.apiserver import journal as journal_module
 from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
-from tests.kubelet.process_cluster import PATIENCE, Caller, Cluster, cluster, processes_with, shell, state
+from tests.kubelet.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
+from tests.polling import PATIENCE, polled
 
 pytestmark = pytest.mark.cluster
 
@@ -144,9 +145,7 @@ async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) ->
 
     caller = Caller()
     session = asyncio.ensure_future(local.kubelet.backend.attach(found, ExecOptions("main", stdout=True), caller))
-    async with asyncio.timeout(PATIENCE):
-        while not caller.out:  # noqa: ASYNC110  attached is who gets output
-            await asyncio.sleep(0.01)
+    await polled(lambda: caller.out)  # attached is who gets output
     (tmp_path / "go").touch()
     assert await session == 4
     assert caller.out.endswith(b"end\n")

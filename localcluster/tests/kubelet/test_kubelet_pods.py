@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
-from tests.kubelet.process_cluster import PATIENCE, PODS, Cluster, cluster, pod, processes_with, shell, state
+from tests.kubelet.process_cluster import PODS, Cluster, cluster, pod, processes_with, shell, state
+from tests.polling import PATIENCE
 
 pytestmark = pytest.mark.cluster
 

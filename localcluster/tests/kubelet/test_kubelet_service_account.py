@@ -1,6 +1,5 @@
 """In-cluster configuration of pods: kubectl and the official Python client inside a pod act as its ServiceAccount."""
 
-import asyncio
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -19,7 +18,8 @@ from localcluster.kubelet.options import host_environment
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.kubelet.service_account import MOUNT_PATH, access_mounts, automounts, server_environment
 from localcluster.pod_backend import LogOptions
-from tests.kubelet.process_cluster import PATIENCE, pod, shell, state
+from tests.kubelet.process_cluster import pod, shell, state
+from tests.polling import polled
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
 READ_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
@@ -99,9 +99,7 @@ class Running:
         item["metadata"]["namespace"] = self.namespace
         await self.api.call("POST", self.path("pods"), item)
         path = self.path("pods", item["metadata"]["name"])
-        async with asyncio.timeout(PATIENCE):
-            while (found := await self.api.call("GET", path))["status"].get("phase") not in ENDS:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        found = await polled(lambda: self.api.call("GET", path), lambda found: found["status"].get("phase") in ENDS)
         pieces = self.cluster.pods.logs(found, LogOptions("main"))
         return found, b"".join([piece async for piece in pieces]).decode()
 

@@ -23,6 +23,7 @@ from localcluster.controllers import Controllers
 from localcluster.errors import StatusError
 from localcluster.pod_backend import ExecOptions, LogOptions
 from localcluster.request import Request
+from tests.polling import polled
 from tests.server.api import pod
 from tests.server.echo import Echo
 
@@ -59,12 +60,6 @@ async def served(connected: bool = True) -> AsyncIterator[Http]:
 async def http() -> AsyncIterator[Http]:
     async with served() as http:
         yield http
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(100):
-        while not condition():  # noqa: ASYNC110 - what is waited for is another task's doing, seen by polling only
-            await asyncio.sleep(0.005)
 
 
 async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixture) -> None:
@@ -115,7 +110,7 @@ async def test_a_watcher_that_goes_away_is_forgotten(http: Http) -> None:
     answer = await http.session.get(http.url + MAPS, params={"watch": "true"})
     assert len(listeners) == 1
     answer.close()
-    await until(lambda: not listeners)
+    await polled(lambda: not listeners)
 
 
 async def test_the_connection_of_an_idle_client_is_closed() -> None:
@@ -243,7 +238,7 @@ async def test_attach_ends_when_the_client_leaves(http: Http) -> None:
     await http.running_pod()
     async with http.session.ws_connect(f"{http.url}{PODS}/a/attach", protocols=("v5.channel.k8s.io",)) as socket:
         assert (await socket.receive()).data == b"\x01attached"
-    await until(lambda: http.backend.asked == ["left"])
+    await polled(lambda: http.backend.asked == ["left"])
 
 
 @pytest.mark.parametrize(
@@ -312,11 +307,11 @@ async def test_controllers_run_beside_the_server() -> None:
     task = asyncio.create_task(Controllers(server).run())
     try:
         accounts = server.storage.table("serviceaccounts")
-        await until(lambda: accounts.get("default", "default") is not None)
+        await polled(lambda: accounts.get("default", "default") is not None)
         server.handle(Request("POST", "/api/v1/namespaces", (), b'{"metadata":{"name":"n"}}'), ADMIN)
-        await until(lambda: accounts.get("n", "default") is not None)
+        await polled(lambda: accounts.get("n", "default") is not None)
         server.handle(Request("DELETE", "/api/v1/namespaces/n"), ADMIN)
-        await until(lambda: server.storage.table("namespaces").get("", "n") is None)
+        await polled(lambda: server.storage.table("namespaces").get("", "n") is None)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
