@@ -26,7 +26,7 @@ MAX_HOST = 63
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
-    """Which lease, who we are (unique per process), and the times in seconds."""
+    """Which lease, who we are (unique per process), and the times in seconds; a Lease stores its duration as an integer."""
 
     namespace: str
     name: str
@@ -41,6 +41,8 @@ class LeaseSettings:
                 f"the lease duration ({self.lease_duration} s) must exceed the renew deadline ({self.renew_deadline} s), "
                 f"and that {1 + JITTER} times the retry period ({self.retry_period} s)"
             )
+        if self.lease_duration % 1:
+            raise ValueError(f"the lease duration must be a whole number of seconds, not {self.lease_duration}; round it up")
 
 
 def holder_identity(host: str, unique: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
@@ -25,8 +25,6 @@ from tests.runtime.tap import WithoutStreams
 pytestmark = pytest.mark.slow
 
 TIMEOUT = 4.0
-# Renewals are good for 10 s, the lease for 15 s: in between, writes begun under it come to their end.
-GUARD = 15.0 - 10.0
 CRASH_TAKE_OVER = 24.0
 GRACEFUL_TAKE_OVER = 5.0
 
@@ -106,10 +104,10 @@ class Line(WithoutStreams):
 class Process:
     """One process: candidate, leader, candidate again."""
 
-    def __init__(self, number: int, server: LeaseServer, clock: FakeClock) -> None:
+    def __init__(self, number: int, server: LeaseServer, clock: FakeClock, times: tuple[float, float, float]) -> None:
         self.clock = ProcessClock(clock)
         self.line = Line(server, self.clock)
-        settings = LeaseSettings("default", "operators", f"p{number}")
+        settings = LeaseSettings("default", "operators", f"p{number}", *times)
         self.elector = LeaderElector(self.line, settings, self.clock, Random(number).random, quiet_log())
 
     async def run(self) -> None:
@@ -127,6 +125,12 @@ class Election(AsyncMachine):
         self.last: tuple[int, float] | None = None
         # A release promises that no write is in flight.
         self.let_go: set[int] = set()
+
+    @initialize(times=st.sampled_from([(15.0, 10.0, 2.0), (15.0, 9.7, 2.3), (11.0, 10.5, 1.9)]))
+    def begin(self, times: tuple[float, float, float]) -> None:
+        self.times = times
+        # Renewals are good for the second, the lease for the first: in between, writes begun under it come to their end.
+        self.guard = times[0] - times[1]
         for _ in range(2):
             self.start_one()
 
@@ -134,7 +138,7 @@ class Election(AsyncMachine):
     @rule()
     def start_one(self) -> None:
         self.started += 1
-        process = Process(self.started, self.server, self.clock)
+        process = Process(self.started, self.server, self.clock, self.times)
         self.processes[self.started] = (process, self.start(process.run()))
 
     @precondition(lambda self: self.processes)
@@ -210,7 +214,7 @@ class Election(AsyncMachine):
         if holders:
             now = self.clock.now
             if self.last is not None and self.last[0] not in (holders[0], *self.let_go):
-                assert now - self.last[1] >= GUARD - 0.6, "a write of the one before may still be under way"
+                assert now - self.last[1] >= self.guard - 0.6, "a write of the one before may still be under way"
             self.last = (holders[0], now)
 
     def in_the_end(self) -> None:

@@ -259,6 +259,9 @@ def test_times_that_are_unsafe_are_refused() -> None:
         LeaseSettings("default", "operators", "a", lease_duration=10, renew_deadline=10)
     with pytest.raises(ValueError, match="retry period"):
         LeaseSettings("default", "operators", "a", renew_deadline=2)
+    # Two led: the Lease said 10 s, after which another process took it while the first held it until 10.5 s.
+    with pytest.raises(ValueError, match=r"whole number of seconds, not 10\.9; round it up"):
+        LeaseSettings("default", "operators", "a", lease_duration=10.9, renew_deadline=10.5)
 
 
 def test_an_identity_names_host_and_process() -> None:
