@@ -3,8 +3,8 @@
 The order is the plan's promise: live reads that the plan asks for; logs that are to be kept; deletions, removals of finalizers
 and updates; creates of other objects than pods, and reads of objects that pods need; pods with slow start; the status, exactly
 once, also if a write before it failed (rule R15); then the background writes. The transport refuses writes without the lease
-(rule R8). No write that may have taken effect is repeated here: an unknown outcome is resolved by a live read (rule R12), and a
-failed write is retried by requeueing.
+(rule R8). No write that may have taken effect is repeated here: the unknown outcome of a create or of the status is resolved by
+a live read (rule R12), and a failed write is retried by requeueing.
 """
 
 import asyncio

@@ -116,6 +116,7 @@ SENTENCES = (
     ("docs/python-client", f"every {WORDS[RETRY_SECONDS]} seconds if the job may not be watched"),
     ("docs/dashboard", f"With more than {MAX_LANES} pods"),
     ("docs/rules", f"expire, after {WORDS[expectations.TIMEOUT / 60]} minutes"),
+    ("docs/rules", f"a create more than {WORDS[RECHECK_SECONDS]} seconds later"),
     (
         "docs/rules",
         f"after {refusals.FIRST_RETRY_DELAY:g} s, with pauses that grow to {WORDS[refusals.MAX_RETRY_DELAY / 60]} minutes",
