@@ -260,7 +260,7 @@ def earlier_runs(pod: PodView) -> int:
 
 def starts_again(pod: PodView) -> bool:
     """Whether it is restarted in place and the first run of its attempt is still to come."""
-    return sum([container.restart_count for container in (*pod.containers, *pod.init_containers)]) < earlier_runs(pod)
+    return failed_runs(pod, RestartPolicy.ON_FAILURE, ended=False).restarted < earlier_runs(pod)
 
 
 def _number(pod: PodView, annotation: str) -> int:

@@ -65,7 +65,7 @@ def fail_to_pull(cluster: ClusterModel, name: str, reason: str) -> ClusterModel:
     """The kubelet cannot pull the image by which a stopped container is to start again."""
     pod = cluster.pods[name]
     state = {"waiting": {"reason": reason, "message": "not found"}}
-    return cluster.put(pod._with(status={"containerStatuses": [pod._main(0, state)]}))
+    return cluster.put(pod._with(status={"containerStatuses": [pod._main(pod.restarts, state)]}))
 
 
 # -- one restart ---------------------------------------------------------------------------------------------------------------
@@ -103,6 +103,31 @@ def test_a_failure_of_the_next_attempt_is_charged_once() -> None:
             assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", attempt, attempt)
     assert (cluster.current, cluster.reason) == ("Failed", "BackoffLimitExceeded")
     assert len(cluster.status["failures"]) == 3
+
+
+#: an init container of all pods that has run more than once
+RUN_AGAIN: dict[str, dict[str, Any]] = {
+    "a sidecar that has failed": {"code": None, "restarts": 2, "last": 1, "policy": "Always"},
+    "in a new sandbox": {"code": 0, "restarts": 2, "last": 0},
+    "after a failure": {"code": 0, "restarts": 2, "last": 1},
+}
+
+
+@pytest.mark.parametrize("init", RUN_AGAIN.values(), ids=RUN_AGAIN)
+def test_a_job_runs_only_when_its_programs_run_again(init: dict[str, Any]) -> None:
+    """Whatever init containers have done before: images are still to be pulled."""
+    cluster = world()
+    for pod in tuple(cluster.pods.values()):
+        cluster.put(pod.with_init(**init))
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
+    hold(cluster).settle()
+    for name in ALL:
+        fail_to_pull(cluster, name, "ErrImagePull")
+    cluster.settle()
+    assert cluster.current == "Restarting"
+    assert not any(counts.get("active") for counts in cluster.status["replicaStatuses"].values())
+    begin(cluster).settle()
+    assert cluster.current == "Running"
 
 
 @pytest.mark.parametrize("writes", range(4))
