@@ -28,7 +28,11 @@ def pod_resources(template: Mapping[str, Any]) -> Resources:
             if container.get("restartPolicy") == "Always":
                 sidecars[name] = own
     needed = _largest(total((running, sidecars)), starting)
-    return total(({**needed, **_requests(spec)}, _read(spec.get("overhead"))))
+    given = mapping_of(spec.get("resources"))
+    limits = _read(given.get("limits"))
+    # The pod's limit stands in where no container requests the resource, and always for huge pages: they are not overcommitted.
+    pages = {name: amount for name, amount in limits.items() if name.startswith("hugepages-")}
+    return total(({**limits, **needed, **pages, **_read(given.get("requests"))}, _read(spec.get("overhead"))))
 
 
 def total(parts: Iterable[Resources]) -> dict[str, Quantity]:
@@ -49,8 +53,8 @@ def _nanos(amount: Quantity) -> int:
     return amount.nanos
 
 
-def _requests(holder: Mapping[str, Any]) -> Resources:
-    resources = mapping_of(holder.get("resources"))
+def _requests(container: Mapping[str, Any]) -> Resources:
+    resources = mapping_of(container.get("resources"))
     return {**_read(resources.get("limits")), **_read(resources.get("requests"))}
 
 

@@ -3,8 +3,12 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobcommon.reconcile.resources import pod_resources
+from localcluster.apiserver.kinds.pod_defaults import defaulted
+from tests.reconcile.test_properties import BOUNDED
 
 
 def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str, Any]:
@@ -56,6 +60,53 @@ def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str
             id="the pod's own figures",
         ),
         pytest.param(
+            {
+                "containers": [container({"cpu": 1}), container(None, {"memory": "1Gi"})],
+                "resources": {"limits": {"cpu": 10, "memory": "64Gi"}},
+            },
+            {"cpu": "1", "memory": "1Gi"},
+            id="the pod's limit is no request where a container has one",
+        ),
+        pytest.param(
+            {"containers": [container({"cpu": 0})], "resources": {"limits": {"cpu": 10, "memory": "64Gi"}}},
+            {"cpu": "0", "memory": "64Gi"},
+            id="the pod's limit where no container has a request",
+        ),
+        pytest.param(
+            {
+                "containers": [container({"cpu": 1})],
+                "initContainers": [container({"memory": "2Gi"}), container({"cpu": 2}, restartPolicy="Always")],
+                "resources": {"limits": {"cpu": 10, "memory": "64Gi"}},
+                "overhead": {"cpu": 1},
+            },
+            {"cpu": "4", "memory": "2Gi"},
+            id="the pod's limit beside init containers and overhead",
+        ),
+        pytest.param(
+            {
+                "containers": [container({"cpu": 1}), container(None, {"memory": "1Gi"})],
+                "resources": {"limits": {"cpu": 10}, "requests": {"cpu": 3}},
+            },
+            {"cpu": "3", "memory": "1Gi"},
+            id="the pod's limit beside its request",
+        ),
+        pytest.param(
+            {
+                "containers": [container({"hugepages-2Mi": "2Mi", "cpu": 1}, {"hugepages-2Mi": "2Mi"})],
+                "resources": {"limits": {"hugepages-2Mi": "8Mi", "cpu": 2}},
+            },
+            {"cpu": "1", "hugepages-2Mi": "8Mi"},
+            id="the pod's huge pages, of which there is no less than the limit",
+        ),
+        pytest.param(
+            {
+                "containers": [container({"hugepages-2Mi": "2Mi", "cpu": 1}, {"hugepages-2Mi": "2Mi"})],
+                "resources": {"limits": {"cpu": 2}},
+            },
+            {"cpu": "1", "hugepages-2Mi": "2Mi"},
+            id="huge pages of containers",
+        ),
+        pytest.param(
             {"containers": [container({"cpu": "much", "memory": "1Gi"})]}, {"memory": "1Gi"}, id="what cannot be read"
         ),
         pytest.param(
@@ -70,3 +121,23 @@ def test_requests(spec: dict[str, Any], needed: dict[str, str]) -> None:
 @pytest.mark.parametrize("template", [{}, {"spec": None}, {"spec": []}])
 def test_templates_without_a_spec(template: dict[str, Any]) -> None:
     assert pod_resources(template) == {}
+
+
+AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "hugepages-2Mi"]), st.sampled_from(["0", "2Mi", "4Mi"]))
+RESOURCES = st.fixed_dictionaries({}, optional={"requests": AMOUNTS, "limits": AMOUNTS})
+CONTAINERS = st.lists(
+    st.fixed_dictionaries({"name": st.just("main"), "resources": RESOURCES}, optional={"restartPolicy": st.just("Always")}),
+    max_size=3,
+)
+PODS = st.fixed_dictionaries(
+    {"containers": CONTAINERS}, optional={"initContainers": CONTAINERS, "resources": RESOURCES, "overhead": AMOUNTS}
+)
+
+
+@BOUNDED
+@given(spec=PODS)
+def test_a_template_requests_what_its_pods_request_with_the_defaults_of_the_api_server(spec: dict[str, Any]) -> None:
+    template, pod = (
+        {name: amount.nanos for name, amount in pod_resources({"spec": s}).items()} for s in (spec, defaulted(spec))
+    )
+    assert template == pod
