@@ -185,8 +185,9 @@ class _Pass(Situation):
         return self._end(ConditionType.SUCCEEDED, reason, message, Event(NORMAL, reason, message))
 
     def _fail(self, reason: str, message: str, note: str = "") -> Plan:
-        room = MAX_MESSAGE - len(note)
-        message = (message if len(message) <= room else message[: room - 3] + "...") + note
+        # The note is cut before the cause is, but a quarter of the text is left to it.
+        note = _cut(note, max(MAX_MESSAGE - len(message), MAX_MESSAGE // 4))
+        message = _cut(message, MAX_MESSAGE - len(note)) + note
         event = Event(WARNING, reasons.of_kind(self.job.kind, reasons.FAILED), message)
         return self._end(ConditionType.FAILED, reason, message, event)
 
@@ -328,3 +329,7 @@ class _Pass(Situation):
             return []
         whose = self.framework, self.job, self.observed
         return reconcile_services(*whose) + reconcile_companions(*whose, since) + self.gang.actions()
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -104,6 +104,21 @@ def test_the_end_of_a_job_names_the_pods_that_others_are_deleting(policy: str, b
     assert condition.message.endswith(f"xxx...; still terminating: {', '.join(ends)}")
 
 
+@pytest.mark.parametrize("cause", [20, 600, 2000])
+@pytest.mark.parametrize("of_others", [100, 330, 2000])
+def test_long_messages_of_the_pods_that_others_are_deleting_leave_room_for_the_cause(cause: int, of_others: int) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 4}, policy="Never")
+    job = read_job(TEST_JOB, manifest)
+    failed, *others = (Pod.of(TEST_JOB, job, "Worker", index).running() for index in range(4))
+    leaving = (pod._with(status={"message": "m" * of_others}).deleting() for pod in others)
+    pods = (failed.failed(1, message="x" * cause).view, *(pod.view for pod in leaving))
+    observed = replace(observe(TEST_JOB, manifest, {}), pods=pods)
+    message = status_of(plan(TEST_JOB, job, observed, START)).conditions[-1].message
+    assert len(message) <= 1024
+    assert f"because Worker-0: exited with code 1 (Error) on node node-1: {'x' * min(cause, 600)}" in message
+    assert "; still terminating: Worker-1: Deleted on node node-1: mmm" in message
+
+
 def test_a_failure_while_restarting() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
     job = read_job(TEST_JOB, manifest)
