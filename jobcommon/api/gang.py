@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from jobcommon.api import labels, workload
 from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.api.view import ObjectView
 
 POD_GROUP = "PodGroup"
 POD_GROUPS = "podgroups"
@@ -86,6 +87,13 @@ NATIVE = tuple(GangScheduler("kubernetes", version) for version in workload.VERS
 """Kubernetes' own, by version."""
 KNOWN = {"kubernetes": NATIVE[0], "volcano": VOLCANO, "yunikorn": YUNIKORN, "koordinator": KOORDINATOR}
 """By what a flag says; each other name is that of a scheduler with the coscheduling plugin."""
+
+
+def default_priority_class(cluster: Mapping[tuple[str, str], ObjectView]) -> ObjectView | None:
+    """The priority class of pods that name none: of several defaults that with the lowest value, as in the API server."""
+    classes = (view for (plural, _), view in cluster.items() if plural == PRIORITY_CLASSES)
+    defaults = (view for view in classes if view.raw.get("globalDefault") is True)
+    return min(defaults, key=lambda view: view.raw.get("value") or 0, default=None)
 
 
 class GroupWaits(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jobcommon.api.gang import PRIORITY_CLASSES
+from jobcommon.api.gang import PRIORITY_CLASSES, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
@@ -71,8 +71,10 @@ class Needs:
 
     @cached_property
     def _priorities(self) -> Mapping[str, int]:
-        classes = (view for (plural, _), view in self.cluster.items() if plural == PRIORITY_CLASSES)
-        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
+        classes = {name: view for (plural, name), view in self.cluster.items() if plural == PRIORITY_CLASSES}
+        if (default := default_priority_class(self.cluster)) is not None:
+            classes[""] = default
+        return {name: value for name, view in classes.items() if isinstance(value := view.raw.get("value"), int)}
 
     @cached_property
     def _shapes(self) -> "Mapping[str, Mapping[Positions, _Shape]]":

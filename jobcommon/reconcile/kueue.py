@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from jobcommon.api import kueue, labels
-from jobcommon.api.gang import PRIORITY_CLASSES
+from jobcommon.api.gang import PRIORITY_CLASSES, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS, Workload
 from jobcommon.api.observed import Observed
@@ -186,18 +186,15 @@ class Queue:
             of_pods = (mapping_of(one.template.get("spec")).get("priorityClassName") for one in self._pod_sets.all)
             policy = job.run_policy.scheduling_policy or SchedulingPolicy()
             name = policy.priority_class or next((str(one) for one in of_pods if one), "")
-        if not name:
-            classes = (view.raw for (of, _), view in known.items() if of == PRIORITY_CLASSES)
-            defaults = [one for one in classes if one.get("globalDefault") is True]
-            if not defaults:
-                return {"priority": 0}
-            name = str(min(defaults, key=lambda one: one.get("value") or 0)["metadata"]["name"])
-        if (view := known.get((plural, name))) is None:
+        view = known.get((plural, name)) if name else default_priority_class(known)
+        if view is None and not name:
+            return {"priority": 0}
+        if view is None:
             field = f"the label {kueue.PRIORITY_LABEL}" if kind == kueue.WORKLOAD_PRIORITY else "priorityClassName"
             return (
                 f"{field} names {kind} {name}, which is not there or which the operator may not list; create it or name another"
             )
-        return {"priorityClassRef": {"group": group, "kind": kind, "name": name}, "priority": view.raw.get("value") or 0}
+        return {"priorityClassRef": {"group": group, "kind": kind, "name": view.name}, "priority": view.raw.get("value") or 0}
 
     def _queue_and_priority(self, found: Workload) -> Mapping[str, Any]:
         """The spec with the queue and the priority that the job has now, as far as Kueue lets them change."""

@@ -26,7 +26,10 @@ KEY = ("PodGroup", "demo")
 
 
 def priority_classes(values: Mapping[str, int]) -> dict[tuple[str, str], ObjectView]:
-    found = {name: {"metadata": {"name": name}, "value": value} for name, value in values.items()}
+    """Those with such a name are defaults."""
+    found = {
+        name: {"metadata": {"name": name}, "value": value, "globalDefault": "default" in name} for name, value in values.items()
+    }
     return {("priorityclasses", name): view_of(manifest, uid=name) for name, manifest in found.items()}
 
 
@@ -138,7 +141,7 @@ def test_the_pod_group_of_an_mpi_job_has_what_the_policy_says(
     assert group_of(under(MPI, COSCHEDULING), manifest)["spec"] == coscheduling
 
 
-CLASSES = {"high": 100_010, "low": 10_010}
+CLASSES = {"high": 100_010, "low": 10_010, "default-two": 200_010, "default": 50_010}
 Asks = tuple[int, str, str]
 #: what launcher and worker ask for (cpu, memory, priority class), how many workers, minAvailable; cpu and memory of the gang
 MIN_RESOURCES: dict[str, tuple[Asks, Asks, int, int, tuple[str, str]]] = {
@@ -146,6 +149,8 @@ MIN_RESOURCES: dict[str, tuple[Asks, Asks, int, int, tuple[str, str]]] = {
     "launcher only": ((2, "1Gi", ""), (0, "0", ""), 0, 1, ("2", "1Gi")),
     "unknown classes": ((2, "2Gi", "unknown"), (5, "16Gi", "nowhere"), 2, 2, ("7", "18Gi")),
     "important launcher": ((2, "4Gi", "high"), (20, "64Gi", "low"), 100, 2, ("22", "68Gi")),
+    "workers of the default class": ((2, "4Gi", "low"), (20, "64Gi", ""), 2, 1, ("20", "64Gi")),
+    "workers of the lower of two defaults": ((2, "4Gi", "high"), (20, "64Gi", ""), 2, 1, ("2", "4Gi")),
     "unimportant launcher; mpi-operator asked for two of it": ((2, "0", "low"), (10, "1Gi", "high"), 4, 3, ("30", "3Gi")),
 }
 
