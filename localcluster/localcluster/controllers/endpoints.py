@@ -36,14 +36,18 @@ class EndpointsController:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._feed = access.feed()
-        self._dirty = {(item.namespace, item.name) for item in self._access.items("services")}
+        self._members: dict[tuple[str, str], dict[str, Item]] = {}
+        """The pods behind each service, by name: a change of one pod must not cost a look at all of its namespace."""
+        self._dirty: set[tuple[str, str]] = set()
+        for service in self._access.items("services"):
+            self._select(service)
 
     def step(self) -> float | None:
         """Bring endpoints up to date."""
         while self._feed:
             change = self._feed.popleft()
             if change.table == "services":
-                self._dirty.add((change.item.namespace, change.item.name))
+                self._select(change.item)
             elif change.table == "pods":
                 self._mark(change)
         for namespace, name in sorted(self._dirty):
@@ -55,15 +59,29 @@ class EndpointsController:
         self._dirty.clear()
         return None
 
+    def _select(self, service: Item) -> None:
+        """Find the pods of a service that is new or has changed."""
+        pods = self._access.items("pods", service.namespace)
+        key = (service.namespace, service.name)
+        self._members[key] = {pod.name: pod for pod in pods if _serves(pod) and _selects(service, pod)}
+        self._dirty.add(key)
+
     def _mark(self, change: Change) -> None:
         if change.old is not None and change.type != DELETED and _facts(change.old) == _facts(change.item):
             return
-        pods = [pod for pod in (change.old, change.item) if pod is not None]
-        for service in self._access.items("services", change.item.namespace):
-            if any(_selects(service, pod) for pod in pods):
-                self._dirty.add((service.namespace, service.name))
+        pod = change.item
+        serves = change.type != DELETED and _serves(pod)
+        for service in self._access.items("services", pod.namespace):
+            key = (service.namespace, service.name)
+            members = self._members.setdefault(key, {})
+            if serves and _selects(service, pod):
+                members[pod.name] = pod
+            elif members.pop(pod.name, None) is None:
+                continue
+            self._dirty.add(key)
 
     def _forget(self, namespace: str, name: str) -> None:
+        self._members.pop((namespace, name), None)
         if self._access.get("endpoints", namespace, name) is not None:
             self._access.send("DELETE", f"/api/v1/namespaces/{namespace}/endpoints/{name}")
 
@@ -84,8 +102,7 @@ class EndpointsController:
 
     def _subsets(self, service: Item) -> list[Obj]:
         spec = service.obj["spec"]
-        candidates = self._access.items("pods", service.namespace)
-        pods = sorted((pod for pod in candidates if _serves(pod) and _selects(service, pod)), key=lambda pod: pod.name)
+        pods = sorted(self._members[service.namespace, service.name].values(), key=lambda pod: pod.name)
         lists: dict[str, list[Obj]] = {"addresses": [], "notReadyAddresses": []}
         for pod in pods:
             ready = _ready(pod) or spec.get("publishNotReadyAddresses")
