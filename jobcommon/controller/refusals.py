@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Action, Create, RemoveFinalizer, SetImage
+from jobcommon.reconcile.plan import Create, backed_off_as
 
 FIRST_RETRY_DELAY = 10.0
 MAX_RETRY_DELAY = 600.0
@@ -26,7 +25,6 @@ _CONFLICT = 409
 _OTHERWISE = (401, 404, 408, 410, 429)
 # With those of names: which pod of a type is refused first is no other cause.
 _DIGITS = re.compile(r"\d+")
-_CHANGES: dict[type[Action], str] = {RemoveFinalizer: FINALIZERS, SetImage: IMAGES}
 _WEBHOOK_UNREACHABLE = "failed calling webhook"
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
 # does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
@@ -70,7 +68,7 @@ def answer_of(outcome: ActionResult) -> Answer:
             return Answer.NAME_IN_USE
         if isinstance(error, StatusError) and is_own_fault(error) and not _is_by_default(action, error.message):
             return Answer.INVALID
-    elif type(action) not in _CHANGES:
+    elif not backed_off_as(action):
         return Answer.TRANSIENT
     return Answer.REFUSED if isinstance(error, StatusError) and _is_of_the_platform(error) else Answer.TRANSIENT
 
@@ -121,7 +119,7 @@ class Refusals:
         said = next(filter(None, (_said(outcome, answer) for outcome, answer in answers)), "")
         if not self.text or (now >= self.until and _DIGITS.sub("", said) != _DIGITS.sub("", self.text)):
             self.text = said
-        missing = {_CHANGES.get(type(outcome.action), outcome.action.plural) for outcome in held}
+        missing = {backed_off_as(outcome.action) for outcome in held}
         # Creates that were skipped because an object they need was refused are missing, too; not those that another failure
         # of their own kind stopped.
         failed = {o.action.plural for o, answer in answers if answer in (Answer.TRANSIENT, Answer.NAME_IN_USE)}

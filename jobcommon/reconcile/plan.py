@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
 
-from jobcommon.api.observed import FINALIZERS
+from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
 
@@ -239,13 +239,17 @@ class Plan:
 
 def in_order(actions: Iterable[Action], backed_off: Collection[str]) -> tuple[Action, ...]:
     """The actions without those that are `backed_off` (see `Observed`), and with the background actions at their end."""
-    return tuple(sorted((action for action in actions if not _is_backed_off(action, backed_off)), key=_is_background))
+    return tuple(sorted((action for action in actions if backed_off_as(action) not in backed_off), key=_is_background))
 
 
-def _is_backed_off(action: Action, backed_off: Collection[str]) -> bool:
-    if isinstance(action, RemoveFinalizer):
-        return FINALIZERS in backed_off
-    return isinstance(action, Create) and action.plural in backed_off
+def backed_off_as(action: Action) -> str:
+    """What stands for the action among what is backed off (see `Observed`); "" for one that is never left out."""
+    match action:
+        case RemoveFinalizer():
+            return FINALIZERS
+        case SetImage():
+            return IMAGES
+    return action.plural if isinstance(action, Create) else ""
 
 
 def _is_background(action: Action) -> bool:

@@ -1,6 +1,7 @@
 """restartMethod Auto: the pods of a job that is restarted as a whole are kept, and their containers are started again."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -238,7 +239,9 @@ def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template
     cluster = world()
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
     hold(cluster).settle()
-    fail_to_pull(cluster, "demo-worker-1", reason).settle()
+    fail_to_pull(cluster, "demo-worker-1", reason)
+    assert not images(plan(TEST_JOB, cluster.job, replace(cluster.observed, backed_off=frozenset({IMAGES})), cluster.now))
+    cluster.settle()
     assert cluster.pods["demo-worker-1"].view.containers[0].image == "image"
     begin(cluster).settle()
     assert (cluster.current, cluster.status["attempt"]) == ("Running", 1)
