@@ -11,6 +11,8 @@ FINALIZERS = "pods/finalizers"
 """Stands for the removal of finalizers among what is backed off."""
 IMAGES = "pods/images"
 """Stands for the change of a pod's image among what is backed off."""
+UPDATES = "/updates"
+"""After a plural, stands for the updates of such objects among what is backed off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,9 @@ class Observed:
     when its objects were last read (seconds since the epoch), by name, found or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
     what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
-    until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed). `predecessors`
-    are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or this process has
-    made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
+    until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed; see `UPDATES`).
+    `predecessors` are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or
+    this process has made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
     `cluster` holds objects without a namespace, by plural and name: the priority classes, with a gang scheduler or Kueue, and
     Kueue's own ones. `gang_off` says why the gang scheduler cannot be used now, `kueue_off` why Workloads cannot ("" when they
     can, or are not ours). `same_for`: for how many seconds, by a clock that does not jump, this process has seen no sign of

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jobcommon.api.view import ObjectView
+from jobcommon.controller.refusals import Answer, answer_of
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create, Delete, Get
 
@@ -44,6 +45,8 @@ class LastObserved:
             return isinstance(action, Get) and not unchanged
         if isinstance(action, Create) or (isinstance(action, Get | Delete) and outcome.effect is Effect.REFUSED):
             return False
+        if answer_of(outcome) is Answer.REFUSED:
+            return False  # An update that certainly did nothing: to read the object again would end the back-off.
         self._found.pop((plural, name), None)
         if isinstance(action, Get) or (isinstance(action, Delete) and outcome.effect is Effect.APPLIED):
             self._at.setdefault(plural, {})[name] = now

@@ -1,9 +1,10 @@
 """What the API server's answer to a write means for the next try, and the back-off of what the platform refuses.
 
-A job whose creates are refused for now, by a quota, RBAC, a policy or a webhook, or because the name is in use (409), does not
-fail: they are retried after 10 s, then with exponential back-off up to 10 minutes. Until then the job's plans leave out what
-the platform refused (`Observed.backed_off`), whatever else queues the job: one refused call per retry (rule R16). A name
-conflict may be resolved by the very next event, so it does not cause anything to be left out.
+A job whose creates or updates are refused for now, by a quota, RBAC, a policy or a webhook, or because the name is in use
+(409), does not fail: they are retried after 10 s, then with exponential back-off up to 10 minutes. Until then the job's plans
+leave out what the platform refused (`Observed.backed_off`), whatever else queues the job: one refused call per retry (rule
+R16). A name conflict may be resolved by the very next event, so it does not cause anything to be left out. The conflict of an
+update is none: the next plan is made for the object as it is by then.
 
 Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, any code that a
 webhook chooses (often 400), 500 when a webhook cannot be reached.
@@ -140,7 +141,7 @@ class Refusals:
         return now < self.until or self._untried
 
     def backed_off(self, now: float) -> frozenset[str]:
-        """The kinds (plurals) whose creates a plan at `now` has to leave out."""
+        """What a plan at `now` has to leave out (see `Observed`)."""
         early = self._plurals if now < self.until else frozenset()
         self._untried = bool(early)
         return early

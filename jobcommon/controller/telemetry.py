@@ -15,6 +15,7 @@ from jobcommon.api.text import kind_of
 from jobcommon.api.time_spent import FIELDS, TimeSpent
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller.durations import Duration, durations
+from jobcommon.controller.refusals import Answer, answer_of
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_status_too_large
 from jobcommon.framework import Framework
@@ -39,6 +40,7 @@ _NOT_DELETED = {
     "services": reasons.FAILED_DELETE_SERVICE,
     POD_GROUPS: reasons.FAILED_DELETE_POD_GROUP,
 }
+_NOT_UPDATED = {"pods": reasons.FAILED_UPDATE_POD, POD_GROUPS: reasons.FAILED_UPDATE_POD_GROUP}
 
 JOBS_CREATED = "training_operator_jobs_created"
 JOBS_DELETED = "training_operator_jobs_deleted"
@@ -121,6 +123,9 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
         elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, RemoveFinalizer):
             text = f"Error removing a pod's finalizer: {outcome.error}"[:1024]
             events.append(Event(WARNING, reasons.FAILED_REMOVE_FINALIZER, text, lasting=True))
+        elif answer_of(outcome) is Answer.REFUSED:
+            reason = _NOT_UPDATED.get(outcome.action.plural, reasons.FAILED_UPDATE_OBJECT)
+            events.append(Event(WARNING, reason, f"Error updating: {outcome.error}"[:1024], lasting=True))
     return events
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
 
-from jobcommon.api.observed import FINALIZERS, IMAGES
+from jobcommon.api.observed import FINALIZERS, IMAGES, UPDATES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
 
@@ -249,6 +249,8 @@ def backed_off_as(action: Action) -> str:
             return FINALIZERS
         case SetImage():
             return IMAGES
+        case Update():
+            return f"{action.plural}{UPDATES}"
     return action.plural if isinstance(action, Create) else ""
 
 

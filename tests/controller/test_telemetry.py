@@ -10,7 +10,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import MAX_EMITTED, MAX_OBJECTS_NAMED, telemetry
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.plan import Create, Delete, Event, Plan
+from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, SetImage, Update
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -69,6 +69,21 @@ def test_a_refusal_is_reported_once() -> None:
     ]
     assert counts["failed_service_creation"] == 1
     assert told(work(), Effect.REFUSED, error, said)[0] == []
+
+
+CHANGES: dict[str, Action] = {
+    "FailedUpdateObject": Update("v1", "configmaps", "demo-config", {}),
+    "FailedUpdatePodGroup": Update("v1", "podgroups", "demo", {}),
+    "FailedUpdatePod": SetImage("demo-worker-0", "uid-0", "main", "image", "attempt 1 begins"),
+}
+
+
+@pytest.mark.parametrize("reason", CHANGES)
+def test_a_refused_change_is_reported_and_a_conflict_is_not(reason: str) -> None:
+    change = replace(work(), plan=Plan((CHANGES[reason],)))
+    events, _ = told(change, Effect.REFUSED, StatusError(422, "Invalid", "no"))
+    assert events == [f"Warning {reason}: Error updating: 422 Invalid: no"]
+    assert told(change, Effect.REFUSED, StatusError(409, "Conflict", "no")) == ([], {})
 
 
 def test_a_name_in_use_is_reported() -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from jobcommon.client.request import Request, Response
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile.companions import RECHECK_PERIOD
@@ -13,6 +15,7 @@ from jobcommon.testutil.builders import finished_status, job_manifest
 from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.recording import Recording
 from tests.charts.test_recorded_verbs import Life
+from tests.runtime.fakes import refusal
 from tests.runtime.world import SETTINGS, operating
 
 CORE = "/api/v1/namespaces/default"
@@ -114,6 +117,31 @@ async def test_a_configmap_that_was_edited_is_corrected_with_the_next_change_of_
         found = world.ok("GET", CONFIG)
         assert "train-worker-0" in found["data"]["hostfile"]
         assert found["metadata"]["annotations"] == {"kept": "yes"}
+
+
+async def test_an_update_that_is_refused_is_told_and_tried_with_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[float] = []
+    async with life() as world:
+        send = world.recording.send
+
+        async def guarded(request: Request) -> Response:
+            if (request.method, request.path) != ("PUT", CONFIG):
+                return await send(request)
+            times.append(world.clock.monotonic())
+            return refusal(403, "Forbidden", "immutable")
+
+        monkeypatch.setattr(world.recording, "send", guarded)
+        world.play_all("Running")
+        text = "is running; waiting: update configmaps/train-config is refused: immutable."
+        await world.clock.until(lambda: text in world.job()["status"]["conditions"][-1]["message"], step=0.5)
+        told = world.job()["metadata"]["resourceVersion"]
+        await world.clock.advance(160)
+        assert [round(later - earlier) for earlier, later in pairwise(times)] == [10, 20, 40, 80]
+        assert world.job()["metadata"]["resourceVersion"] == told
+        assert world.events().count("FailedUpdateObject") == 1
+        monkeypatch.undo()
+        await world.clock.advance(160)
+        assert "worker-1" in world.ok("GET", CONFIG)["data"]["discover_hosts.sh"]
 
 
 async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
