@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from jobcommon.client.errors import StatusError
+from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create, backed_off_as
 
@@ -71,7 +71,7 @@ def answer_of(outcome: ActionResult) -> Answer:
             return Answer.INVALID
     elif not backed_off_as(action):
         return Answer.TRANSIENT
-    return Answer.REFUSED if isinstance(error, StatusError) and _is_of_the_platform(error) else Answer.TRANSIENT
+    return Answer.REFUSED if is_of_the_platform(error) else Answer.TRANSIENT
 
 
 def is_own_fault(error: StatusError) -> bool:
@@ -91,7 +91,10 @@ def _is_by_default(create: Create, message: str) -> bool:
     return False
 
 
-def _is_of_the_platform(error: StatusError) -> bool:
+def is_of_the_platform(error: ClientError | None) -> bool:
+    """Whether the platform refuses a write for now, such as by RBAC, a quota, a policy or a webhook."""
+    if not isinstance(error, StatusError):
+        return False
     if error.code >= 500:
         return _WEBHOOK_UNREACHABLE in error.message
     return error.code not in (*_OTHERWISE, _CONFLICT)

@@ -15,7 +15,7 @@ from jobcommon.api.text import kind_of
 from jobcommon.api.time_spent import FIELDS, TimeSpent
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller.durations import Duration, durations
-from jobcommon.controller.refusals import Answer, answer_of
+from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_status_too_large
 from jobcommon.framework import Framework
@@ -130,10 +130,13 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
 
 
 def _status_events(result: Result) -> Iterable[Event]:
-    """Events for a status that was not stored, or only shortened, because of its size."""
+    """Events for a status that was refused, or only stored shortened because of its size."""
     if is_status_too_large(result.status_error):
         text = f"The status cannot be stored, because the job is too large: {result.status_error}; make its spec smaller"
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text[:1024], lasting=True)
+    elif is_of_the_platform(result.status_error):
+        text = f"Error updating the status: {result.status_error}"
+        yield Event(WARNING, reasons.FAILED_UPDATE_STATUS, text[:1024], lasting=True)
     elif result.shortened and result.status_version is not None:
         text = "The job is nearly as large as may be stored; its status lacks failures and long messages. Make its spec smaller"
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)

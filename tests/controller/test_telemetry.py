@@ -86,6 +86,15 @@ def test_a_refused_change_is_reported_and_a_conflict_is_not(reason: str) -> None
     assert told(change, Effect.REFUSED, StatusError(409, "Conflict", "no")) == ([], {})
 
 
+@pytest.mark.parametrize("code", [403, 404, 409, 422, 429])
+def test_a_status_that_the_platform_refuses_is_reported_once(code: int) -> None:
+    said: dict[tuple[str, str], None] = {}
+    result = Result(status_error=StatusError(code, "No", "testjobs/status: denied"))
+    for expected in ([f"Warning FailedUpdateStatus: Error updating the status: {code} No: testjobs/status: denied"], []):
+        events = telemetry(TEST_JOB, work(), result, said, START).events
+        assert [str(event) for event in events] == (expected if code in (403, 422) else [])
+
+
 def test_a_name_in_use_is_reported() -> None:
     said: dict[tuple[str, str], None] = {}
     events, _ = told(work(1), Effect.NAME_CONFLICT, StatusError(409, "AlreadyExists", ""), said)
