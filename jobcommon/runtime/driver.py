@@ -19,6 +19,7 @@ from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller.expectations import Expected
 from jobcommon.controller.job_controller import JobController, JobKey
+from jobcommon.controller.refusals import is_of_the_platform
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.controller.unstored import undeclared_status_fields
@@ -250,7 +251,9 @@ class Driver:
             elif outcome.error is not None:
                 self._log.debug("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))
         if result.read_error is not None:
-            self._log.info("nothing done: a live read failed", error=str(result.read_error))
+            refused = is_of_the_platform(result.read_error)
+            log = self._log.warning if refused else self._log.info
+            log("nothing done: a live read failed", error=str(result.read_error))
         elif result.stale:
             self._log.debug("stale: the job has changed since the decision")
         elif result.status_error is not None:

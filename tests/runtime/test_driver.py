@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from jobcommon.client.errors import TransportError
+from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT
@@ -161,6 +161,22 @@ async def test_a_frameworks_exception_is_logged_with_its_traceback(world: World)
     (line, *_) = [line for line in log if "Wroker" in str(line.get("exception"))]
     assert "raise KeyError(" in str(line["exception"])
     assert line["job"] == "default/train"
+
+
+@pytest.mark.parametrize(("code", "level"), [(403, "warning"), (500, "info")])
+async def test_a_live_read_that_is_refused_is_a_warning(
+    world: World, monkeypatch: pytest.MonkeyPatch, code: int, level: str
+) -> None:
+    async def unread(*_: object) -> Result:
+        return Result(stale=True, read_error=StatusError(code, "No", "cannot get testjobs"))
+
+    out = StringIO()
+    monkeypatch.setattr("tests.runtime.test_driver.quiet_log", lambda: logging.setup("json", "info", out))
+    monkeypatch.setattr(Executor, "execute", unread)
+    async with driving(world) as bench:
+        world.ok("POST", JOBS, a_job())
+        await bench.clock.until(lambda: "cannot get testjobs" in out.getvalue())
+    assert {line["level"] for line in map(json.loads, out.getvalue().splitlines()) if "error" in line} == {level}
 
 
 async def test_a_framework_that_takes_long_is_logged_with_the_time(world: World) -> None:
