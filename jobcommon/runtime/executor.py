@@ -1,10 +1,10 @@
 """The executor: carries out one plan against the API server and reports the outcomes.
 
-The order is the plan's promise: live reads that the plan asks for; logs that are to be kept; deletions, removals of finalizers
-and updates; creates of other objects than pods, and reads of objects that pods need; pods with slow start; the status, exactly
-once, also if a write before it failed (rule R15); then the background writes. The transport refuses writes without the lease
-(rule R8). No write that may have taken effect is repeated here: the unknown outcome of a create or of the status is resolved by
-a live read (rule R12), and a failed write is retried by requeueing.
+The order is the plan's promise: live reads that the plan asks for; logs that are to be kept, and then those live reads again;
+deletions, removals of finalizers and updates; creates of other objects than pods, and reads of objects that pods need; pods
+with slow start; the status, exactly once, also if a write before it failed (rule R15); then the background writes. The
+transport refuses writes without the lease (rule R8). No write that may have taken effect is repeated here: the unknown outcome
+of a create or of the status is resolved by a live read (rule R12), and a failed write is retried by requeueing.
 """
 
 import asyncio
@@ -67,9 +67,12 @@ class Executor:
         try:
             if not await self._still_holds(work):
                 return Result(stale=True)
+            # A stale plan must not keep logs: a pod's successor has its name. And while they are read, the job may change.
+            log_error = await keep_logs(self.framework, self._in_background(work), work) if plan.logs else None
+            if plan.logs and not await self._still_holds(work):
+                return Result(stale=True)
         except ClientError as unread:
             return Result(stale=True, read_error=unread)
-        log_error = await keep_logs(self.framework, self._in_background(work), work) if plan.logs else None
         done: dict[int, ActionResult] = {}
         background = set(map(id, plan.background))
         last = [i for i, action in enumerate(plan.actions) if id(action) in background]

@@ -1,6 +1,7 @@
 """Keeping the logs of failed replicas: what is read and written, and that nothing waits long for it."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -24,6 +25,7 @@ from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, repl
 from tests.runtime.world import JOBS, PODS, World, operating, world_with_testjobs
 
 POD = "/api/v1/namespaces/default/pods"
+JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
 NAME = "train-failed-logs"
@@ -79,6 +81,16 @@ async def test_logs_are_added_to_the_config_map_before_the_pod_is_deleted() -> N
         "/data/1.q.events": '{"message":"of uid-q"}\n',
     }
     assert result.log_error is None
+
+
+@pytest.mark.parametrize(("versions", "kept"), [(["8"], 0), (["7", "8"], 1), (["7"], 1)], ids=["before", "meanwhile", "not"])
+async def test_a_job_that_changes_before_its_logs_are_kept_loses_no_pod(versions: list[str], kept: int) -> None:
+    jobs = [reply({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": version}}) for version in versions]
+    transport = server().on("GET", JOB, *jobs)
+    scaled_down = replace(work(*LOGS), plan=Plan((DELETE,), logs=LOGS, verify_live=True))
+    result = await Executor(TESTJOB, transport, FlowController(9)).execute(scaled_down)
+    assert len(transport.made("PATCH")) == kept
+    assert (result.stale, len(transport.made("DELETE"))) == ((False, 1) if versions == ["7"] else (True, 0))
 
 
 async def test_the_first_log_creates_the_config_map_of_the_job() -> None:
