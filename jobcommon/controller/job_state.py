@@ -98,16 +98,15 @@ class JobState:
         seen = [o for o in outcomes if any(o.action.plural == kind.plural for kind in unwatched)]
         changed = True in [self.last_observed.record(outcome, moment.wall) for outcome in seen]
         waits = self._refused(outcomes, now)
-        # A new refusal is to be told by the status.
-        at_once = changed or (self.refusals.text, self.unkept) != before
         failed = _is_unfinished(work, result, waits=waits)
         # The transport waits for a short Retry-After itself; the controller honours a longer one.
         errors = (result.read_error, result.status_error, *(outcome.error for outcome in outcomes))
         self.asked_until = now + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
-        if self.refusals.pending(now):
-            return Requeue(at_once, failed, self.refusals.until)
-        self.refusals = self.refusals if failed else Refusals()
-        return Requeue(at_once, failed)
+        if not (pending := self.refusals.pending(now)) and not failed:
+            self.refusals = Refusals()
+        # A new refusal is to be told by the status, and so is the end of one.
+        at_once = changed or (self.refusals.text, self.unkept) != before
+        return Requeue(at_once, failed, self.refusals.until) if pending else Requeue(at_once, failed)
 
     def _refused(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`."""

@@ -142,6 +142,7 @@ async def test_an_update_that_is_refused_is_told_and_tried_with_back_off(monkeyp
         monkeypatch.undo()
         await world.clock.advance(160)
         assert "worker-1" in world.ok("GET", CONFIG)["data"]["discover_hosts.sh"]
+        await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
 
 
 async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
