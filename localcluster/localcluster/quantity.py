@@ -52,15 +52,20 @@ def canonical(text: object) -> str:
     """
     parts = _parts(text)
     _, whole, fraction, binary, exponent, suffix = parts
-    shown = _written(_nanos(parts), bool(binary))
     if binary or not isinstance(text, str):
-        return shown
+        return _written(_nanos(parts), bool(binary))
     digits = (whole.lstrip("0") or "0") + fraction
     scale = (int(exponent) if exponent else _SCALES[suffix]) - len(fraction)
     if scale >= _SCALES["n"] and not scale % 3 and digits[0] != "0" and not digits.endswith("000") and len(digits) <= _MANY:
         return text
-    # What was written with an exponent keeps one.
-    return f"{shown[:-1]}e{_SCALES[shown[-1]]}" if exponent and shown[-1] in _SCALES else shown
+    return _written_as(parts, _nanos(parts))
+
+
+def plus(text: str, more: str) -> str:
+    """The sum of two quantities, in the form of the first that is not zero."""
+    parts, others = _parts(text), _parts(more)
+    nanos = _nanos(parts)
+    return _written_as(parts if nanos else others, nanos + _nanos(others))
 
 
 def _parts(value: object) -> tuple[str, ...]:
@@ -85,6 +90,13 @@ def _nanos(parts: tuple[str, ...]) -> int:
         numerator, denominator = digits * 10 ** max(power, 0), 10 ** max(-power, 0)
     nanos: int = min(-(-numerator // denominator), _LIMIT)
     return -nanos if sign == "-" else nanos
+
+
+def _written_as(parts: tuple[str, ...], nanos: int) -> str:
+    """An amount in the form of a quantity: what was written with an exponent keeps one."""
+    _, _, _, binary, exponent, _ = parts
+    shown = _written(nanos, bool(binary))
+    return f"{shown[:-1]}e{_SCALES[shown[-1]]}" if exponent and shown[-1] in _SCALES else shown
 
 
 def _written(nanos: int, binary: bool) -> str:

@@ -1,7 +1,9 @@
 """Numbers in documents are those of the code: each sentence below is written with the constant that it repeats."""
 
+import json
 import re
 import tomllib
+from collections import Counter
 
 import pytest
 import yaml
@@ -32,6 +34,7 @@ from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
 from jobcommon.testutil.sim.simulation import MOST_PLANS
+from localcluster.conformance import edge_pods
 from localcluster.conformance.cases import TABLE
 from tests.architecture.source import ROOT
 from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED
@@ -51,6 +54,7 @@ RULE = yaml.safe_load((ROOT / "charts/jobcommon-lib/shared/values.yaml").read_te
 WORDS = dict(enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"]))
 SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
 KIB = failed_logs.MAX_LOG_BYTES // 1024
+EDGE = Counter("of" in row for row in json.loads(edge_pods.FILE.read_text(encoding="utf-8"))["cases"])
 COOLDOWN = WORDS[job_state.COOLDOWN_FACTOR]
 LONGEST = _time(job_state.MAX_COOLDOWN)
 LOGS = MAX_FAILURES + failed_logs.MAX_LAST
@@ -89,6 +93,7 @@ SENTENCES = (
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_TAKE_OVER:g} s of a crash and {GRACEFUL_TAKE_OVER:g} s of a graceful"),
     ("localcluster/docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
+    ("localcluster/docs/conformance", f"{EDGE[False]} pods and {EDGE[True]} updates, each"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
     ("docs/kubectl-train", f"and {(real := sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE)))} where"),

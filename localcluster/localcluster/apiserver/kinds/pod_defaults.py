@@ -7,7 +7,7 @@ from typing import Any
 
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.kinds.pod_volumes import SOURCES
-from localcluster.apiserver.kinds.resources import together
+from localcluster.apiserver.kinds.resources import HUGE_PAGES, POD_RESOURCES, together
 from localcluster.apiserver.kinds.walk import Action, Walk
 from localcluster.quantity import canonical, parse_quantity
 
@@ -127,20 +127,17 @@ def default_spec(spec: Obj) -> None:
 
 def default_pod_spec(spec: Obj) -> None:
     """The defaults of a pod's spec. Its account and its priority are admission's."""
+    # First, because sums are of what was written: `default_spec` rounds it.
+    _default_resources(spec)
     default_spec(spec)
     # A negative period means the shortest one.
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("enableServiceLinks", True)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        resources = container["resources"]
-        for name, limit in (resources.get("limits") or {}).items():
-            resources.setdefault("requests", {}).setdefault(name, limit)
         for port in (container.get("ports") or ()) if spec.get("hostNetwork") else ():
             if port.get("containerPort"):
                 port.setdefault("hostPort", port["containerPort"])
-    if (spec.get("resources") or {}).get("limits"):
-        _default_pod_resources(spec)
 
 
 def drop_disabled(spec: Obj) -> None:
@@ -148,16 +145,21 @@ def drop_disabled(spec: Obj) -> None:
     _DISABLED("PodSpec", spec, "")
 
 
-def _default_pod_resources(spec: Obj) -> None:
-    """What a pod as a whole requests: as much as its containers, or else its limit."""
-    resources = spec["resources"]
-    requests = resources.setdefault("requests", {})
-    for name, total in together(spec, "requests").items():
-        if name in ("cpu", "memory"):
-            requests.setdefault(name, canonical(f"{total:f}"))
-    for name, limit in resources["limits"].items():
-        if name in ("cpu", "memory") or name.startswith("hugepages-"):
-            requests.setdefault(name, limit)
+def _default_resources(spec: Obj) -> None:
+    """Requests are as high as limits. A pod with resources of its own has the huge pages and the requests of its containers."""
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        for name, limit in (resources.get("limits") or {}).items():
+            resources.setdefault("requests", {}).setdefault(name, limit)
+    resources = spec.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    if not limits and not requests:
+        return
+    pages = {name: total for name, total in together(spec, "limits").items() if name.startswith(HUGE_PAGES)}
+    if limits := {name: total for name, total in pages.items() if name not in requests} | limits:
+        known = {name: limit for name, limit in limits.items() if name in POD_RESOURCES or name.startswith(HUGE_PAGES)}
+        asked = {name: total for name, total in together(spec, "requests").items() if name in POD_RESOURCES}
+        resources |= {"limits": limits, "requests": known | asked | requests}
 
 
 def defaulted(spec: Obj) -> Obj:

@@ -1,5 +1,6 @@
 """Requests and limits of containers and pods."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -16,10 +17,10 @@ from localcluster.apiserver.errors import (
 )
 from localcluster.apiserver.kinds.rules import NEGATIVE
 from localcluster.apiserver.names import check, dns1123_label, qualified_name
-from localcluster.quantity import canonical, parse_quantity
+from localcluster.quantity import parse_quantity, plus
 
 Obj = dict[str, Any]
-_HUGE_PAGES = "hugepages-"
+HUGE_PAGES = "hugepages-"
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 #: Names without a prefix that exist, most of them for quotas only.
 _STANDARD = (
@@ -28,7 +29,7 @@ _STANDARD = (
     "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
 )  # fmt: skip
 _COUNTED = _STANDARD[_STANDARD.index("pods") :]
-_POD_RESOURCES = ("cpu", "memory")
+POD_RESOURCES = ("cpu", "memory")
 _Amounts = Mapping[str, str]
 
 
@@ -41,12 +42,12 @@ def _extended(name: str) -> bool:
 
 
 def _overcommits(name: str) -> bool:
-    return _native(name) and not name.startswith(_HUGE_PAGES)
+    return _native(name) and not name.startswith(HUGE_PAGES)
 
 
 def _standard_name(name: str, path: str) -> list[Cause]:
     causes = check(qualified_name, path, name)
-    if not causes and "/" not in name and not (name in _STANDARD or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))):
+    if not causes and "/" not in name and not (name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))):
         causes.append(invalid(path, name, "must be a standard resource type or fully qualified"))
     return causes
 
@@ -54,7 +55,7 @@ def _standard_name(name: str, path: str) -> list[Cause]:
 def _container_name(name: str, path: str) -> list[Cause]:
     causes = _standard_name(name, path)
     if "/" not in name:
-        if name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE_PAGES):
+        if name not in _CONTAINER_RESOURCES and not name.startswith(HUGE_PAGES):
             causes.append(invalid(path, name, "must be a standard resource for containers"))
     elif not _native(name) and not _extended(name):
         causes.append(invalid(path, name, "doesn't follow extended resource name standard"))
@@ -63,8 +64,8 @@ def _container_name(name: str, path: str) -> list[Cause]:
 
 def _pod_name(name: str, path: str) -> list[Cause]:
     causes = _standard_name(name, path)
-    if not causes and name not in _POD_RESOURCES and not name.startswith(_HUGE_PAGES):
-        causes.append(not_supported(path, name, ("cpu", _HUGE_PAGES, "memory")))
+    if not causes and name not in POD_RESOURCES and not name.startswith(HUGE_PAGES):
+        causes.append(not_supported(path, name, ("cpu", HUGE_PAGES, "memory")))
     return causes
 
 
@@ -75,16 +76,16 @@ def amount_causes(name: str, text: str, path: str) -> Iterator[Cause]:
         yield invalid(path, text, NEGATIVE)
     if (name in _COUNTED or _extended(name)) and value % 1:
         yield invalid(path, text, "must be an integer")
-    if name.startswith(_HUGE_PAGES) and not _whole_pages(name, value):
+    if name.startswith(HUGE_PAGES) and not _whole_pages(name, value):
         yield invalid(path, text, f"{text} is not positive integer multiple of {name}")
 
 
 def _whole_pages(name: str, value: Decimal) -> bool:
     try:
-        page = parse_quantity(name.removeprefix(_HUGE_PAGES))
+        page = parse_quantity(name.removeprefix(HUGE_PAGES))
     except ValueError:
         return False
-    return page > 0 and not page % 1 and not value % page
+    return page > 0 and not page % 1 and not math.ceil(value) % page
 
 
 def container_resources(resources: Obj, path: str, claims: Sequence[str]) -> Iterator[Cause]:
@@ -104,7 +105,7 @@ def _requirements(resources: Obj, path: str, name_causes: Callable[[str, str], l
     for name, text in requests.items():
         yield from _against_limit(name, text, limits.get(name), path)
     names = {*limits, *requests}
-    if any(name.startswith(_HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
+    if any(name.startswith(HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
         yield forbidden(path, "HugePages require cpu or memory")
 
 
@@ -154,38 +155,51 @@ def pod_resources(spec: Obj, path: str) -> Iterator[Cause]:
     yield from _requirements(resources, path, _pod_name)
     for name, total in together(spec, "requests").items():
         given = (resources.get("requests") or {}).get(name)
-        if given is not None and total > parse_quantity(given):
-            told = f"must be greater than or equal to aggregate container requests of {canonical(f'{total:f}')}"
+        if given is not None and parse_quantity(total) > parse_quantity(given):
+            told = f"must be greater than or equal to aggregate container requests of {total}"
             yield invalid(f"{path}.requests[{name}]", given, told)
     limits = resources.get("limits") or {}
+    for name, total in together(spec, "limits").items():
+        if name.startswith(HUGE_PAGES) and name in limits and parse_quantity(total) > parse_quantity(limits[name]):
+            told = f"must be greater than or equal to aggregate container limits of {total}"
+            yield invalid(f"{path}.limits[{name}]", limits[name], told)
     for index, container in enumerate(spec.get("containers") or ()):
-        for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
+        for name, limit in _amounts_of(container, "limits").items():
             if name in limits and parse_quantity(limit) > parse_quantity(limits[name]):
                 where = f"{path}.containers[{index}][{name}].limits"
                 yield invalid(where, limit, f"must be less than or equal to pod limits of {limits[name]}")
 
 
-def together(spec: Obj, part: str) -> dict[str, Decimal]:
+def together(spec: Obj, part: str) -> dict[str, str]:
     """What the containers of a pod have at once: the main ones with the sidecars, or an init container with those before it."""
-    total: dict[str, Decimal] = {}
-    beside: dict[str, Decimal] = {}
-    largest: dict[str, Decimal] = {}
-
-    def add(to: dict[str, Decimal], amounts: _Amounts) -> None:
-        for name, text in amounts.items():
-            to[name] = to.get(name, Decimal(0)) + parse_quantity(text)
-
-    for container in spec.get("initContainers") or ():
-        amounts = (container.get("resources") or {}).get(part) or {}
-        if container.get("restartPolicy") == "Always":
-            add(beside, amounts)
-            now = dict(beside)
-        else:
-            now = dict(beside)
-            add(now, amounts)
-        largest = {name: max(now.get(name, Decimal(0)), largest.get(name, Decimal(0))) for name in {*now, *largest}}
+    total: dict[str, str] = {}
+    beside: dict[str, str] = {}
+    initial: dict[str, str] = {}
     for container in spec.get("containers") or ():
-        add(total, (container.get("resources") or {}).get(part) or {})
-    for name, amount in beside.items():
-        total[name] = total.get(name, Decimal(0)) + amount
-    return {name: max(total.get(name, Decimal(0)), largest.get(name, Decimal(0))) for name in {*total, *largest}}
+        _add(total, _amounts_of(container, part))
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts_of(container, part)
+        if container.get("restartPolicy") == "Always":
+            _add(total, amounts)
+            _add(beside, amounts)
+        else:
+            now = dict(amounts)
+            _add(now, {name: beside[name] for name in amounts if name in beside})
+            _raise(initial, now)
+    _raise(total, initial)
+    return total
+
+
+def _amounts_of(container: Obj, part: str) -> _Amounts:
+    return (container.get("resources") or {}).get(part) or {}
+
+
+def _add(to: dict[str, str], amounts: _Amounts) -> None:
+    for name, text in amounts.items():
+        to[name] = plus(to[name], text) if name in to else text
+
+
+def _raise(to: dict[str, str], amounts: _Amounts) -> None:
+    for name, text in amounts.items():
+        if name not in to or parse_quantity(text) > parse_quantity(to[name]):
+            to[name] = text
