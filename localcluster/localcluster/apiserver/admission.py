@@ -6,6 +6,7 @@ from localcluster.apiserver import allocation
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import forbidden_error, not_found
 from localcluster.apiserver.quota import QUOTA_TABLE, plain, usage, usage_of
+from localcluster.apiserver.storage import Item
 from localcluster.quantity import parse_quantity
 
 #: See testutil/sim/assumptions.py.
@@ -14,6 +15,7 @@ Obj = dict[str, Any]
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SCHEDULING = "scheduling.k8s.io"
+_PRIORITY_CLASSES = f"priorityclasses.{_SCHEDULING}"
 _BUILTIN_SERVICE_ACCOUNT = "default"
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
@@ -126,22 +128,28 @@ def _tolerate_lost_nodes(spec: Obj) -> None:
 
 def _priority(call: Call, spec: Obj, pod: str) -> tuple[int, str]:
     """The priority of a pod and its policy of preemption."""
-    classes = call.storage.table("priorityclasses.scheduling.k8s.io")
     name = spec.get("priorityClassName")
-    if not name:
-        for item in classes.items():
-            if item.obj.get("globalDefault"):
-                spec["priorityClassName"] = item.name
-                return _of_class(item.obj)
-        return _of_class({})
-    found = classes.get("", name)
-    if found is None:
+    found = call.storage.table(_PRIORITY_CLASSES).get("", name) if name else _default_priority_class(call)
+    if found is not None:
+        spec["priorityClassName"] = found.name
+    elif name:
         raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")
-    return _of_class(found.obj)
+    given = {} if found is None else found.obj
+    return int(given.get("value", 0)), given.get("preemptionPolicy", "PreemptLowerPriority")
 
 
-def _of_class(found: Obj) -> tuple[int, str]:
-    return int(found.get("value", 0)), found.get("preemptionPolicy", "PreemptLowerPriority")
+def check_priority_class(call: Call, new: Obj, old: Obj | None) -> None:
+    """Raise 403 for a PriorityClass that is to be the default when there is one."""
+    if (call.resource.group, call.resource.kind) != (_SCHEDULING, "PriorityClass") or not new.get("globalDefault"):
+        return
+    name, default = new["metadata"]["name"], _default_priority_class(call)
+    if default is not None and (old is None or default.name != name):
+        why = f"PriorityClass {default.name} is already marked as default. Only one default can exist"
+        raise forbidden_error("priorityclasses", _SCHEDULING, name, why)
+
+
+def _default_priority_class(call: Call) -> Item | None:
+    return next((item for item in call.storage.table(_PRIORITY_CLASSES).items() if item.obj.get("globalDefault")), None)
 
 
 def check_overhead(call: Call, obj: Obj) -> None:

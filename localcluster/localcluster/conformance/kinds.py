@@ -15,6 +15,7 @@ QUOTAS = Kind("/api/v1", "resourcequotas", "ResourceQuota")
 ACCOUNTS = Kind("/api/v1", "serviceaccounts", "ServiceAccount")
 NAMESPACES = Kind("/api/v1", "namespaces", "Namespace", namespaced=False)
 LEASES = Kind("/apis/coordination.k8s.io/v1", "leases", "Lease")
+PRIORITY_CLASSES = Kind("/apis/scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False)
 DEPLOYMENTS = Kind("/apis/apps/v1", "deployments", "Deployment")
 CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 

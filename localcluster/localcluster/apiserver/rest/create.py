@@ -57,6 +57,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     pod_security.check(call, new, None)
     admission.check_overhead(call, new)
     admission.check_workload(call, asked_name, new)
+    admission.check_priority_class(call, new, None)
     review(call, "CREATE", new, None)
     admission.check_quota(call, new)
     if given_version and not call.dry_run:

@@ -97,6 +97,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     _count_generation(call, new, old)
     validate(call, new, old, causes)
     pod_security.check(call, new, old)
+    admission.check_priority_class(call, new, old)
     review(call, "UPDATE", new, old)
     set_entries(new, old, entries)
     if new == old and not ends_deletion(call, new):
