@@ -316,7 +316,8 @@ async def test_the_replica_that_does_not_lead_takes_reports_as_well(world: World
 
 async def test_what_is_in_memory_is_written_when_the_operator_is_stopped(world: World, settings: Settings) -> None:
     """One write for each job, without waiting for its turn."""
-    elected = replace(settings, leader_elect=True, lease_namespace="default")
+    # A server closes in real time, in which the simulated time goes on.
+    elected = replace(settings, leader_elect=True, lease_namespace="default", lease_duration=1e6, renew_deadline=9e5)
     world.transport = tap = Tap(world.transport)
     async with running(world, elected, "train", "other") as program:
         second = Program(world, "other-worker-0")
