@@ -56,26 +56,27 @@ class AsyncJobClient:
         """See `JobClient.submit`."""
         target = self._target(job)
         path = collection_path(target.framework.api_version, target.framework.plural, target.namespace)
-        return ShownJob(await self._send(create(path, job)))
+        return await self._job(create(path, job))
 
     async def get(self, job: JobOrName) -> Object:
         """See `JobClient.get`."""
-        return ShownJob(await self._send(Request("GET", self._target(job).path)))
+        return await self._job(Request("GET", self._target(job).path))
 
     async def list(self, *, kind: str | None = None, selector: str = "") -> Objects:
         """See `JobClient.list`."""
         framework = framework_of(kind) if kind else self._framework
         path = collection_path(framework.api_version, framework.plural, self.namespace)
         found = await self._send(Request("GET", path, (("labelSelector", selector),) if selector else ()))
-        return [ShownJob({"apiVersion": framework.api_version, "kind": framework.kind, **item}) for item in found["items"]]
+        kind_of = {"apiVersion": framework.api_version, "kind": framework.kind}
+        return [ShownJob({**kind_of, **item}, self._timing.wall) for item in found["items"]]
 
     async def suspend(self, job: JobOrName) -> Object:
         """See `JobClient.suspend`."""
-        return ShownJob(await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": True}}})))
+        return await self._job(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": True}}}))
 
     async def resume(self, job: JobOrName) -> Object:
         """See `JobClient.resume`."""
-        return ShownJob(await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": False}}})))
+        return await self._job(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": False}}}))
 
     async def delete(self, job: JobOrName) -> None:
         """See `JobClient.delete`."""
@@ -102,7 +103,7 @@ class AsyncJobClient:
                     uid, text = now.uid, described(now)
                     shown.show(target.title, clock() - begin, text)
                     if now.status.has(ConditionType.SUCCEEDED):
-                        return ShownJob(state)
+                        return ShownJob(state, self._timing.wall)
                     failed = now.status.has(ConditionType.FAILED)
                     why = await self._why(target, state, until) if failed or clock() >= until else None
                     if failed and why is not None:
@@ -158,6 +159,9 @@ class AsyncJobClient:
             metadata, framework = job.get("metadata") or {}, framework_of(str(job.get("kind")))
             name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or self.namespace)
         return Target(framework, namespace, name)
+
+    async def _job(self, request: Request) -> ShownJob:
+        return ShownJob(await self._send(request), self._timing.wall)
 
     async def _send(self, request: Request) -> Object:
         return answered(await self._transport.send(request))

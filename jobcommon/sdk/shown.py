@@ -1,6 +1,7 @@
 """A job as the clients return it: a dictionary that a prompt and a notebook show as a job."""
 
 import time
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
@@ -17,18 +18,22 @@ from jobcommon.sdk.progress import described, parts
 class ShownJob(dict[str, Any]):
     """The job as the API server has it. Only its representation is that of a job; ``dict(job)`` shows all of it."""
 
+    def __init__(self, job: Mapping[str, Any], wall: Callable[[], float] = time.time) -> None:
+        super().__init__(job)
+        self._wall = wall
+
     def __repr__(self) -> str:
         read = self._read()
         if read is None:
             return super().__repr__()
-        return clean(f"{read.kind} {read.key}, {_age(read)} old: {described(read)}")
+        return clean(f"{read.kind} {read.key}, {self._age(read)} old: {described(read)}")
 
     def _repr_html_(self) -> str | None:
         read = self._read()
         if read is None:
             return None
         state, replicas, cause = parts(read)
-        lines = (f"{read.kind} in {read.namespace}, {_age(read)} old", f"{state}: {replicas}", cause)
+        lines = (f"{read.kind} in {read.namespace}, {self._age(read)} old", f"{state}: {replicas}", cause)
         return "<br>".join([f"<b>{escape(clean(read.name))}</b>", *(escape(clean(line)) for line in lines if line)])
 
     def _read(self) -> Job | None:
@@ -39,9 +44,8 @@ class ShownJob(dict[str, Any]):
             return None
         return read if read.name else None
 
-
-def _age(job: Job) -> str:
-    return human_duration(max(time.time() - job.creation_time, 0.0)) if job.creation_time is not None else "0s"
+    def _age(self, job: Job) -> str:
+        return human_duration(max(self._wall() - job.creation_time, 0.0)) if job.creation_time is not None else "0s"
 
 
 # PyYAML writes subclasses of dict only if it is told how.

@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,7 +16,9 @@ from jobcommon.client.request import MERGE_PATCH
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
+from jobcommon.sdk.following import Timing
 from jobcommon.sdk.shown import ShownJob
+from jobcommon.testutil.builders import START
 from tests.runtime.fakes import crd
 from tests.runtime.world import World
 
@@ -25,11 +26,15 @@ Call = Callable[[AsyncJobClient], Coroutine[Any, Any, Any]]
 JOB = build_job("digits", image="i", command=["x"], replicas=3, namespace="default")
 
 
+def clock() -> float:
+    return START
+
+
 def job(kind: str = "Failed", message: str = "PyTorchJob digits has failed because <b>", **more: Any) -> ShownJob:
     status = {"conditions": [{"type": kind, "status": "True", "message": message}], "restarts": 1}
     status["replicaStatuses"] = {"Master": {"failed": 1}, "Worker": {"active": 2}}  # type: ignore[assignment]
-    metadata = {**JOB["metadata"], "creationTimestamp": format_time(time.time() - 900), "managedFields": [{}]}
-    return ShownJob({**JOB, "metadata": metadata, "status": status, **more})
+    metadata = {**JOB["metadata"], "creationTimestamp": format_time(START - 900), "managedFields": [{}]}
+    return ShownJob({**JOB, "metadata": metadata, "status": status, **more}, clock)
 
 
 def test_a_job_prints_as_a_line() -> None:
@@ -91,5 +96,5 @@ async def test_each_method_returns_it(call: Call) -> None:
     world.ok("POST", path, JOB)
     status = {"conditions": [{"type": "Succeeded", "status": "True", "message": "m"}]}
     world.ok("PATCH", f"{path}/digits/status", {"status": status}, MERGE_PATCH)
-    found = await call(AsyncJobClient(world.transport))
-    assert repr(found).startswith(f"PyTorchJob default/{found['metadata']['name']}, ")
+    found = await call(AsyncJobClient(world.transport, timing=Timing(wall=lambda: world.clock.wall() + 900)))
+    assert repr(found).startswith(f"PyTorchJob default/{found['metadata']['name']}, 15m old: ")
