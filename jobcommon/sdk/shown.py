@@ -37,11 +37,12 @@ class ShownJob(dict[str, Any]):
         return "<br>".join([f"<b>{escape(clean(read.name))}</b>", *(escape(clean(line)) for line in lines if line)])
 
     def _read(self) -> Job | None:
-        """None if it cannot be shown as a job: a representation must not fail."""
+        """None if it cannot be shown as a job: its kind is not installed, or it has no name."""
         try:
-            read = read_job(framework_of(self["kind"]), self)
-        except Exception:
+            framework = framework_of(str(self.get("kind")))
+        except ValueError:
             return None
+        read = read_job(framework, self)
         return read if read.name else None
 
     def _age(self, job: Job) -> str:
