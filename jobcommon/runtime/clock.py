@@ -4,7 +4,6 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, Protocol
 
 from jobcommon.controller.job_controller import Moment
@@ -65,16 +64,16 @@ class Clock(ABC):
         return event.is_set()
 
     async def bounded(self, what: Coroutine[Any, Any, object], until: float) -> None:
-        """Run `what`; cancel it if it has not ended at `until` (monotonic seconds). Its exceptions are ignored."""
+        """Run `what`; cancel it if it has not ended at `until` (monotonic seconds). asyncio logs its exception."""
         over = asyncio.Event()
         task = asyncio.ensure_future(what)
         task.add_done_callback(lambda _: over.set())
         try:
             await self.wait(over, until)
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+            if not task.done():  # asyncio does not log the exception of a task that is cancelled after it
+                task.cancel()
+            await asyncio.wait((task,))
 
 
 class SystemClock(Clock):

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from jobcommon.runtime.clock import Clock
@@ -76,7 +75,7 @@ class Term:
 
 
 async def cancelled(task: "asyncio.Future[Any]") -> None:
-    """Cancel the task and wait for its end. Its exception is ignored: the task's owner has handled it before."""
-    task.cancel()
-    with suppress(asyncio.CancelledError, Exception):
-        await task
+    """Cancel the task and wait for its end. asyncio logs its exception, unless its owner has seen that."""
+    if not task.done():  # asyncio does not log the exception of a task that is cancelled after it
+        task.cancel()
+    await asyncio.wait((task,))

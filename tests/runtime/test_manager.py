@@ -1,6 +1,7 @@
 """The manager: several frameworks, leader election, health, signals and a graceful end."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
+from jobcommon.runtime.term import cancelled
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
 from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, SETTINGS, World, operating, world_with_testjobs
@@ -345,3 +347,15 @@ async def test_as_many_requests_are_under_way_as_may_be(concurrency: int, qps: f
     assert (manager.flow_controller.in_use, manager.flow_controller.waiting) == (seats, 3)
     for task in waiting:
         task.cancel()
+
+
+async def test_an_error_that_is_not_expected_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken() -> None:
+        raise ValueError("broken")
+
+    failed = asyncio.create_task(broken())
+    await FakeClock().bounded(broken(), 1.0)
+    await cancelled(failed)
+    del failed
+    gc.collect()
+    assert caplog.text.count("ValueError: broken") == 2
