@@ -1,11 +1,13 @@
 """Faults as values, their shrinking, and the plans of sweep and swarm."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from jobcommon.testutil.sim import swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Verdict
 from jobcommon.testutil.sim.faults import KINDS, NUMBERS, Fault, from_json, to_json, unfired
-from jobcommon.testutil.sim.faulty_network import replayed_from
+from jobcommon.testutil.sim.faulty_network import FaultyNetwork, replayed_from
 from jobcommon.testutil.sim.shrink import shrink
 
 FAULTS = (
@@ -22,6 +24,18 @@ def test_every_number_has_a_kind() -> None:
 @pytest.mark.parametrize(("version", "compacted", "begins"), [(200, 0, 192), (200, 197, 197), (200, 200, 200), (66, 69, 66)])
 def test_a_replay_leaves_nothing_out(version: int, compacted: int, begins: int) -> None:
     assert replayed_from(version, compacted) == begins
+
+
+def test_events_are_merged_past_a_line_that_cannot_be_decoded() -> None:
+    odd = b'{"type":"MODIFIED","object":{"metadata":["name"]}}'
+    deleted, added = (b'{"type":"%s","object":{"metadata":{"name":"p"}}}' % kind for kind in (b"DELETED", b"ADDED"))
+    coming = [odd, deleted]
+    stream = Mock(extra=1.0, replace_pending=lambda change: coming.__setitem__(slice(None), change(coming)))
+    network = FaultyNetwork(Mock(), ())
+    network.links = Mock(loop=Mock(time=lambda: 0.0))
+    network.active["coalesced"] = Fault("coalesced", at=0.0, seconds=60.0)
+    assert network.line(stream, added) == [(1.0, added.replace(b"ADDED", b"MODIFIED"))]
+    assert coming == [odd]
 
 
 def test_they_survive_json() -> None:
