@@ -72,7 +72,7 @@ test-cluster: $(DEV) ## run the tests of the embedded cluster, all but the longe
 test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
 	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m slow
 
-sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (six minutes of CPU)
+sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (four minutes of CPU)
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim thin --workers $(WORKERS)
 
 sim-full: $(DEV) ## simulate everything: the whole sweep and 10,000 seeds of the swarm (hours)
