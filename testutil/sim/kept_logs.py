@@ -28,6 +28,8 @@ class KeptLogs:
     def __init__(self, faults: Sequence[Fault], say: Callable[[float, str, str], None]) -> None:
         self._say = say
         self._judges = not any(fault.kind in _LOSING for fault in faults)
+        # A restore forgets the ConfigMap, and the next operator makes it again.
+        self._forgets = any(fault.kind == "etcd-restore" for fault in faults)
         self._found: dict[str, Item] = {}
 
     def see(self, at: float, change: Change) -> None:
@@ -36,7 +38,7 @@ class KeptLogs:
         if change.table != "configmaps" or not item.name.endswith(SUFFIX):
             return
         (owner,) = item.obj["metadata"]["ownerReferences"]
-        if self._found.setdefault(owner["uid"], item).uid != item.uid:
+        if self._found.setdefault(owner["uid"], item).uid != item.uid and not self._forgets:
             self._say(at, "log-lost", f"{item.name} is not the only ConfigMap of failed logs of {owner['name']}")
         self._found[owner["uid"]] = item
 
