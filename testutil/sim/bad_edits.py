@@ -26,7 +26,8 @@ _OF_PODS = (
 )  # fmt: skip
 #: Those of `_BAD` that are good there after all.
 _GOOD: Mapping[str, Any] = {
-    "terminationGracePeriodSeconds": 10**9, "tolerations": [], "affinity": {}, "nodeAffinity": {}, "overrides": []
+    "terminationGracePeriodSeconds": 10**9, "tolerations": [], "affinity": {}, "nodeAffinity": {}, "overrides": [],
+    "label": "nonsense",
 }  # fmt: skip
 #: Instead of these: the present definition lets any object in there.
 _OVERRIDES = [{"indices": [0], "template": {"spec": {"containers": ["nonsense"]}}}]
@@ -49,7 +50,7 @@ class BadEdit:
         self._path, below = path[: there + 1], path[there + 1 :]
         bad = _BAD[choice % len(_BAD)]
         if bad == _GOOD.get(path[-1]):
-            bad = _OVERRIDES if path[-1] == "overrides" else _BAD[0]
+            bad = _OVERRIDES if path[-1] == "overrides" else next(other for other in _BAD if other != bad)
         self._bad = reduce(lambda value, key: {key: value}, reversed(below), bad)
         self._before = deepcopy(_at(job.obj["spec"], self._path))
         definitions.loosen(server, self._framework)
