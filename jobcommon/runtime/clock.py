@@ -71,9 +71,14 @@ class Clock(ABC):
         try:
             await self.wait(over, until)
         finally:
-            if not task.done():  # asyncio does not log the exception of a task that is cancelled after it
-                task.cancel()
-            await asyncio.wait((task,))
+            await cancelled(task)
+
+
+async def cancelled(task: "asyncio.Future[Any]") -> None:
+    """Cancel the task and wait for its end. asyncio logs its exception, unless its owner has seen that."""
+    if not task.done():  # asyncio does not log the exception of a task that is cancelled after it
+        task.cancel()
+    await asyncio.wait((task,))
 
 
 class SystemClock(Clock):

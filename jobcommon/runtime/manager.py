@@ -26,7 +26,7 @@ from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import AccountTokens
-from jobcommon.runtime.clock import Clock, SystemClock
+from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
@@ -43,7 +43,7 @@ from jobcommon.runtime.report_writer import ReportWriter
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
-from jobcommon.runtime.term import Term, cancelled
+from jobcommon.runtime.term import Term
 from jobcommon.runtime.terminating_namespace import free_pods_if_terminating
 
 # The seconds, after the last plan, for each of the last steps: pods of a namespace that is being deleted, reports with events,

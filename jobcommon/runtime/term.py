@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.clock import Clock, cancelled
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
 
@@ -72,10 +72,3 @@ class Term:
         if not self.drained:
             busy = sum(driver.busy for driver in self.drivers)
             self._log.warning("cancelled in-flight writes", reconciles=busy)
-
-
-async def cancelled(task: "asyncio.Future[Any]") -> None:
-    """Cancel the task and wait for its end. asyncio logs its exception, unless its owner has seen that."""
-    if not task.done():  # asyncio does not log the exception of a task that is cancelled after it
-        task.cancel()
-    await asyncio.wait((task,))

@@ -20,9 +20,9 @@ import pytest
 
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.runtime import logging
+from jobcommon.runtime.clock import cancelled
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
-from jobcommon.runtime.term import cancelled
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
 from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, SETTINGS, World, operating, world_with_testjobs

@@ -23,12 +23,12 @@ from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Timeo
 from jobcommon.controller.job_controller import JobKey
 from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime.account_tokens import BoundPod
+from jobcommon.runtime.clock import cancelled
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
 from jobcommon.runtime.settings import Settings
-from jobcommon.runtime.term import cancelled
 from jobcommon.testutil.sim.clock import SimClock
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
 from jobcommon.testutil.sim.network import Links, SimTransport
