@@ -85,8 +85,9 @@ def _is_by_default(create: Create, message: str) -> bool:
     """Whether a container's request exceeds its limit, and one of the two is the default of a LimitRange."""
     for field, index, resource in _ABOVE_LIMIT.findall(message):
         containers = create.manifest["spec"].get(field) or ()
-        own = [container.get("resources") or {} for container in containers[int(index) :][:1]]
-        if not any(resource in (one.get("requests") or {}) and resource in (one.get("limits") or {}) for one in own):
+        # A container that the manifest does not have was added by the platform.
+        own = (containers[int(index)].get("resources") or {}) if int(index) < len(containers) else {}
+        if any(resource not in (own.get(part) or {}) for part in ("requests", "limits")):
             return True
     return False
 
