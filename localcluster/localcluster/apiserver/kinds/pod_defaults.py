@@ -134,7 +134,7 @@ def default_pod_spec(spec: Obj) -> None:
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("enableServiceLinks", True)
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+    for container in _containers(spec):
         for port in (container.get("ports") or ()) if spec.get("hostNetwork") else ():
             if port.get("containerPort"):
                 port.setdefault("hostPort", port["containerPort"])
@@ -145,9 +145,13 @@ def drop_disabled(spec: Obj) -> None:
     _DISABLED("PodSpec", spec, "")
 
 
+def _containers(spec: Obj) -> tuple[Obj, ...]:
+    return *(spec.get("containers") or ()), *(spec.get("initContainers") or ())
+
+
 def _default_resources(spec: Obj) -> None:
     """Requests are as high as limits. A pod with resources of its own has the huge pages and the requests of its containers."""
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+    for container in _containers(spec):
         resources = container.get("resources") or {}
         for name, limit in (resources.get("limits") or {}).items():
             resources.setdefault("requests", {}).setdefault(name, limit)
