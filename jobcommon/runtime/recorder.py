@@ -3,6 +3,11 @@
 `emit` never blocks and never raises. Equal events are one Event object with a count; each object may have 25
 events at once and one more every five minutes (client-go's limits); at most 1,000 wait to be
 sent, further ones are dropped and counted.
+
+As with client-go, an event that the server answers with an error is given up, unless the answer is 429 or 5xx with
+Retry-After; one without an answer is sent again. Each namespace has a queue and a sender of its own: a webhook or a policy that
+rejects or delays the events of one namespace delays no others. When too many events wait, the namespace with the most loses
+its newest.
 """
 
 import asyncio
@@ -72,7 +77,9 @@ class Recorder:
         self._instance = instance
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._allowances: OrderedDict[tuple[str, str], _Allowance] = OrderedDict()
-        self._queue: OrderedDict[_Key, None] = OrderedDict()
+        # By namespace; a queue is there as long as its sender.
+        self._queues: dict[str, OrderedDict[_Key, None]] = {}
+        self._new: list[str] = []
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -88,38 +95,52 @@ class Recorder:
             return
         message = event.message if len(event.message) <= MAX_EVENT_MESSAGE else event.message[: MAX_EVENT_MESSAGE - 3] + "..."
         key = (component, self._instance, about, event.type, event.reason, message)
-        if key not in self._queue and len(self._queue) >= QUEUE_LIMIT:
-            self.dropped += 1
-            return
         entry = self._entries.get(key)
         if entry is None or now - entry.heard > WINDOW:
             self._entries[key] = _Entry(self._name(about, wall), 1, wall, wall, now)
         else:
             entry.count, entry.last, entry.heard = entry.count + 1, wall, now
         self._entries.move_to_end(key)
-        self._queue[key] = None
-        self._idle.clear()
-        self._wake.set()
         while len(self._entries) > MEMORY_LIMIT:
             self._entries.popitem(last=False)
+        self._enqueue(about.namespace, key)
+
+    def _enqueue(self, namespace: str, key: _Key) -> None:
+        if namespace not in self._queues:
+            self._queues[namespace] = OrderedDict()
+            self._new.append(namespace)
+            self._idle.clear()
+            self._wake.set()
+        self._queues[namespace][key] = None
+        if sum(map(len, self._queues.values())) > QUEUE_LIMIT:
+            max(self._queues.values(), key=len).popitem()
+            self.dropped += 1
 
     async def run(self) -> None:
         """Send what is emitted, until cancelled."""
-        while True:
-            while self._queue:
-                key, _ = self._queue.popitem(last=False)
-                entry = self._entries.get(key)
-                if entry is None:
-                    self.dropped += 1
-                    continue
-                try:
-                    await self._send(key, entry)
-                except Exception:
-                    self.dropped += 1
-                    self._log.exception("event not recorded")
+        async with asyncio.TaskGroup() as senders:
+            while True:
+                while self._new:
+                    senders.create_task(self._send_all(self._new.pop()))
+                self._wake.clear()
+                await self._wake.wait()
+
+    async def _send_all(self, namespace: str) -> None:
+        queue = self._queues[namespace]
+        while queue:
+            key, _ = queue.popitem(last=False)
+            entry = self._entries.get(key)
+            if entry is None:
+                self.dropped += 1
+                continue
+            try:
+                await self._send(key, entry)
+            except Exception:
+                self.dropped += 1
+                self._log.exception("event not recorded")
+        del self._queues[namespace]
+        if not self._queues:
             self._idle.set()
-            self._wake.clear()
-            await self._wake.wait()
 
     async def flush(self, until: float) -> None:
         """Wait until everything emitted is sent, at the longest until `until` (monotonic seconds)."""
@@ -143,19 +164,21 @@ class Recorder:
         return True
 
     async def _send(self, key: _Key, entry: _Entry) -> None:
-        for attempt in range(TRIES):
-            if attempt:
-                await self._clock.sleep(RETRY_DELAY)
+        pause: float | None = None
+        for _ in range(TRIES):
+            if pause is not None:
+                await self._clock.sleep(pause)
             try:
                 await self._store(key, entry)
                 return
             except StatusError as error:
-                if error.code < 500 and error.code != 429:
-                    # The namespace is terminating, or there is no permission to write events: a retry would fail, too.
-                    self._log.debug("event refused", error=str(error))
-                    break
+                # A namespace that is terminating, a policy, no permission: a retry would fail, too.
+                pause, why = error.retry_after if error.code == 429 or error.code >= 500 else None, str(error)
             except ClientError as error:
-                self._log.debug("event not sent", error=str(error))
+                pause, why = RETRY_DELAY, str(error)
+            self._log.debug("event not sent", error=why)
+            if pause is None:
+                break
         self.dropped += 1
 
     async def _store(self, key: _Key, entry: _Entry) -> None:

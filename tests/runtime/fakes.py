@@ -147,9 +147,9 @@ def reply(body: Any = None, status: int = 200, **headers: str) -> Response:
     )
 
 
-def refusal(code: int, reason: str = "", message: str = "no") -> Response:
+def refusal(code: int, reason: str = "", message: str = "no", **headers: str) -> Response:
     """A response with a Status."""
-    return reply({"kind": "Status", "code": code, "reason": reason, "message": message}, code)
+    return reply({"kind": "Status", "code": code, "reason": reason, "message": message}, code, **headers)
 
 
 def quiet_log() -> logging.Log:

@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request, Response
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 from jobcommon.runtime.recorder import BURST, MEMORY_LIMIT, QUEUE_LIMIT, Recorder, Reference
-from tests.runtime.fakes import FakeClock, ScriptedTransport, quiet_log, refusal, reply, turns
+from tests.runtime.fakes import Answer, FakeClock, ScriptedTransport, quiet_log, refusal, reply, turns
 
 EVENTS = "/api/v1/namespaces/default/events"
 JOB = Reference("kubeflow.org/v1", "TestJob", "default", "train", "uid-1")
@@ -160,16 +162,45 @@ async def test_a_sink_that_is_down_is_tried_again() -> None:
     assert bench.recorder.dropped == 0
 
 
-async def test_a_sink_that_stays_down_costs_the_event() -> None:
+@pytest.mark.parametrize(("answer", "waited"), [(TransportError("down"), 10), (refusal(503, retry_after="7"), 7)])
+async def test_a_sink_that_stays_down_costs_the_event(answer: Answer, waited: int) -> None:
     async with recording() as bench:
-        bench.server.on("POST", EVENTS, refusal(503))
+        bench.server.on("POST", EVENTS, answer)
         bench.say()
+        await bench.clock.advance(waited * 11 - 1)
+        assert bench.recorder.dropped == 0
         await bench.clock.advance(1000)
     assert len(bench.bodies("POST")) == 12
     assert bench.recorder.dropped == 1
 
 
-@pytest.mark.parametrize("code", [400, 403, 404, 422])
+@pytest.mark.parametrize("answer", ["held", "down", "asks to wait"])
+async def test_a_namespace_whose_events_are_not_taken_delays_and_displaces_no_other(answer: str) -> None:
+    bad = "/api/v1/namespaces/bad/events"
+    waits = asyncio.Event()
+
+    async with recording() as bench:
+        answers: dict[str, Answer] = {"down": TransportError("down"), "asks to wait": refusal(429, retry_after="300")}
+        send = bench.server.send
+
+        async def held(request: Request) -> Response:
+            if request.path == bad:
+                await waits.wait()
+            return await send(request)
+
+        bench.server.on("POST", bad, answers.get(answer, reply()))
+        if answer == "held":
+            bench.server.send = held  # type: ignore[method-assign]
+        for number in range(QUEUE_LIMIT + 2):
+            bench.say(job=replace(about(number), namespace="bad"))
+        bench.say()
+        bench.say("more")
+        await turns(50)
+    posts = [body["message"] for body in bench.bodies("POST") if body["metadata"]["namespace"] == "default"]
+    assert posts == ["hello", "more"]
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 422, 429, 500, 503])
 async def test_an_event_that_is_refused_is_dropped_and_the_next_is_sent(code: int) -> None:
     async with recording() as bench:
         bench.server.on("POST", EVENTS, refusal(code))
