@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import typer
 
-from jobcommon.api import labels
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Place, connected
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
+from jobcommon.controller.caches import selector_of
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for
@@ -39,9 +39,7 @@ async def _held(
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The pods with our finalizer, page by page."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    names = (name for framework in frameworks for name in (framework.operator_name, *framework.former_controllers))
-    selector = f"{labels.OPERATOR_NAME} in ({','.join(names)})"
-    query = (("labelSelector", selector), ("limit", str(PAGE)))
+    query = (("labelSelector", selector_of(*frameworks)), ("limit", str(PAGE)))
     more = ""
     while True:
         found = await _send(transport, Request("GET", path, (*query, ("continue", more)) if more else query))

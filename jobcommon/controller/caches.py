@@ -39,10 +39,15 @@ class Resource:
         return collection_path(self.api_version, self.plural, namespace or None if self.namespaced else None)
 
 
+def selector_of(*frameworks: Framework) -> str:
+    """The label selector of what operators of these frameworks have made, also under a former name."""
+    names = [name for framework in frameworks for name in (framework.operator_name, *framework.former_controllers)]
+    return f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
+
+
 def watched(framework: Framework) -> Mapping[str, Resource]:
     """By plural: the jobs, and what is made for them."""
-    names = (framework.operator_name, *framework.former_controllers)
-    ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
+    ours = selector_of(framework)
     found = {
         # Without the definition there are no jobs, but there may be pods of theirs with our finalizer.
         framework.plural: Resource(framework.api_version, framework.plural, optional=(404,)),

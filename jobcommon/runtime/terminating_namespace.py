@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.api.pod import pod_view
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
-from jobcommon.controller.caches import PODS
+from jobcommon.controller.caches import PODS, selector_of
 from jobcommon.controller.result import Effect, Work
 from jobcommon.reconcile import plan_for_orphans
 from jobcommon.runtime.executor import Executor
@@ -40,15 +39,15 @@ async def free_pods_if_terminating(namespace: str, transport: Transport, executo
         if not await _is_terminating(namespace, transport):
             return
         for executor in executors:
+            count = await _remove(namespace, transport, executor)
             operator = executor.framework.operator_name
-            count = await _remove(namespace, operator, transport, executor)
             log.info("the namespace is being deleted: released pods", namespace=namespace, operator=operator, pods=count)
     except (ClientError, msgspec.DecodeError) as error:
         log.warning("cannot release the pods of a namespace that is being deleted", namespace=namespace, error=str(error))
 
 
-async def _remove(namespace: str, operator: str, transport: Transport, executor: Executor) -> int:
-    query = (("labelSelector", f"{labels.OPERATOR_NAME}={operator}"),)
+async def _remove(namespace: str, transport: Transport, executor: Executor) -> int:
+    query = (("labelSelector", selector_of(executor.framework)),)
     response = await transport.send(Request("GET", objects.collection_path("v1", PODS, namespace), query))
     if response.status != 200:
         raise response_error(response)

@@ -18,6 +18,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from jobcommon.api.labels import OPERATOR_NAME
+from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import cancelled
@@ -189,9 +191,12 @@ async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(worl
     world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
     job, pods = a_job(), "/api/v1/namespaces/team/pods"
     job["metadata"]["namespace"] = "team"
-    async with operating(world, settings=replace(ELECTING, namespace="team", lease_namespace="team")):
+    renamed = replace(TESTJOB, former_controllers=("former-controller",))
+    async with operating(world, renamed, settings=replace(ELECTING, namespace="team", lease_namespace="team")):
         world.ok("POST", JOBS.replace("default", "team"), job)
         await world.clock.until(lambda: len(world.ok("GET", pods)["items"]) == 2)
+        former = {"metadata": {"labels": {OPERATOR_NAME: "former-controller"}}}
+        world.ok("PATCH", f"{pods}/train-worker-0", former, MERGE_PATCH)
         if "deleted" in what:
             world.ok("DELETE", "/api/v1/namespaces/team")
         if "lease" in what:
