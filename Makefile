@@ -7,6 +7,7 @@ VENV   ?= .venv
 # The release of kopf whose examples are run.
 KOPF   ?= 1.45.2
 GITHUB ?= https://github.com
+BUILDER ?= podman
 BIN    := $(VENV)/bin
 # A distribution of its own, which the extra `local` needs in the same version.
 LOCAL  := --editable ./localcluster
@@ -202,8 +203,10 @@ release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAP
 	@$(MAKE) --no-print-directory sbom
 	$(BIN)/python -m jobcommon.testutil.release $(if $(SNAPSHOT),--snapshot)
 
-image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest; QUICK=yes: its steps alone
-	$(BIN)/python -m jobcommon.testutil.release.image $(if $(QUICK),--quick) $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
+# podman, docker and buildah take the same options.
+image: ## build the operators' image on BASE=image@digest, with BUILDER=podman
+	@test -n '$(BASE)' || { echo "name an image of Python by its digest: make image BASE=python:3.13-slim@sha256:…" >&2; exit 1; }
+	$(BUILDER) build --build-arg BASE=$(BASE) --file Containerfile --tag jobcommon:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .venv-kopf .venv-suites .jobcommon .localcluster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,12 +3,11 @@
 import re
 import tarfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
 
-from jobcommon.testutil.release import checksums, image, image_check
+from jobcommon.testutil.release import checksums
 from jobcommon.testutil.release.__main__ import SBOM, release
 from jobcommon.testutil.release.program import ReleaseError
 
@@ -56,25 +55,3 @@ def test_a_release_is_complete_and_the_same_each_time(tmp_path: Path) -> None:
 def test_an_sbom_is_part_of_it(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=f"{SBOM} is missing; make sbom"):
         release(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("module", "told", "missing"),
-    [
-        (image, (), "buildah, unshare, setpriv"),
-        (image, ("--quick",), "unshare, setpriv"),
-        (image_check, ("jobcommon:none",), "buildah, unshare, setpriv"),
-    ],
-)
-def test_an_image_is_built_only_where_there_is_a_builder(
-    module: ModuleType,
-    told: tuple[str, ...],
-    missing: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sys.argv", ["image", *told])
-    assert module.main() == 0
-    assert f"skipped: {missing} not found; on Debian: apt-get install" in capsys.readouterr().out
