@@ -37,7 +37,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 
 def test_other_names_are_not() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="No jobcommon attribute nonsense"):
         _ = jobcommon.nonsense
 
 

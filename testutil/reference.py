@@ -67,7 +67,7 @@ def _definition(module: str, name: str) -> Definition:
     """What the name is, wherever the module has it from; a module of that name when it has none."""
     for item in _source(module).body:
         if isinstance(item, ast.ImportFrom) and item.module and name in [alias.asname or alias.name for alias in item.names]:
-            return _definition(item.module, name)
+            return _definition(f"{module}.{item.module}" if item.level else item.module, name)
         if isinstance(item, ast.ClassDef | Function) and item.name == name:
             return item
         if isinstance(item, Assignment) and name in [ast.unparse(target) for target in _targets(item)]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon import _homes
 from jobcommon.cli.new import Package
 from tests.architecture.source import ROOT, documents, modules, tree
 
@@ -16,6 +15,12 @@ SURFACES = ("jobcommon", "jobcommon.controller")
 KITS = ("jobcommon.testutil", "jobcommon.operators")
 # What a framework is made of has no clock, no chance and no I/O; import-linter does not see through the lazy front door.
 PURE = ("jobcommon.api", "jobcommon.framework")
+HOMES = {
+    alias.name: f"jobcommon.{node.module}"
+    for node in ast.parse((ROOT / "jobcommon/__init__.pyi").read_text("utf-8")).body
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
+}
 OPERATORS = [module for module in modules() if module.parts[0] == "operators"]
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -53,13 +58,13 @@ def test_examples_and_templates_import_from_jobcommon(where: str, text: str) -> 
 @pytest.mark.parametrize("module", OPERATORS, ids=str)
 def test_an_operator_uses_the_pure_names_only(module: Path) -> None:
     used = {name for home, name in imports(tree(module)) if home == "jobcommon"}
-    assert {name: _homes()[name] for name in used if not _homes()[name].startswith(PURE)} == {}
+    assert {name: HOMES[name] for name in used if not HOMES[name].startswith(PURE)} == {}
 
 
 def test_inside_the_library_imports_are_direct() -> None:
     """import-linter does not see what comes through the front door, so no module below it may use it."""
     library = [module for module in modules() if module.parts[0] != "operators"]
-    found = {(m, name) for m in library for home, name in imports(tree(m)) if home == "jobcommon" and name in _homes()}
+    found = {(m, name) for m in library for home, name in imports(tree(m)) if home == "jobcommon" and name in HOMES}
     assert found == set()
 
 

@@ -12,7 +12,6 @@ from tests.architecture.source import ROOT, tree
 
 #: Private names of the library that tests use, and why.
 EXCEPTIONS = {
-    "_homes": "which module each public name comes from, which users need not know; tests/architecture compares all of them",
     "_indexed": "that an index forgets empty entries shows in memory only, not in any result",
     "_timers": "that void timers do not pile up shows in memory only, not in any result",
 }
