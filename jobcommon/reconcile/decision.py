@@ -224,8 +224,10 @@ class _Pass(Situation):
             seen = self.queue.as_cached if unadmitted and begun.is_started(job) and not self.observed.kueue_off else None
             said = [*events, Event(NORMAL, reason, message)]
             return self._plan(status, why, first, events=said, verify_live=live, as_cached=seen)
+        forced, due_by_force = node_loss.force_deletions(job, self.slots.ours, self.now)
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), why),
+            *forced,
             *cleanup.remove_finalizers(self.slots.unowned),
             *cleanup.delete_services(self.observed, why),
             *remove_pod_group(job, self.observed),
@@ -236,7 +238,7 @@ class _Pass(Situation):
         urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
         # Another operator may have resumed the job and created its pods before this one's watch has shown it.
         live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
-        wake_at = min(filter(None, (self.waits.wake_at, self.queue.wake_at(self.now))), default=None)
+        wake_at = min(filter(None, (self.waits.wake_at, self.queue.wake_at(self.now), *due_by_force)), default=None)
         return self._plan(status, why, actions, events, wake_at, verify_live=live, urgency=urgent)
 
     def _recorded_or_running(self) -> list[Slot]:
@@ -271,8 +273,7 @@ class _Pass(Situation):
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.remove_finalizers(self.slots.unowned)]
         retired, awaited = self._retire_earlier()
-        leaving = (*self.slots.notable, *self.slots.surplus, *self.slots.earlier)
-        forced, due_by_force = node_loss.force_deletions(job, leaving, self.now)
+        forced, due_by_force = node_loss.force_deletions(job, self.slots.ours, self.now)
         surplus += [*retired, *in_place.put_back(job, self.slots.notable), *forced]
         surplus += cleanup.stop_pods(self.gang.stuck, "their PodGroup waits for more pods than there are", unchanged=True)
         pods = self._missing_pods() if awaited is None else []

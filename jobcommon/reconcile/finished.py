@@ -11,7 +11,7 @@ from jobcommon.api.replica import format_indexes
 from jobcommon.api.status import ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import parse_time, readable_time
 from jobcommon.framework import FINALIZER, Framework, Job
-from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile import cleanup, limits, node_loss
 from jobcommon.reconcile.accounting import Accounting, account_for_pods
 from jobcommon.reconcile.companions import with_companions_deleted
 from jobcommon.reconcile.compose import compose, urgency
@@ -39,7 +39,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     accounting = account_for_pods(job, slots)
     late = _late_successes(job, accounting)
     pods, until = clean_up_finished(framework, job, observed, slots, late, now)
-    actions = with_companions_deleted(framework, job, observed, [*pods, *remove_pod_group(job, observed)])
+    forced, due_by_force = node_loss.force_deletions(job, slots.ours, now)
+    actions = with_companions_deleted(framework, job, observed, [*pods, *forced, *remove_pod_group(job, observed)])
     kept = _effective_policy(job) == CleanPodPolicy.NONE
     actions += Queue(framework, job, observed).actions(now, active=not kept and not all(slot.over for slot in slots.ours))
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
@@ -48,7 +49,7 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
             c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
         )
         status = status.model_copy(update={"completion_time": readable_time(end.last_transition_time, now)})
-    wake_at = min(filter(None, (expiry.at if expiry else None, until)), default=None)
+    wake_at = min(filter(None, (expiry.at if expiry else None, until, *due_by_force)), default=None)
     urgent = urgency(job.status, status)
     return compose(job, observed, "job has finished", actions, status, urgency=urgent, wake_at=wake_at)
 

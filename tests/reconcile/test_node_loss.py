@@ -13,7 +13,7 @@ from jobcommon.api.status import NodeFailures
 from jobcommon.reconcile import Delete, Plan, plan, read_job
 from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.children import pod_manifest
-from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, template
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, observe, template
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass, status_of
 
@@ -95,12 +95,24 @@ SILENT = {
 }
 
 
+#: the run policy, and the status
+PHASES: dict[str, tuple[Manifest, Manifest]] = {
+    "active": ({}, {}),
+    "restarts together": ({"restartScope": "Job"}, {}),
+    "suspended": ({"suspend": True}, {"conditions": [condition("Created"), condition("Suspended")]}),
+    "to be resumed": ({}, {"conditions": [condition("Created"), condition("Suspended")]}),
+    "finished": ({"cleanPodPolicy": "All"}, finished_status()),
+    "finished, with its pods kept": ({"cleanPodPolicy": "None"}, finished_status()),
+}
+
+
 @pytest.mark.parametrize(("state", "safe", "run_policy", "after"), SILENT.values(), ids=SILENT)
-@pytest.mark.parametrize("scope", ["Pod", "Job"])
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_pod_that_may_run_twice_is_deleted_by_force(
-    state: str, safe: bool, run_policy: Manifest, after: int | None, scope: str
+    state: str, safe: bool, run_policy: Manifest, after: int | None, phase: str
 ) -> None:
-    manifest = a_job(safe=safe, restartScope=scope, **run_policy)
+    more, status = PHASES[phase]
+    manifest = a_job(safe=safe, status=status, **more, **run_policy)
     pods = {**RUNNING, "Worker-0": state}
     if after is None:
         assert forced(decide(TEST_JOB, manifest, pods, START + 1000)) == []
@@ -110,8 +122,8 @@ def test_a_pod_that_may_run_twice_is_deleted_by_force(
     assert early.wake_at == START + after
     due = decide(TEST_JOB, manifest, pods, START + after)
     assert forced(due) == ["demo-worker-0"]
-    assert due.verify_live
-    action = next(action for action in due.actions if isinstance(action, Delete))
+    assert due.verify_live or "finished" in phase
+    action = next(action for action in due.actions if isinstance(action, Delete) and action.force)
     assert (action.uid, action.resource_version) == ("uid-demo-worker-0", "1"), "only what was seen"
     assert creates(due) == [], "what is deleted by force is replaced when the API server shows it"
 
