@@ -29,7 +29,6 @@ def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
 # The fields that users and other programs wait for, or on which the next decision depends. A change of any other field, such as
 # a count, is not urgent.
 _URGENT = (
-    "conditions",
     "start_time",
     "completion_time",
     "restarts",
@@ -41,6 +40,13 @@ _URGENT = (
 
 
 def urgency(before: JobStatus, after: JobStatus) -> Urgency:
-    """The urgency of a status that is not final."""
+    """The urgency of a status that is not final.
+
+    The message of a condition names the pods that wait, so each pod that starts may change it: it is as urgent as a count.
+    """
     urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
-    return Urgency.TRANSITION if urgent else Urgency.COUNTS
+    return Urgency.TRANSITION if urgent or _states(before) != _states(after) else Urgency.COUNTS
+
+
+def _states(status: JobStatus) -> list[tuple[str, str, str]]:
+    return [(condition.type, condition.status, condition.reason) for condition in status.conditions]

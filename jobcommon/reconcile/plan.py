@@ -187,7 +187,7 @@ class Urgency(IntEnum):
     """How soon a new status is to be written."""
 
     COUNTS = 0
-    """Only the numbers of running and succeeded pods have changed: several such changes may become one write."""
+    """Only numbers of pods and messages, which name pods, have changed: several such changes may become one write."""
     TRANSITION = 1
     """Others wait for it, or the next decision depends on it."""
     TERMINAL = 2

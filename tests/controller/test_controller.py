@@ -442,9 +442,13 @@ def test_the_status_of_a_job_that_does_not_run_yet_is_not_deferred(bench: Bench,
     assert not started_pod(bench, manifest, 0).deferred
 
 
-def test_new_counts_of_pods_are_one_write(bench: Bench, manifest: Manifest) -> None:
+@pytest.mark.parametrize("waiting", [False, True], ids=["silent", "named in the condition"])
+def test_new_counts_of_pods_are_one_write(bench: Bench, manifest: Manifest, waiting: bool) -> None:
     manifest["spec"]["testReplicaSpecs"]["Worker"]["replicas"] = 4
     start(bench, manifest)
+    for index in range(4) if waiting else ():
+        pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", index)
+        bench.say("pods", "MODIFIED", pod.unschedulable().raw)
     carried_out(bench, started_pod(bench, manifest, 0))
     settled(bench)
     first = started_pod(bench, manifest, 1)

@@ -8,6 +8,7 @@ from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.api.kueue import KUEUE_WORKLOADS, PREBUILT, QUEUE_LABEL
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.job_state import COUNTS_DELAY
 from jobcommon.controller.result import Work
 from jobcommon.framework import Options
 from jobcommon.reconcile.plan import Create, Delete, Update
@@ -74,6 +75,8 @@ def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: Ku
     bench.say("testjobs", "ADDED", queued())
     works = bench.settle()
     assert written(works) == [f"create {KUEUE_WORKLOADS}/testjob-demo-d2260"]
+    bench.now += COUNTS_DELAY
+    assert written(bench.settle()) == [], "what it waits for now is a message alone"
     assert bench.controller.queue.next_wakeup() is None, "no hot loop"
     bench.say(KUEUE_WORKLOADS, "MODIFIED", admitted(made(works, KUEUE_WORKLOADS)))
     assert [text for text in written(bench.settle()) if "create pods" in text] == PODS
