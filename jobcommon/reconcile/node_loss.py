@@ -83,7 +83,8 @@ def _tolerated(tolerations: Iterable[Mapping[str, Any]], taint: str) -> bool:
 def force_deletions(job: Job, slots: Iterable[Slot], now: float) -> tuple[list[Action], list[float]]:
     """Deletions by force of pods that have ended or may run twice and that their nodes do not remove, and when others are due.
 
-    In every phase of the job: a pod that stays holds its quota, and the name that the next life of the job needs. A kubelet that dies between a pod's final status and its last DELETE leaves a pod that keeps its name for ever.
+    In every phase of the job: a pod that stays keeps its quota and its name. A kubelet that dies between a pod's final status
+    and its last DELETE leaves such a pod for ever.
     """
     seconds = job.run_policy.node_loss_seconds
     actions: list[Action] = []
