@@ -7,11 +7,10 @@ transport refuses writes without the lease (rule R8). No write that may have tak
 of a create or of the status is resolved by a live read (rule R12), and a failed write is retried by requeueing.
 """
 
-import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -31,10 +30,8 @@ from jobcommon.runtime.failed_logs import keep_logs
 from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController, PriorityLevel, Seat
 from jobcommon.runtime.recheck import Recheck
-from jobcommon.runtime.slow_start import slow_start
+from jobcommon.runtime.slow_start import slow_start, together
 from jobcommon.runtime.writes import path_of, request_for, status_write
-
-T = TypeVar("T")
 
 SLOW_START_CAP = 64
 BULK_ACTIONS = 64
@@ -62,7 +59,10 @@ class Executor:
         self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
 
     async def execute(self, work: Work) -> Result:
-        """Carry out `work.plan`. Errors of the API server are part of the Result and never raised."""
+        """Carry out `work.plan`. Errors of the API server are part of the Result and never raised.
+
+        No request is in flight any more when this returns or raises.
+        """
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, seated=True), self.clock)
         try:
             if not await self._still_holds(work):
@@ -84,7 +84,7 @@ class Executor:
             version, error = await self._write_status(replace(work, plan=replace(plan, status=shortened_status(plan.status))))
         if last:
             level = PriorityLevel.BACKGROUND
-            removed = await _together(self._carry_out(work, plan.actions[i], level=level) for i in last)
+            removed = await together(self._carry_out(work, plan.actions[i], level=level) for i in last)
             done.update(zip(last, removed, strict=True))
         outcomes = tuple(done[i] for i in range(len(plan.actions)))
         return Result(outcomes, version, error, shortened=shorten, log_error=log_error)
@@ -102,7 +102,7 @@ class Executor:
             for i in sorted(chain, key=lambda i: not isinstance(work.plan.actions[i], RemoveFinalizer)):
                 done[i] = await self._carry_out(work, work.plan.actions[i])
 
-        await _together(run(chain) for chain in chains.values())
+        await together(run(chain) for chain in chains.values())
 
     async def _create(self, work: Work, recheck: Recheck, done: dict[int, ActionResult]) -> None:
         """Create the objects that pods need, then the pods; replica types do not wait for each other (rule R15).
@@ -117,7 +117,7 @@ class Executor:
             elif isinstance(action, Create):
                 types.setdefault(action.replica_type, []).append((i, action))
         first = [(i, action) for i, action in others if isinstance(action, Get) or action.after is None]
-        outcomes = await _together(self._carry_out(work, action, recheck) for _, action in first)
+        outcomes = await together(self._carry_out(work, action, recheck) for _, action in first)
         done.update((i, outcome) for (i, _), outcome in zip(first, outcomes, strict=True))
         failed = {(action.plural, action.name) for i, action in first if not _is_made(done[i])}
         for i, action in others:
@@ -127,7 +127,7 @@ class Executor:
         if any(action.required and not _is_made(done[i]) for i, action in others):
             done.update((i, ActionResult(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
-        await _together(self._slow_start(work, pods, recheck, done) for pods in types.values())
+        await together(self._slow_start(work, pods, recheck, done) for pods in types.values())
 
     async def _slow_start(
         self, work: Work, pods: list[tuple[int, Create]], recheck: Recheck, done: dict[int, ActionResult]
@@ -308,7 +308,7 @@ class Executor:
         plan = work.plan
         if (plan.verify_live and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return False
-        if not all(await _together(self._is_there(work, *witness) for witness in plan.must_exist)):
+        if not all(await together(self._is_there(work, *witness) for witness in plan.must_exist)):
             return False
         return plan.as_cached is None or await self._is_as_cached(work, *plan.as_cached)
 
@@ -365,12 +365,6 @@ def _level_of(work: Work) -> PriorityLevel:
     if work.job is not None and work.job.status.finished:
         return PriorityLevel.BACKGROUND
     return PriorityLevel.BULK if len(work.plan.actions) > BULK_ACTIONS else PriorityLevel.INTERACTIVE
-
-
-async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all parts concurrently and return their results. Most jobs have one part, which needs no task of its own."""
-    coroutines = list(parts)
-    return [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
 
 
 def _is_made(outcome: ActionResult) -> bool:

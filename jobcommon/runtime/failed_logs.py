@@ -21,6 +21,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.children import CORE
 from jobcommon.reconcile.failed_logs import JOB_EVENTS, MAX_EVENT_BYTES, MAX_LOG_BYTES, config_map_name, key_of_events
 from jobcommon.reconcile.plan import KeepLog
+from jobcommon.runtime.slow_start import together
 from jobcommon.runtime.writes import addition_of_logs, creation_with_logs
 
 T = TypeVar("T")
@@ -41,7 +42,7 @@ async def keep_logs(framework: Framework, transport: Transport, work: Work) -> C
     about = {JOB_EVENTS: work.uid, **{key_of_events(log.key): log.uid for log in work.plan.logs}}
     steps = [(log.key, _attempted(str(log), _end_of(transport, work.namespace, log))) for log in work.plan.logs]
     steps += [(key, _attempted(key, _events(transport, work.namespace, uid))) for key, uid in about.items()]
-    ends = await asyncio.gather(*(step for _, step in steps))
+    ends = await together(step for _, step in steps)
     kept = {key: end for (key, _), end in zip(steps, ends, strict=True) if isinstance(end, str)}
     written = None
     for _ in range(_WRITES if kept else 0):

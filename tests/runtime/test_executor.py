@@ -417,6 +417,38 @@ async def test_a_type_does_not_wait_for_another_that_fails() -> None:
     assert effects == [Effect.REFUSED, *[Effect.SKIPPED] * 3, *[Effect.APPLIED] * 4]
 
 
+BESIDE: dict[str, tuple[Action, ...]] = {
+    "deletions": tuple(replace(DELETE, name=name) for name in ("bad", "slow")),
+    "other objects": tuple(replace(SERVICE, name=n, content={"metadata": {"name": n}}) for n in ("bad", "slow")),
+    "pods of two types": (a_pod("bad", "ps"), a_pod("slow", "worker")),
+    "pods of one type": (a_pod("first"), a_pod("slow"), a_pod("bad"), a_pod("last")),
+    "finalizers": tuple(replace(RELEASE, name=name) for name in ("bad", "slow")),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE)
+async def test_an_unexpected_exception_leaves_no_write_in_flight(case: str) -> None:
+    transport, answer, answered = ScriptedTransport(), asyncio.Event(), list[str]()
+
+    async def send(request: Request) -> Response:
+        name = body(request)["metadata"]["name"] if request.method == "POST" else request.path.rpartition("/")[2]
+        if name == "bad":
+            raise RuntimeError("a bug")
+        if name == "slow":
+            await answer.wait()
+        answered.append(name)
+        return reply({}, 201)
+
+    transport.send = send  # type: ignore[method-assign]
+    running = asyncio.create_task(run(transport, work(*BESIDE[case])))
+    await turns()
+    assert not running.done()
+    answer.set()
+    with pytest.raises(RuntimeError, match="a bug"):
+        await running
+    assert answered == ["first", "slow"][case != "pods of one type" :]
+
+
 TAKEN_NAME: dict[str, tuple[Answer, int]] = {"job unchanged": (job_found(), 4), "job changed": (job_found("8"), 1)}
 
 
