@@ -7,6 +7,7 @@ Rules are kept cheap: the API server refuses a CRD whose rules may cost too much
 
 from collections.abc import Iterator, Mapping
 
+from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.framework import CelRule, Framework, ReplicaType
 from jobcommon.reconcile.validation import (
     DEADLINES,
@@ -54,13 +55,16 @@ def _name(framework: Framework) -> Iterator[CelRule]:
     before = f"oldSelf.?spec.?{framework.replica_specs}[?k]"
     count, earlier = f"{specs}[k].?replicas.orValue(1)", f"{before}.?replicas.orValue(1)"
     last, index = f"size(string({count} - 1))", f"({count} > 1 ? 1 + size(string({count} - 1)) : 2)"
+    longest = max(len(kind.name) for kind in framework.replica_types)
+    safe = MAX_NAME - len("-") - longest - len(f"-{MAX_REPLICAS - 1}")
     single = [f"'{kind.name.lower()}'" for kind in framework.replica_types if not kind.indexed]
     if single:
         index = f"(k.lowerAscii() in [{', '.join(single)}] ? 0 : {index})"
     yield CelRule(
         f"{specs}.all(k, size(self.metadata.name) + 1 + size(k) + {index} <= {MAX_NAME}"
         f" || {before}.hasValue() && ({count} <= {earlier} || {last} <= size(string({earlier} - 1))))",
-        f"metadata.name is too long: pods are named <name>-<replica type>-<index> and may have {MAX_NAME} characters",
+        f"metadata.name is too long: pods are named <name>-<replica type>-<index> and may have {MAX_NAME} characters;"
+        f" a name of {safe} always fits",
         optional_old=True,
     )
 

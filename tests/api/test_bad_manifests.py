@@ -64,7 +64,7 @@ EVERY_KIND: list[tuple[str, Any, str]] = [
     ("metadata.name", "1job", NAME_FORM),
     ("metadata.name", "a.b", NAME_FORM),
     ("metadata.name", "Job", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters"),
-    ("metadata.name", "a" * 60, "metadata.name is too long: pods are named <name>-<replica type>-<index>"),
+    ("metadata.name", "a" * 60, "and may have 63 characters; a name of "),
     ("spec.runPolicy.cleanPodPolicy", "Some", 'spec.runPolicy.cleanPodPolicy: Unsupported value: "Some"'),
     ("spec.runPolicy.backoffLimit", -1, "spec.runPolicy.backoffLimit in body should be greater than or equal to 0"),
     ("spec.runPolicy.ttlSecondsAfterFinished", -1, "spec.runPolicy.ttlSecondsAfterFinished in body should be greater"),
