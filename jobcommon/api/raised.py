@@ -2,10 +2,14 @@
 
 
 def said(error: BaseException) -> str:
-    """``KeyError: 'size' (in env, framework.py line 12)``: type, text, and the innermost function."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
+    """``KeyError: 'size' (in env, framework.py line 12)``: type, text, and the innermost function.
+
+    Where a value of `jobcommon.framework` refused its arguments, that is the function which made the value.
+    """
+    frame, trace = None, error.__traceback__
+    while trace is not None:
+        frame = trace if trace.tb_frame.f_globals.get("__name__") != "jobcommon.framework" else frame
+        trace = trace.tb_next
     text = f"{type(error).__name__}: {error}"
     if frame is None:
         return text

@@ -112,3 +112,4 @@ def test_plan_names_the_function_of_a_framework_that_raises(monkeypatch: pytest.
     said = str(refused.value)
     assert 'EnvVar("RANK", 0): the value must be a string; write "0"' in said
     assert said.startswith("job.yaml:1: TestJob demo: a function of framework test raises TypeError")
+    assert "(in _number, test_frameworks.py line " in said
