@@ -45,8 +45,8 @@ class ReplicaType:
     """One replica type: its canonical name, its defaults and the allowed numbers of replicas.
 
     The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. Once the job has
-    succeeded, replicas of a type that `serves` the others are not needed any more. So are those of a type that does not run to
-    completion, for which exit 0 before that is no success but a disruption.
+    succeeded, replicas of a type that `serves` the others are no longer needed. Neither are those of a type that does not run
+    to completion, whose exit 0 before that is a disruption and no success.
     """
 
     name: str

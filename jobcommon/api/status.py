@@ -98,7 +98,7 @@ class TrainerStatus(ApiModel):
 
 
 class JobProgress(ApiModel):
-    """What the reports say over time. A step is the metric current_step; of a program without it, the percentage."""
+    """Progress derived from reports. A step is the metric `current_step`, or the percentage if there is none."""
 
     highest_step: _Count | None = Field(None, description="The highest step ever reported.")
     restarts: _Count | None = Field(None, description="How many restarts there had been when highestStep last rose.")
@@ -144,7 +144,7 @@ class JobStatus(ApiModel):
         description="The current attempt of a job with restartScope Job, from 0: how often all its replicas were restarted.",
     )
     trainer_status: TrainerStatus | None = Field(None, description="The last report of the program, if reportProgress is set.")
-    progress: JobProgress | None = Field(None, description="What the reports say over time.")
+    progress: JobProgress | None = Field(None, description="Progress derived from the reports.")
     time_spent: TimeSpent | None = Field(None, description="Where its time went, in seconds.")
     early_failures: EarlyFailures | None = Field(
         None, description="The last failures within minUptimeSeconds of the start, with the same exit."

@@ -4,8 +4,8 @@ A job of which some pods have no node holds the nodes of its others for nothing 
 them with a new attempt, and other jobs may be placed before. The operator does not suspend the job for it, because that belongs
 to the user and to the queue, which has a time-out of its own.
 
-While a type cannot be read no deadline acts, because what has ended may be the job's success: the condition says that
-activeDeadlineSeconds has passed. While no attempt may begin, the present one has its deadlines.
+Deadlines are not enforced while a replica spec is unreadable: a finished pod may mean that the job has succeeded. The condition
+says that activeDeadlineSeconds has passed. While no attempt may begin, the deadlines of the present one hold.
 """
 
 from dataclasses import dataclass

@@ -28,8 +28,8 @@ from jobcommon.reconcile.slots import Slots
 
 RECORD_SECONDS = 10.0
 """At most one report of a job is written in this time."""
-# From the condition Stalled to the action. Longer than a report may wait to be written: after an outage of the API server the
-# report that ends the stall comes first.
+# Seconds between setting Stalled and acting; longer than a report can be delayed: after an outage of the API server the report
+# that ends the stall comes first.
 CONFIRM_SECONDS = 15.0
 MAX_RESTARTS = 3
 _STEP, _PHASE, _TRAIN = "current_step", "phase", "train"

@@ -51,7 +51,7 @@ class Active(msgspec.Struct, frozen=True, gc=False):
 
 
 class Leaving(msgspec.Struct, frozen=True, gc=False):
-    """It is being deleted, its processes may still run, and that is not on record."""
+    """It is being deleted, its containers may still run, and its end is not recorded yet."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
