@@ -10,7 +10,7 @@ import base64
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import httptools
@@ -302,13 +302,16 @@ async def connect(route: Route, within: float) -> Connection:
 
 async def _open(url: SplitResult, context: ssl.SSLContext | None, server_name: str | None) -> Connection:
     tls = (context or ssl.create_default_context()) if url.scheme == "https" else None
-    _, connection = await asyncio.get_running_loop().create_connection(
+    loop = asyncio.get_running_loop()
+    # uvloop tries one address after the other and has no such argument.
+    pace: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS} if isinstance(loop, asyncio.BaseEventLoop) else {}
+    _, connection = await loop.create_connection(
         Connection,
         url.hostname or "",
         _port(url),
         ssl=tls,
         server_hostname=(server_name or url.hostname) if tls else None,
-        happy_eyeballs_delay=_NEXT_ADDRESS,
+        **pace,
     )
     return connection
 

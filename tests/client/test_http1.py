@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trustme
+import uvloop
 
 from jobcommon.client import http1
 from jobcommon.client.errors import TransportError
@@ -279,8 +280,16 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     raise ConnectionResetError
 
 
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_tls_goes_through_a_tunnel(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_goes_through_a_tunnel(
+    scheme: str, loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(_goes_through_a_tunnel(scheme, monkeypatch))
+
+
+async def _goes_through_a_tunnel(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = trustme.CA()
     serverside, clientside = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("127.0.0.1", "api.test").configure_cert(serverside)
