@@ -15,6 +15,7 @@ from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, ReplicaType
+from jobcommon.sdk.build import TORCH, one_process
 
 MOUNT = "/scripts"
 #: Of the name of the ConfigMap with a job's script.
@@ -24,9 +25,6 @@ MAX_BYTES = 1_000_000
 BACKOFF_LIMIT = 3
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
 LOCAL_IMAGE = "none"
-TORCH = "pytorch"
-# What torchrun sets and a script reads. The other variables differ by replica: the operator sets them.
-_LOCAL = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
 # Resources without a vendor that a node has without saying how much.
 _NOT_COUNTED = ("ephemeral-storage",)
 
@@ -169,8 +167,9 @@ def _pod(framework: Framework, script: Script, name: str, command: list[str]) ->
     if command:
         container["command"] = command
     own = [_variable(pair) for pair in script.env]
-    if framework.name == TORCH and script.nproc_per_node is None:
-        own += [{"name": name, "value": value} for name, value in _LOCAL.items() if name not in [one["name"] for one in own]]
+    if script.nproc_per_node is None:
+        single = one_process(framework, _amounts(script.resources))
+        own += [{"name": name, "value": value} for name, value in single.items() if name not in [one["name"] for one in own]]
     if own:
         container["env"] = own
     if script.resources:

@@ -11,10 +11,12 @@ from importlib.metadata import entry_points
 from types import CodeType
 from typing import Any
 
+from jobcommon.api.quantity import parse_quantity
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 
 KIND = "PyTorchJob"
+TORCH = "pytorch"
 
 
 def build_job(
@@ -52,8 +54,9 @@ def build_job(
         container: dict[str, Any] = {"name": framework.container or "main", "image": image}
         if its:
             container["command"] = list(its)
-        if env:
-            container["env"] = [{"name": key, "value": value} for key, value in env.items()]
+        single = one_process(framework, resources or {}) if function is not None and "Master" in counts else {}
+        if variables := {**single, **(env or {})}:
+            container["env"] = [{"name": key, "value": value} for key, value in variables.items()]
         if resources:
             container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
         policy, spec = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never", {"containers": [container]}
@@ -67,6 +70,19 @@ def build_job(
     if errors := read_job(framework, manifest).errors:
         raise ValueError("\n".join(map(str, errors)))
     return manifest
+
+
+def one_process(framework: Framework, resources: Mapping[str, str | int]) -> dict[str, str]:
+    """What torchrun sets and a script reads, for a PyTorchJob that starts one process in each pod.
+
+    Nothing where the pod has several devices: Lightning and others start a process for each, unless LOCAL_RANK says that this
+    was done.
+    """
+    limit = parse_quantity("1").nanos
+    several = any("/" in name and parse_quantity(str(amount)).nanos > limit for name, amount in resources.items())
+    if framework.name != TORCH or several:
+        return {}
+    return {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "$(RANK)"}
 
 
 def program(function: Callable[..., object], arguments: Mapping[str, Any]) -> str:

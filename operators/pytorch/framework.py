@@ -134,12 +134,7 @@ def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
     nproc = pytorch_spec(job).nproc_per_node or ""
     rank = str(replica.index if replica.type == MASTER else replica.index + 1)
     world = job.total_replicas * (int(nproc) if nproc.isdecimal() else 1)
-    # For scripts without torchrun, which sets these itself. Of a job of one pod a script may use all its GPUs by itself.
-    alone = job.total_replicas > 1 and nproc in ("", "1")
-    local = [EnvVar("LOCAL_RANK", "0", default=True), EnvVar("LOCAL_WORLD_SIZE", "1", default=True)] if alone else []
     return [
-        *local,
-        EnvVar("GROUP_RANK", rank, default=True),
         EnvVar("MASTER_PORT", port),
         EnvVar("PET_MASTER_PORT", port),
         EnvVar("MASTER_ADDR", address),

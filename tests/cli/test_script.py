@@ -38,7 +38,15 @@ def test_a_script_becomes_a_job_that_can_be_kept(script: Path) -> None:
     container = specs["Worker"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["python", "-u", str(script), "--epochs", "5"]
     # As torchrun sets them for one process in each pod.
-    assert container["env"] == [{"name": "LOCAL_RANK", "value": "0"}, {"name": "LOCAL_WORLD_SIZE", "value": "1"}]
+    assert {one["name"]: one["value"] for one in container["env"]} == {
+        "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "$(RANK)",
+    }  # fmt: skip
+
+
+def test_of_a_pod_with_several_devices_the_program_starts_the_processes(script: Path) -> None:
+    """With LOCAL_RANK set, Lightning starts none and waits for them."""
+    (job,) = printed(str(script), "--workers", "2", "--resources", "amd.com/gpu=2")
+    assert "env" not in job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
 
 
 def test_torchrun_starts_several_processes_in_each_pod(script: Path) -> None:
@@ -49,15 +57,17 @@ def test_torchrun_starts_several_processes_in_each_pod(script: Path) -> None:
     assert "env" not in container
 
 
-@pytest.mark.parametrize(("workers", "found"), [(1, ["0"]), (2, ["0", "1"])])
-def test_every_process_finds_what_torchrun_sets(workers: int, found: list[str], script: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_process_finds_what_torchrun_sets(workers: int, script: Path) -> None:
     (manifest,) = Script(str(script), workers=workers, env=("LOCAL_WORLD_SIZE=8",)).manifests()
     job = checked(manifest, PYTORCH)
-    pods = [pod_manifest(PYTORCH, job, replica)["spec"]["containers"][0]["env"] for replica in job.replicas]
-    variables = [{entry["name"]: entry.get("value") for entry in env} for env in pods]
-    assert [one["GROUP_RANK"] for one in variables] == found
-    assert {one["LOCAL_RANK"] for one in variables} == {"0"}
-    assert {one["LOCAL_WORLD_SIZE"] for one in variables} == {"8"}, "the user's variable wins"
+    for rank, replica in enumerate(job.replicas):
+        env = pod_manifest(PYTORCH, job, replica)["spec"]["containers"][0]["env"]
+        found = {entry["name"]: entry.get("value") for entry in env}
+        names = [entry["name"] for entry in env]
+        assert (found["RANK"], found["GROUP_RANK"], found["LOCAL_RANK"]) == (str(rank), "$(RANK)", "0")
+        assert names.index("RANK") < names.index("GROUP_RANK"), "a reference works for what stands before it only"
+        assert found["LOCAL_WORLD_SIZE"] == "8", "the user's variable wins"
 
 
 def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:

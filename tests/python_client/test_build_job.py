@@ -39,6 +39,10 @@ async def asynchronous() -> None:
     """It would return a coroutine."""
 
 
+def uses_nothing() -> None:
+    """Can be sent."""
+
+
 def uses_outside() -> int:
     return OUTSIDE
 
@@ -84,6 +88,26 @@ def test_a_function_of_an_mpijob_is_started_by_mpirun() -> None:
     built = replicas(build_job("j", image="i", function=recursive, arguments={"n": 1}, kind="MPIJob", replicas=3))
     assert built["Launcher"][1][:6] == ["mpirun", "-n", "3", "python", "-u", "-c"]
     assert built["Worker"] == (3, [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "single"),
+    [
+        ({}, {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "$(RANK)"}),
+        ({"env": {"LOCAL_RANK": "3"}, "resources": {"nvidia.com/gpu": 1, "cpu": "16"}}, {"LOCAL_RANK": "3"}),
+        ({"resources": {"nvidia.com/gpu": 2}}, {}),
+        ({"kind": "JAXJob"}, {}),
+        ({"replicas": {"Worker": 2}}, {}),
+        ({"function": None, "command": ["x"]}, {}),
+    ],
+)
+def test_a_function_that_is_one_process_finds_what_torchrun_sets(changes: dict[str, Any], single: dict[str, str]) -> None:
+    built = build_job("j", **{"image": "i", "function": uses_nothing, **changes})
+    (specs,) = (value for key, value in built["spec"].items() if key.endswith("ReplicaSpecs"))
+    (container,) = next(iter(specs.values()))["template"]["spec"]["containers"]
+    env = {one["name"]: one["value"] for one in container.get("env", ())}
+    assert {name: env[name] for name in single} == single
+    assert bool(env) == bool(single)
 
 
 def test_everything_else_of_a_manifest() -> None:
