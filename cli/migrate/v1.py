@@ -255,7 +255,7 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _drop_search(spec: Json, prefix: str) -> None:
-    """Remove the search domain of the job's Service, which the operator adds to the pods of an MPIJob."""
+    """Remove the search domain of the job's Service, which the operator adds to pods."""
     searches = (spec.get("dnsConfig") or {}).get("searches") or ()
     kept = [domain for domain in searches if not domain.startswith(prefix)]
     if len(kept) < len(searches):

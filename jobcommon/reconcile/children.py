@@ -20,6 +20,9 @@ _ATTEMPT_ENV = {
     "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{labels.ATTEMPT}']"}},
 }
 MAX_LABEL = 63
+DEFAULT_DOMAIN = "cluster.local"
+# The API server takes no more of dnsConfig.searches.
+MAX_SEARCHES, MAX_SEARCH_CHARACTERS = 32, 2048
 _IN_PLACE = {RestartPolicy.ALWAYS: "Always", RestartPolicy.ON_FAILURE: "OnFailure"}
 
 
@@ -121,7 +124,11 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
 
 
 def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
-    """The container with `variables` after its own; each name occurs once (see `EnvVar` for the precedence)."""
+    """The container with `variables` and its own; each name occurs once (see `EnvVar` for the precedence).
+
+    The container's own come last, because the kubelet replaces $(NAME) only in what stands after that variable. One that refers
+    to a variable of the container, as a field of the job's may, comes after them.
+    """
     if not variables:
         return container
     own = [entry for entry in container.get("env") or () if isinstance(entry, dict)]
@@ -129,7 +136,10 @@ def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[s
     added = [v for v in variables if not (v.default and v.name in set_by_user)]
     names = {v.name for v in added}
     kept = [entry for entry in own if entry.get("name") not in names]
-    return {**container, "env": [*kept, *({"name": v.name, "value": v.value} for v in added)]}
+    late = {v.name for v in added if any(f"$({entry.get('name')})" in v.value for entry in kept)}
+    ours = [{"name": v.name, "value": v.value} for v in added]
+    first, last = ([entry for entry in ours if (entry["name"] in late) is after] for after in (False, True))
+    return {**container, "env": [*first, *kept, *last]}
 
 
 def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpec, template: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +148,7 @@ def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpe
     main = framework.main_container(spec, replica.index)
     pod_spec = {
         **template,
-        **_host(job, replica),
+        **_host(job, replica, template),
         "restartPolicy": _restart_policy(job, policy, template),
         "containers": [
             _main_container(framework, job, container, variables)
@@ -152,12 +162,21 @@ def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpe
     return pod_spec
 
 
-def _host(job: Job, replica: Replica) -> dict[str, str]:
-    """What makes the pod's address. A name of more than 63 characters, which only an inherited job has, is no host name; with
-    kubectl exec its pods reach each other all the same.
+def _host(job: Job, replica: Replica, template: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes the pod's address, and its peers known by their plain names, which programs for the reference's Services use.
+
+    A name of more than 63 characters, which only an inherited job has, is no host name; with kubectl exec its pods reach each
+    other all the same.
     """
     name = job.pod_name(replica)
-    return {"hostname": name, "subdomain": job.name} if len(name) <= MAX_LABEL else {}
+    if len(name) > MAX_LABEL:
+        return {}
+    config = template.get("dnsConfig") or {}
+    domain = f"{job.name}.{job.namespace}.svc.{job.options.cluster_domain or DEFAULT_DOMAIN}"
+    searches = [*(config.get("searches") or ())]
+    if domain not in searches and len(searches) < MAX_SEARCHES and len(" ".join([*searches, domain])) <= MAX_SEARCH_CHARACTERS:
+        searches.append(domain)
+    return {"hostname": name, "subdomain": job.name, "dnsConfig": {**config, "searches": searches}}
 
 
 def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]) -> str:
@@ -176,11 +195,11 @@ def _main_container(framework: Framework, job: Job, container: dict[str, Any], v
     ports = container.get("ports") or []
     if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
         container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
-    container = with_env(with_env(container, variables), reporting.variables(framework, job))
+    container = with_env(container, [*variables, *reporting.variables(framework, job)])
     if not job.restarts_together:
         return container
     kept = [entry for entry in container.get("env") or () if entry.get("name") != ATTEMPT_VARIABLE]
-    return {**container, "env": [*kept, _ATTEMPT_ENV]}
+    return {**container, "env": [_ATTEMPT_ENV, *kept]}
 
 
 def _service(job: Job, name: str, selector: dict[str, str], ports: list[dict[str, Any]]) -> dict[str, Any]:

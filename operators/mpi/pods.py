@@ -19,7 +19,6 @@ from jobcommon.operators.mpi.spec import LauncherTransport
 
 Manifest = dict[str, Any]
 
-DEFAULT_DOMAIN = "cluster.local"
 SSH_VOLUME, CONFIG_VOLUME, KUBECTL_VOLUME = "ssh-auth", "mpi-job-config", "mpi-job-kubectl"
 _KUBECTL_DIR = KUBECTL.rpartition("/")[0]
 NOBODY = 65534
@@ -44,7 +43,6 @@ def shape_pod(job: Job, replica: Replica, pod: Manifest) -> Manifest:
     else:
         # Open MPI looks for its remote shell on every node, though the launcher alone runs it.
         _mount(spec, _config_volume(job, {KUBEXEC: _RUN}), CONFIG_PATH)
-    spec["dnsConfig"] = _with_search(job, spec.get("dnsConfig"))
     main = spec["containers"][0]
     if not is_launcher and not main.get("command") and not main.get("args"):
         main["command"] = _WORKER_COMMANDS[transport(job)]
@@ -79,13 +77,6 @@ def _ssh_volume(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
     )
     secret = {"secretName": ssh_secret(job), "items": [{"key": key, "path": path, "mode": mode} for key, path, mode in items]}
     return {"name": SSH_VOLUME, "secret": secret}
-
-
-def _with_search(job: Job, config: object) -> Manifest:
-    """The DNS settings with the job's own domain: Hydra's workers connect to the launcher by its bare host name."""
-    own = _mapping(config)
-    domain = f"{job.name}.{job.namespace}.svc.{job.options.cluster_domain or DEFAULT_DOMAIN}"
-    return {**own, "searches": [*(own.get("searches") or ()), domain]}
 
 
 def _private_key_mode(job: Job, pod_spec: Mapping[str, Any]) -> int:

@@ -342,12 +342,12 @@ def test_the_users_fields_are_kept_beside_ours() -> None:
     assert pod["metadata"]["labels"]["foo"] == "bar"
     assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
     assert list(env_of(first).items()) == [
-        ("FOO", "bar"),
         ("K_MPI_JOB_ROLE", "launcher"),
         ("I_MPI_HYDRA_HOST_FILE", "/etc/mpi/hostfile"),
         ("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "-o ConnectionAttempts=10"),
         ("I_MPI_PERHOST", "5"),
         *NO_GPUS.items(),
+        ("FOO", "bar"),
     ]
     assert list(mounts_of(first).items()) == [
         ("fool-vol", "/mnt/foo"),
@@ -363,18 +363,7 @@ def test_the_users_fields_are_kept_beside_ours() -> None:
     assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
     (container,) = pod["spec"]["containers"]
     assert container["command"] == ["/entrypoint.sh"]
-    assert list(env_of(container)) == ["FOO", "K_MPI_JOB_ROLE"]
-
-
-@pytest.mark.parametrize("kind", ["Launcher", "Worker"])
-def test_bare_host_names_of_the_job_resolve(kind: str) -> None:
-    spec = replica_spec(MPI)
-    spec["template"]["spec"]["dnsConfig"] = {"searches": ["example.com"], "options": [{"name": "ndots", "value": "2"}]}
-    job = read(job_manifest(MPI, {"Launcher": 1, "Worker": 1, kind: spec}), "corp.local")
-    assert pod_manifest(MPI, job, Replica(kind, 0))["spec"]["dnsConfig"] == {
-        "searches": ["example.com", "demo.default.svc.corp.local"],
-        "options": [{"name": "ndots", "value": "2"}],
-    }
+    assert list(env_of(container)) == ["K_MPI_JOB_ROLE", "FOO"]
 
 
 def test_mpich_variables() -> None:

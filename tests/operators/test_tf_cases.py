@@ -256,7 +256,7 @@ def test_tf_config_goes_to_the_main_container_only_and_replaces_the_users() -> N
     containers[0]["env"] = [{"name": "TF_CONFIG", "value": "mine"}, {"name": "A", "value": "b"}]
     containers.append({"name": "sidecar", "image": "image"})
     main, sidecar = pod_manifest(TF, job_in("default", "", replicas), Replica("Worker", 0))["spec"]["containers"]
-    assert [entry["name"] for entry in main["env"]] == ["A", "TF_CONFIG"]
+    assert [entry["name"] for entry in main["env"]] == ["TF_CONFIG", "A"]
     assert main["env"][1]["value"] != "mine"
     assert "env" not in sidecar
 

@@ -100,6 +100,7 @@ def test_a_pod_and_its_service_in_full() -> None:
         "spec": {
             "hostname": "demo-worker-0",
             "subdomain": "demo",
+            "dnsConfig": {"searches": ["demo.default.svc.cluster.local"]},
             "restartPolicy": "OnFailure",
             "nodeSelector": {"gpu": "yes"},
             "hostNetwork": True,
@@ -171,13 +172,40 @@ def test_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str
 
 
 def test_precedence_of_variables() -> None:
-    """What defines the cluster replaces the user's variable; a default gives way; each name stands once."""
-    container = {
-        "name": "c",
-        "env": [{"name": "RANK", "value": "7"}, {"name": "LOG", "value": "x"}, {"name": "RANK", "value": "8"}],
-    }
-    result = with_env(container, [EnvVar("RANK", "0"), EnvVar("LOG", "y", default=True), EnvVar("NEW", "z", default=True)])
-    assert [(entry["name"], entry["value"]) for entry in result["env"]] == [("LOG", "x"), ("RANK", "0"), ("NEW", "z")]
+    """What defines the cluster replaces the user's variable; a default gives way; each name stands once.
+
+    $(RANK) works in what stands after RANK, so the user's come last, but before ours that name one of them.
+    """
+    own = {"RANK": "7", "LOG": "x", "URL": "tcp://$(RANK)"}
+    container = {"name": "c", "env": [{"name": "RANK", "value": "8"}, *({"name": n, "value": v} for n, v in own.items())]}
+    ours = [EnvVar("AT", "$(URL):1"), EnvVar("RANK", "0"), EnvVar("LOG", "y", default=True), EnvVar("NEW", "z", default=True)]
+    result = [(entry["name"], entry["value"]) for entry in with_env(container, ours)["env"]]
+    assert result == [("RANK", "0"), ("NEW", "z"), ("LOG", "x"), ("URL", "tcp://$(RANK)"), ("AT", "$(URL):1")]
+
+
+SEARCH = "demo.default.svc.cluster.local"
+
+
+@pytest.mark.parametrize(
+    ("own", "domain", "searches"),
+    [
+        pytest.param({}, "", [SEARCH], id="none of the user's"),
+        pytest.param(
+            {"searches": ["a.example"]}, "corp.local", ["a.example", "demo.default.svc.corp.local"], id="after the user's"
+        ),
+        pytest.param({"searches": [SEARCH, "a.example"]}, "", [SEARCH, "a.example"], id="there already"),
+        pytest.param({"searches": ["a.b"] * 32}, "", ["a.b"] * 32, id="as many as there may be"),
+        pytest.param({"searches": ["a" * 203] * 10}, "", ["a" * 203] * 10, id="as long as they may be"),
+        pytest.param({"searches": None, "options": [{"name": "ndots"}]}, "", [SEARCH], id="options are kept"),
+    ],
+)
+def test_a_peer_s_plain_name_resolves(own: Manifest, domain: str, searches: list[str]) -> None:
+    """By a search domain, under every dnsPolicy: programs for the reference use the names of its Services per replica."""
+    spec = replica_spec(TEST_JOB, 1)
+    spec["template"]["spec"] |= {"dnsConfig": own, "dnsPolicy": "None"} if own else {}
+    framework = replace(TEST_JOB, options=replace(TEST_JOB.options, cluster_domain=domain))
+    pod = pod_manifest(framework, read_job(framework, job_manifest(framework, {"Worker": spec})), Replica("Worker", 0))
+    assert pod["spec"]["dnsConfig"] == {**own, "searches": searches}
 
 
 def test_overrides_are_merged_by_name() -> None:
