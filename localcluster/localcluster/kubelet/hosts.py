@@ -9,6 +9,7 @@ from typing import Any
 from localcluster.kubelet.lifecycle import Pod
 
 DOMAIN = "cluster.local"
+_Searches = tuple[str, ...] | None
 _PREAMBLE = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
 
 
@@ -17,20 +18,21 @@ def hostname(pod: Pod) -> str:
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
 
 
-def pod_names(pod: Pod) -> list[str]:
-    """The names of one pod, the most qualified first."""
-    host, subdomain, namespace = hostname(pod), pod["spec"].get("subdomain"), pod["metadata"]["namespace"]
-    if not subdomain:
-        return [host]
-    stem = f"{host}.{subdomain}"
-    return [f"{stem}.{namespace}.svc.{DOMAIN}", f"{stem}.{namespace}.svc", f"{stem}.{namespace}", stem, host]
+def own_names(pod: Pod) -> list[str]:
+    """What the kubelet itself writes into a pod's hosts file."""
+    host, subdomain = hostname(pod), pod["spec"].get("subdomain")
+    return [f"{host}.{subdomain}.{pod['metadata']['namespace']}.svc.{DOMAIN}", host] if subdomain else [host]
 
 
-def service_names(service: Mapping[str, Any], namespace: str) -> list[str]:
-    """The names of a service as a pod in `namespace` may say them."""
-    name, home = service["metadata"]["name"], service["metadata"]["namespace"]
-    names = [f"{name}.{home}.svc.{DOMAIN}", f"{name}.{home}.svc", f"{name}.{home}"]
-    return [*names, name] if home == namespace else names
+def searches(pod: Pod) -> tuple[str, ...] | None:
+    """The domains in which the cluster's DNS looks for a name that the pod asks for; None for a pod that does not ask it."""
+    spec = pod["spec"]
+    policy, own = spec.get("dnsPolicy") or "ClusterFirst", (spec.get("dnsConfig") or {}).get("searches") or ()
+    if policy == "None":
+        return tuple(own)
+    if policy == "Default" or (policy == "ClusterFirst" and spec.get("hostNetwork")):
+        return None
+    return (f"{pod['metadata']['namespace']}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN, *own)
 
 
 def selects(service: Mapping[str, Any], pod: Pod) -> bool:
@@ -52,12 +54,13 @@ class HostsFile:
     of another. The place of a removed line is blanked and used again by one that fits.
     """
 
-    def __init__(self, path: Path, uid: str, own: Iterable[tuple[str, Iterable[str]]], lines: Mapping[str, bytes]) -> None:
+    def __init__(self, path: Path, own: Iterable[tuple[str, Iterable[str]]], lines: Mapping[str, bytes]) -> None:
         self.path = path
-        self._uid = uid  # the key of the pod's own line, which stands at the head instead
+        own = [(address, list(names)) for address, names in own]
+        # As on a node, these names are not looked up elsewhere, so a pod finds itself whatever other pods call themselves.
+        self._own = {name.encode() for _, names in own for name in names}
         self._places: dict[str, tuple[int, int]] = {}
         self._free: list[tuple[int, int]] = []
-        # The pod's own names come first, so it finds itself whatever other pods call themselves.
         head = _PREAMBLE + "".join(f"{address} {' '.join(names)}\n" for address, names in own)
         path.write_text(head)
         self._end = len(head.encode())
@@ -76,8 +79,8 @@ class HostsFile:
                 os.pwrite(file.fileno(), b" " * (length - 1) + b"\n", offset)
                 self._free.append((offset, length))
             for key, line in new.items():
-                if key == self._uid:
-                    continue
+                if any(name in line for name in self._own):
+                    line = b" ".join(word for word in line.split() if word not in self._own) + b"\n"
                 offset = self._place(len(line))
                 try:
                     if os.pwrite(file.fileno(), line, offset) < len(line):
@@ -112,8 +115,8 @@ class Names:
         self._due = False
         self._pods: dict[str, tuple[Pod, str]] = {}
         self._services: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self._lines: dict[str, dict[str, bytes]] = {}
-        self._files: dict[str, tuple[str, HostsFile]] = {}
+        self._lines: dict[_Searches, dict[str, bytes]] = {}
+        self._files: dict[str, tuple[_Searches, HostsFile]] = {}
 
     def set_pod(self, uid: str, pod: Pod | None, address: str = "") -> None:
         """A pod was created or has changed (None: deleted or finished)."""
@@ -139,48 +142,64 @@ class Names:
     def open(self, uid: str, path: Path) -> None:
         """Write the hosts file of pod `uid` and keep it up to date until `close`."""
         pod, address = self._pods[uid]
-        namespace = pod["metadata"]["namespace"]
-        lines = self._lines.setdefault(namespace, self._wanted(namespace))
+        asked = searches(pod)
+        if asked not in self._lines:
+            self._lines[asked] = _lines(self._records(), asked)
         aliases = [(entry["ip"], entry.get("hostnames") or []) for entry in pod["spec"].get("hostAliases") or []]
-        self._files[uid] = (namespace, HostsFile(path, uid, [(address, pod_names(pod)), *aliases], lines))
+        self._files[uid] = (asked, HostsFile(path, [(address, own_names(pod)), *aliases], self._lines[asked]))
 
     def close(self, uid: str) -> None:
         """Stop updating the pod's file."""
-        namespace, _ = self._files.pop(uid, ("", None))
-        if all(home != namespace for home, _ in list(self._files.values())):
+        asked, _ = self._files.pop(uid, (None, None))
+        if all(other != asked for other, _ in list(self._files.values())):
             # Without an open file nothing is published, so what the next one begins with must be made anew.
-            self._lines.pop(namespace, None)
+            self._lines.pop(asked, None)
 
     def publish(self) -> None:
         """Bring every open file up to date."""
         self._due = False
-        for namespace in {namespace for namespace, _ in self._files.values()}:
-            before, after = self._lines.get(namespace, {}), self._wanted(namespace)
+        records = self._records()
+        for asked in {asked for asked, _ in self._files.values()}:
+            before, after = self._lines.get(asked, {}), _lines(records, asked)
             gone = [key for key, line in before.items() if after.get(key) != line]
             new = {key: line for key, line in after.items() if before.get(key) != line}
             try:
-                for home, file in self._files.values():
-                    if home == namespace and (gone or new):
+                for its, file in self._files.values():
+                    if its == asked and (gone or new):
                         file.apply(gone, new)
             except OSError:
-                # Every file of the namespace gets the same changes again.
+                # Every such file gets the same changes again.
                 self._later(self.publish)
                 continue
-            self._lines[namespace] = after
+            self._lines[asked] = after
 
-    def _wanted(self, namespace: str) -> dict[str, bytes]:
-        lines = {}
-        for uid, (pod, address) in self._pods.items():
-            names = pod_names(pod)
-            if pod["metadata"]["namespace"] != namespace:
-                names = names[:3] if len(names) > 1 else []
-            elif pod["metadata"]["name"] not in names:
-                names.append(pod["metadata"]["name"])
-            if names:
-                lines[uid] = f"{address} {' '.join(names)}\n".encode()
-        for key, service in self._services.items():
-            said = " ".join(service_names(service, namespace))
+    def _records(self) -> dict[str, tuple[str, str]]:
+        """What a cluster's DNS knows: addresses, each with a full name.
+
+        A Service has its name, and gives those of its pods one that name it as their subdomain.
+        """
+        found = {}
+        for (namespace, name), service in self._services.items():
+            domain = f"{name}.{namespace}.svc.{DOMAIN}"
             for uid, (pod, address) in self._pods.items():
                 if selects(service, pod):
-                    lines[f"{uid} {'/'.join(key)}"] = f"{address} {said}\n".encode()
-        return lines
+                    found[f"{uid} {namespace}/{name}"] = (address, domain)
+                    if pod["spec"].get("subdomain") == name:
+                        found[uid] = (address, f"{hostname(pod)}.{domain}")
+        return found
+
+
+def _lines(records: Mapping[str, tuple[str, str]], asked: _Searches) -> dict[str, bytes]:
+    """By key, the line with the full name of each record and what a search finds it by."""
+    if asked is None:
+        return {}
+    names = {name for _, name in records.values()}
+    lines = {}
+    for key, (address, full) in records.items():
+        said = [full]
+        for place, domain in enumerate(asked):
+            short = full.removesuffix(f".{domain}")
+            if short != full and not any(f"{short}.{earlier}" in names for earlier in asked[:place]):
+                said.append(short)
+        lines[key] = f"{address} {' '.join(dict.fromkeys(said))}\n".encode()
+    return lines

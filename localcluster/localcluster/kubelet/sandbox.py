@@ -274,8 +274,8 @@ class Sandbox:
 def resolver_config(pod: Pod) -> str:
     """The pod's resolv.conf: the host's (unless dnsPolicy is None) and the pod's dnsConfig.
 
-    No cluster search domains: the hosts file contains every existing cluster name in all its forms, and searching would only
-    send names that do not exist yet to a real DNS server. For the same reason the timeout is short.
+    No cluster search domains: the hosts file contains every existing cluster name in all the forms that a search finds, and
+    searching would only send names that do not exist yet to a real DNS server. For the same reason the timeout is short.
     """
     spec = pod["spec"]
     lines = []

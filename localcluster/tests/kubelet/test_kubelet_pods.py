@@ -126,7 +126,7 @@ async def test_environment_volumes_and_names(local: Cluster) -> None:
     ]
     script = (
         "/etc/not-there-before/run.sh; cat /root/.new/ssh/key; echo; cat /etc/top/a; echo; echo x > /scratch/x; cat /scratch/x;"
-        "hostname; cat /etc/hostname; getent ahostsv4 p.job.default.svc | head -1; echo $0 $(A);"
+        "hostname; cat /etc/hostname; getent ahostsv4 p.job.default.svc.cluster.local | head -1; echo $0 $(A);"
         "touch /etc/top/a 2>/dev/null && echo writable || echo read-only; pwd; echo why > /dev/termination-log"
     )
     spec = {"volumes": volumes, "hostname": "p", "subdomain": "job"}
@@ -395,8 +395,12 @@ async def test_two_pods_talk_by_name(local: Cluster) -> None:
         "  except OSError: time.sleep(0.05)\n"
         "c.sendall(b'hello'); print(c.getpeername()[0])"
     )
-    await local.create(pod("b", "python", "-c", client, spec={"subdomain": "job"}))
-    await local.create(pod("a", "python", "-c", server, spec={"subdomain": "job"}))
+    service = {"clusterIP": "None", "selector": {"x": "1"}, "publishNotReadyAddresses": True}
+    await local.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "job"}, "spec": service})
+    for name, program in (("b", client), ("a", server)):
+        item = pod(name, "python", "-c", program, spec={"subdomain": "job"})
+        item["metadata"]["labels"] = {"x": "1"}
+        await local.create(item)
     a, b = await local.ended("a"), await local.ended("b")
     assert await local.logs("a") == f"hello {b['status']['podIP']}\n"
     assert await local.logs("b") == f"{a['status']['podIP']}\n"

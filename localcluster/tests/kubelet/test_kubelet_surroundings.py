@@ -201,30 +201,65 @@ def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
     names.open("a", hosts)
     names.set_pod("b", named("b", subdomain="job", hostname="host-b", labels={"x": "1"}), "127.0.0.11")
     names.set_pod("far", named("far", "other", subdomain="job"), "127.0.0.12")
-    names.set_service(("d", "svc"), service("svc", x="1"))
     assert len(due) == 1, "changes that come together are written once"
     due.pop()()
-    for name in ("a", "a.job", "a.job.d", "a.job.d.svc", "a.job.d.svc.cluster.local"):
-        assert resolve(hosts, name) == ["127.0.0.10"]
-    for name in ("host-b.job.d.svc", "host-b", "b"):
-        assert resolve(hosts, name) == ["127.0.0.11"]
-    assert resolve(hosts, "far.job.other.svc") == ["127.0.0.12"]
-    assert resolve(hosts, "far") == []
-    for name in ("svc", "svc.d", "svc.d.svc", "svc.d.svc.cluster.local"):
+    assert resolve(hosts, "a.job.d.svc.cluster.local") == resolve(hosts, "a") == ["127.0.0.10"]
+    assert resolve(hosts, "host-b.job") == resolve(hosts, "a.job") == [], "a subdomain is the name of a Service"
+    names.set_service(("d", "job"), service("job", x="1"))
+    names.set_service(("other", "job"), {**service("job"), "spec": {"selector": {"y": "2"}}})
+    due.pop()()
+    for suffix in (".job", ".job.d", ".job.d.svc", ".job.d.svc.cluster.local"):
+        assert resolve(hosts, f"a{suffix}") == ["127.0.0.10"]
+        assert resolve(hosts, f"host-b{suffix}") == ["127.0.0.11"]
+    for name in ("job", "job.d", "job.d.svc", "job.d.svc.cluster.local"):
         assert sorted(resolve(hosts, name)) == ["127.0.0.10", "127.0.0.11"]
+    assert resolve(hosts, "host-b") == resolve(hosts, "b") == [], "without a search domain of the Service's"
+    assert resolve(hosts, "far.job.other.svc") == [], "the Service there selects other pods"
+    names.set_service(("other", "job"), {"metadata": {"name": "job", "namespace": "other"}, "spec": {"selector": {"z": "3"}}})
+    names.set_pod("far", named("far", "other", subdomain="job", labels={"z": "3"}), "127.0.0.12")
     names.set_pod("b", None)
     due.pop()()
-    assert resolve(hosts, "host-b") == []
-    assert resolve(hosts, "svc") == ["127.0.0.10"]
+    assert resolve(hosts, "far.job.other") == ["127.0.0.12"]
+    assert resolve(hosts, "far.job") == []
+    assert resolve(hosts, "host-b.job") == []
+    assert resolve(hosts, "job") == ["127.0.0.10"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "known"),
+    [
+        ({}, {"web.job", "web.job.d", "taken"}),
+        ({"dnsConfig": {"searches": ["job.d.svc.cluster.local"]}}, {"web", "web.job", "web.job.d", "taken"}),
+        ({"dnsPolicy": "None", "dnsConfig": {"searches": ["job.d.svc.cluster.local"]}}, {"web", "taken"}),
+        ({"dnsPolicy": "Default", "dnsConfig": {"searches": ["job.d.svc.cluster.local"]}}, set()),
+        ({"hostNetwork": True}, set()),
+        ({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, {"web.job", "web.job.d", "taken"}),
+    ],
+)
+def test_a_short_name_is_found_by_the_search_domains_of_the_pod_that_asks(
+    fields: dict[str, Any], known: set[str], tmp_path: Path
+) -> None:
+    names = Names(lambda publish: publish())
+    names.set_service(("d", "job"), service("job", x="1"))
+    names.set_service(("d", "taken"), service("taken", y="1"))
+    names.set_pod("web", named("web", subdomain="job", labels={"x": "1"}), "127.0.0.1")
+    names.set_pod("same", named("taken", subdomain="job", labels={"x": "1"}), "127.0.0.2")
+    names.set_pod("other", named("other", labels={"y": "1"}), "127.0.0.3")
+    names.set_pod("me", named("me", **fields), "127.0.0.4")
+    names.open("me", tmp_path / "hosts")
+    assert {name for name in ("web", "web.job", "web.job.d", "taken", "other") if resolve(tmp_path / "hosts", name)} == known
+    if "dnsPolicy" not in fields and known:
+        assert resolve(tmp_path / "hosts", "taken") == ["127.0.0.3"], "the namespace is searched first"
 
 
 def test_the_first_pod_after_a_pause_knows_the_pods_of_its_own_time(tmp_path: Path) -> None:
     """The second job in a namespace whose first has ended: what changed while no file was open is in the next one."""
     due: list[Callable[[], None]] = []
     names = Names(due.append)
+    names.set_service(("d", "job"), service("job", x="1"))
     for turn in ("one", "two"):
-        names.set_pod(turn, named(turn, subdomain="job"), "127.0.0.10")
-        names.set_pod(f"peer-{turn}", named(f"peer-{turn}", subdomain="job"), "127.0.0.11")
+        names.set_pod(turn, named(turn, subdomain="job", labels={"x": "1"}), "127.0.0.10")
+        names.set_pod(f"peer-{turn}", named(f"peer-{turn}", subdomain="job", labels={"x": "1"}), "127.0.0.11")
         while due:
             due.pop()()
         hosts = tmp_path / turn
@@ -240,6 +275,7 @@ def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, m
     due: list[Callable[[], None]] = []
     later: list[Callable[[], None]] = []
     names = Names(due.append, later.append)
+    names.set_service(("d", "job"), service("job", x="1"))
     for name in ("me", "you"):
         names.set_pod(name, named(name), f"127.0.0.{len(name)}")
         names.open(name, tmp_path / name)
@@ -247,13 +283,13 @@ def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, m
     write = os.pwrite
     with monkeypatch.context() as full:
         full.setattr(os, "pwrite", lambda descriptor, data, offset: write(descriptor, data[:5], offset))
-        names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.9")
+        names.set_pod("peer", named("peer", subdomain="job", labels={"x": "1"}), "127.0.0.9")
         names.publish()
     assert resolve(tmp_path / "me", "peer.job") == []
     later.pop()()
     for name in ("me", "you"):
         assert resolve(tmp_path / name, "peer.job") == ["127.0.0.9"]
-        assert (tmp_path / name).read_bytes().count(b"127.0.0.9 ") == 1
+        assert (tmp_path / name).read_bytes().count(b"127.0.0.9 ") == 2, "of its own and of the Service"
         assert b"\0" not in (tmp_path / name).read_bytes()
     assert later == []
 
@@ -261,14 +297,15 @@ def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, m
 def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
     due: list[Callable[[], None]] = []
     names = Names(due.append)
+    names.set_service(("d", "job"), service("job", x="1"))
     names.set_pod("me", named("me"), "127.0.0.1")
-    names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.2")
+    names.set_pod("peer", named("peer", subdomain="job", labels={"x": "1"}), "127.0.0.2")
     hosts = tmp_path / "hosts"
     names.open("me", hosts)
     place = hosts.read_bytes().index(b"127.0.0.2 ")
     inode = hosts.stat().st_ino
     for turn in range(50):
-        names.set_pod(f"x{turn}", named(f"pod-{turn}", subdomain="job"), "127.0.0.3")
+        names.set_pod(f"x{turn}", named(f"pod-{turn}", subdomain="job", labels={"x": "1"}), "127.0.0.3")
         due.pop()()
         names.set_pod(f"x{turn}", None)
         due.pop()()
