@@ -111,7 +111,8 @@ class Job:
     `errors` are those of the spec; such a job keeps only the replica specs that could be read, and `unread` names the types
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
-    framework. `unadmitted`: why a queue has not admitted it, though its user wants it to run; "" if nothing does.
+    framework. `unadmitted`: why a queue has not admitted it, though its user wants it to run; "" if nothing does. `service`:
+    the name of its headless Service where that is not its own.
     """
 
     kind: str
@@ -136,6 +137,7 @@ class Job:
     unindexed: frozenset[str] = frozenset()
     index_offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     unadmitted: str = ""
+    service: str = ""
 
     @property
     def key(self) -> str:
@@ -205,6 +207,11 @@ class Job:
         """Whether the user asked for the reference's one Service per replica."""
         return self.annotations.get(SERVICE_PER_REPLICA) == "true"
 
+    @property
+    def service_name(self) -> str:
+        """The name of the headless Service that makes the pods' addresses: their subdomain."""
+        return self.service or self.name
+
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
         return pod_name(self.name, replica, indexed=not self.unindexed or replica.type.lower() not in self.unindexed)
@@ -216,7 +223,7 @@ class Job:
     def address(self, replica: Replica) -> str:
         """The DNS name under which the other replicas reach that one."""
         pod = self.pod_name(replica)
-        host = pod if self.service_per_replica else f"{pod}.{self.name}"
+        host = pod if self.service_per_replica else f"{pod}.{self.service_name}"
         domain = f".{self.options.cluster_domain}" if self.options.cluster_domain else ""
         return f"{host}.{self.namespace}.svc{domain}"
 

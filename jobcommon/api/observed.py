@@ -39,6 +39,7 @@ class Observed:
     can, or are not ours). `same_for`: for how many seconds, by a clock that does not jump, this process has seen no sign of
     life of the job's program (`progress.signs_of_life`); None if it has not watched, and then the times in the status count.
     `reported`: whether a report of the program was recorded while this process watched; one that came before may be lost.
+    `taken_services`: names under which the job's Service could not be created, because other owners' Services have them.
     """
 
     pods: tuple[PodView, ...] = ()
@@ -56,3 +57,12 @@ class Observed:
     kueue_off: str = ""
     same_for: float | None = None
     reported: bool = True
+    taken_services: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """A companion under another key would not be found, and be created again and again."""
+        for key, companion in self.companions.items():
+            if key != (key[0].lower(), companion.name):
+                raise ValueError(
+                    f"Observed.companions: {key} is {companion.name}; a key is its plural in lower case and its name"
+                )

@@ -143,6 +143,9 @@ class JobStatus(ApiModel):
         None,
         description="The current attempt of a job with restartScope Job, from 0: how often all its replicas were restarted.",
     )
+    service_name: str | None = Field(
+        None, description="The name of the job's headless Service, if another owner's Service had the name of the job."
+    )
     trainer_status: TrainerStatus | None = Field(None, description="The last report of the program, if reportProgress is set.")
     progress: JobProgress | None = Field(None, description="Progress derived from the reports.")
     time_spent: TimeSpent | None = Field(None, description="Where its time went, in seconds.")

@@ -32,6 +32,10 @@ class WrittenMetadata(msgspec.Struct, rename="camel"):
         """The UID of the controller owner, "" without one."""
         return next((str(o.get("uid", "")) for o in self.owner_references or () if o.get("controller")), "")
 
+    def controlled_by(self, kind: str, name: str) -> bool:
+        """Whether the controller owner is of that kind and name, whatever its UID."""
+        return any(o.get("controller") and (o.get("kind"), o.get("name")) == (kind, name) for o in self.owner_references or ())
+
 
 class _Written(msgspec.Struct):
     kind: str = ""

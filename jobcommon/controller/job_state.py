@@ -68,6 +68,7 @@ class JobState:
     generation: int = 0
     rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
+    taken_services: frozenset[str] = frozenset()
     emitted: dict[tuple[str, str], None] = field(default_factory=dict)
     asked_until: float = 0.0
     last_observed: LastObserved = field(default_factory=LastObserved)
@@ -97,6 +98,8 @@ class JobState:
             self.finished = self.finished or work.plan.status.finished
         seen = [o for o in outcomes if any(o.action.plural == kind.plural for kind in unwatched)]
         changed = True in [self.last_observed.record(outcome, moment.wall) for outcome in seen]
+        taken = {o.action.name for o in outcomes if answer_of(o) is Answer.GIVEN_UP}
+        self.taken_services |= taken
         waits = self._refused(outcomes, now)
         failed = _is_unfinished(work, result, waits=waits)
         # The transport waits for a short Retry-After itself; the controller honours a longer one.
@@ -105,7 +108,7 @@ class JobState:
         if not (pending := self.refusals.pending(now)) and not failed:
             self.refusals = Refusals()
         # A new refusal is to be told by the status, and so is the end of one.
-        at_once = changed or (self.refusals.text, self.unkept) != before
+        at_once = changed or bool(taken) or (self.refusals.text, self.unkept) != before
         return Requeue(at_once, failed, self.refusals.until) if pending else Requeue(at_once, failed)
 
     def _refused(self, outcomes: Iterable[ActionResult], now: float) -> bool:
@@ -158,6 +161,7 @@ class JobState:
             begun=self.begun,
             same_for=now - self._alive[1] if job is not None else None,
             reported=report != self._first_report[0],
+            taken_services=self.taken_services,
         )
 
     def urgency_of(self, change: Change[PodView]) -> Urgency:
@@ -239,5 +243,5 @@ class JobState:
 def _is_unfinished(work: Work, result: Result, *, waits: bool) -> bool:
     """Whether the plan is to be made again with back-off. `waits`: what was refused is retried later."""
     answers = set(map(answer_of, result.outcomes))
-    left = Answer.TRANSIENT in answers or not (waits or answers <= {Answer.DONE})
+    left = Answer.TRANSIENT in answers or not (waits or Answer.GIVEN_UP in answers or answers <= {Answer.DONE})
     return left or result.stale or result.status_error is not None or work.plan.reason == reasons.INTERNAL_ERROR

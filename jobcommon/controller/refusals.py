@@ -45,6 +45,8 @@ class Answer(Enum):
     REFUSED = auto()
     """The platform refuses it for now."""
     NAME_IN_USE = auto()
+    GIVEN_UP = auto()
+    """Another owner has the name for good. The next plan takes another one."""
     TRANSIENT = auto()
     """It failed for another reason, and is soon retried."""
     SKIPPED = auto()
@@ -63,7 +65,8 @@ def answer_of(outcome: ActionResult) -> Answer:
             return Answer.SKIPPED
         case Effect.NAME_CONFLICT:
             # Without an answer to the create itself, what has the name is known only by a later read.
-            return Answer.NAME_IN_USE if code == _CONFLICT else Answer.TRANSIENT
+            in_use = Answer.GIVEN_UP if isinstance(action, Create) and action.otherwise else Answer.NAME_IN_USE
+            return in_use if code == _CONFLICT else Answer.TRANSIENT
     if isinstance(action, Create):
         if code == _CONFLICT:
             return Answer.NAME_IN_USE

@@ -107,7 +107,8 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
     for outcome in outcomes:
         if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
             there = "an object of that name exists that is not this job's or has lost its labels"
-            text = f"{outcome.action} failed: {there}; delete or rename it"
+            other = f"{outcome.action.plural}/{outcome.action.otherwise} is used instead" if outcome.action.otherwise else ""
+            text = f"{outcome.action} failed: {there}; {other or 'delete or rename it'}"
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
         elif outcome.effect is Effect.NOT_FOUND and isinstance(outcome.action, Get) and outcome.action.known:
             what = f"{outcome.action.plural}/{outcome.action.name}"

@@ -114,7 +114,7 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
     publishNotReadyAddresses lets replicas find each other before they are ready, so that no resolver caches a "no such
     name" during start-up (the reference needed an init container for that).
     """
-    services = [_service(job, job.name, job_selector(framework, job), [])]
+    services = [_service(job, job.service_name, job_selector(framework, job), [])]
     if job.service_per_replica:
         ports = [{"name": framework.port_name, "port": framework.port}] if framework.port_name else []
         services += [
@@ -172,11 +172,11 @@ def _host(job: Job, replica: Replica, template: Mapping[str, Any]) -> dict[str, 
     if len(name) > MAX_LABEL:
         return {}
     config = template.get("dnsConfig") or {}
-    domain = f"{job.name}.{job.namespace}.svc.{job.options.cluster_domain or DEFAULT_DOMAIN}"
+    domain = f"{job.service_name}.{job.namespace}.svc.{job.options.cluster_domain or DEFAULT_DOMAIN}"
     searches = [*(config.get("searches") or ())]
     if domain not in searches and len(searches) < MAX_SEARCHES and len(" ".join([*searches, domain])) <= MAX_SEARCH_CHARACTERS:
         searches.append(domain)
-    return {"hostname": name, "subdomain": job.name, "dnsConfig": {**config, "searches": searches}}
+    return {"hostname": name, "subdomain": job.service_name, "dnsConfig": {**config, "searches": searches}}
 
 
 def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from math import inf
 from typing import Any
 
@@ -9,18 +10,29 @@ from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
-from jobcommon.reconcile.children import CORE, job_selector, owned, service_manifests
+from jobcommon.reconcile.children import CORE, MAX_LABEL, job_selector, owned, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 # An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
 RECHECK_PERIOD = 30.0
 
 
-def as_addressed(job: Job, observed: Observed) -> Job:
-    """The job, asking for one Service per replica if it has such Services: its pods know each other by these names.
+def other_service_name(job: Job) -> str:
+    """The name of the job's headless Service where the job's own name is taken."""
+    return f"{job.name[: MAX_LABEL - 9].rstrip('-.')}-{sha256(job.uid.encode()).hexdigest()[:8]}"
 
-    The reference's jobs have such Services. Their pods have no hostname and subdomain, so no other name resolves to them.
+
+def as_addressed(job: Job, observed: Observed) -> Job:
+    """The job with the names by which its pods know each other.
+
+    Its headless Service has another name than the job if that is on record or exists, or if the job's own is taken and no pod
+    has an address with it. And a job with one Service per replica asks for these: the reference's jobs have them, and as their
+    pods have no hostname and subdomain, no other name resolves to them.
     """
+    other = other_service_name(job)
+    recorded = job.status.service_name == other or any(service.name == other for service in observed.services)
+    if recorded or (job.name in observed.taken_services and not observed.pods):
+        job = replace(job, service=other)
     inherited = any(labels.REPLICA_INDEX in s.labels and not s.deleting for s in observed.services)
     if not inherited or job.service_per_replica:
         return job
@@ -36,8 +48,14 @@ def reconcile_services(framework: Framework, job: Job, observed: Observed) -> li
         for service in observed.services
         if service.name not in wanted and labels.REPLICA_INDEX in service.labels and not service.deleting
     ]
+    # Once there is a pod, the name is part of its address.
+    other = other_service_name(job) if not observed.pods and not job.service else ""
     return [
-        *(Create(CORE, "services", name, manifest) for name, manifest in wanted.items() if name not in there),
+        *(
+            Create(CORE, "services", name, manifest, otherwise=other if name == job.name else "")
+            for name, manifest in wanted.items()
+            if name not in there
+        ),
         *(Delete(CORE, "services", service.name, service.uid, "no longer wanted") for service in surplus),
     ]
 

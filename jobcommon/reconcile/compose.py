@@ -34,6 +34,7 @@ _URGENT = (
     "restarts",
     "disruptions",
     "attempt",
+    "service_name",
     "failures",
     "counted_pods",
 )

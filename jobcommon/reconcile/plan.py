@@ -16,7 +16,8 @@ class Create:
 
     If it is not `required`, the job continues when the API server refuses it. With `generate`, the fields it returns are added
     to the manifest when the object is created, because a decision must be deterministic. `replica_type` is that of a pod. If
-    the plan creates or gets the object `after` (plural and name), that must have succeeded before.
+    the plan creates or gets the object `after` (plural and name), that must have succeeded before. `otherwise` is the name
+    under which the next plan creates it if an object of another owner has this one ("" if it waits for this one).
     """
 
     api_version: str
@@ -27,6 +28,7 @@ class Create:
     generate: Callable[[], Mapping[str, Any]] | None = None
     replica_type: str = ""
     after: tuple[str, str] | None = None
+    otherwise: str = ""
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -36,8 +38,11 @@ class Create:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Create):
             return NotImplemented
-        return (self.api_version, self.plural, self.name, self.required, self.generate, self.after, self.manifest) == (
-            other.api_version, other.plural, other.name, other.required, other.generate, other.after, other.manifest,
+        return (
+            self.api_version, self.plural, self.name, self.required, self.generate, self.after, self.otherwise, self.manifest,
+        ) == (
+            other.api_version, other.plural, other.name, other.required, other.generate, other.after, other.otherwise,
+            other.manifest,
         )  # fmt: skip
 
     __hash__ = None  # type: ignore[assignment]

@@ -249,6 +249,7 @@ class Situation:
                 "early_failures": self.early_failures,
                 "node_failures": self.node_failures,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
+                "service_name": job.service or None,
                 "failures": list(self.accounting.failures),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),

@@ -244,14 +244,16 @@ class Executor:
     async def _look_up(self, work: Work, action: Create, error: ClientError) -> ActionResult:
         """Read the object under the name of one whose create failed or got no response (rule R12).
 
-        A terminating object is a predecessor whose deletion must be awaited, regardless of its owner.
+        A terminating object is a predecessor whose deletion must be awaited, regardless of its owner. So is the object of an
+        earlier job of this name, which the garbage collector has not reached yet, where another name would be taken.
         """
         try:
             body = (await self._send_seated(work, objects.get(path_of(action, work.namespace)))).body
         except ClientError:
             return ActionResult(action, Effect.REFUSED, error=error)
         found = objects.written(body)
-        if found.deletion_timestamp is not None:
+        earlier = action.otherwise and found.controller_uid != work.uid and found.controlled_by(self.framework.kind, work.name)
+        if found.deletion_timestamp is not None or earlier:
             conflict = StatusError(409, "AlreadyExists", f"{action.plural} {action.name} is being deleted")
             return ActionResult(action, Effect.REFUSED, error=conflict)
         if found.controller_uid == work.uid and self._is_watched_for(found, action):

@@ -10,8 +10,9 @@ from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_na
 from jobcommon.framework import EnvVar, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests, with_env
+from jobcommon.reconcile.companions import other_service_name
 from jobcommon.reconcile.plan import Create
-from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec, template
+from jobcommon.testutil.builders import START, Manifest, job_manifest, observe, replica_spec, template, view_of
 from jobcommon.testutil.frameworks import TEST_JOB
 
 PREFIX = "training.kubeflow.org/"
@@ -141,6 +142,44 @@ def test_a_service_per_replica_on_request() -> None:
         },
     }  # fmt: skip
     assert job.address(Replica("Worker", 0)) == "demo-worker-0.default.svc"
+
+
+OTHER_NAME = other_service_name(read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1})))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "services", "taken", "pods", "name"),
+    [
+        pytest.param("", (), "", 0, "demo", id="the job's own"),
+        pytest.param("", (), "demo", 0, OTHER_NAME, id="taken"),
+        pytest.param("", ("demo",), "", 1, "demo", id="made by an earlier pass"),
+        pytest.param("", (), "demo", 1, "demo", id="taken when pods have it in their addresses"),
+        pytest.param("", (OTHER_NAME,), "", 0, OTHER_NAME, id="the other one exists"),
+        pytest.param(OTHER_NAME, (), "", 1, OTHER_NAME, id="the other one is on record"),
+        pytest.param("kube-dns", (), "", 0, "demo", id="a status that is not ours"),
+    ],
+)
+def test_the_name_of_the_service(recorded: str, services: tuple[str, ...], taken: str, pods: int, name: str) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, status={"serviceName": recorded} if recorded else {})
+    made_before = [view_of({"metadata": {"name": one, "namespace": "default", "labels": {}}}, uid=one) for one in services]
+    seen = observe(TEST_JOB, manifest, {f"Worker-{index}": "running" for index in range(pods)})
+    observed = replace(seen, services=tuple(made_before), taken_services=frozenset({taken}))
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
+    made = {a.plural: a for a in decided.actions if isinstance(a, Create)}
+    assert made["pods"].manifest["spec"]["subdomain"] == name
+    assert ("services" in made) is (name not in services)
+    if "services" in made:
+        assert made["services"].name == name
+        assert made["services"].otherwise == (OTHER_NAME if name == "demo" and not pods else "")
+    assert decided.status is not None
+    assert decided.status.service_name == (None if name == "demo" else OTHER_NAME)
+
+
+@pytest.mark.parametrize("key", [("ConfigMap", "demo-config"), ("configmaps", "other")])
+def test_a_companion_under_a_key_by_which_nothing_is_found_is_an_error(key: tuple[str, str]) -> None:
+    view = view_of({"metadata": {"name": "demo-config", "namespace": "default"}}, uid="u")
+    with pytest.raises(ValueError, match=r"Observed\.companions: .* plural in lower case"):
+        Observed(companions={key: view})
 
 
 OURS, CUSTOM = {"name": "job-port", "containerPort": 2222}, {"name": "customPort", "containerPort": 1234}

@@ -38,10 +38,22 @@ def echo(request: Request) -> Response:
     return reply({**sent, "metadata": {**sent["metadata"], "resourceVersion": "8"}})
 
 
-def found(name: str = "p", *, owner: str = UID, deleting: bool = False, version: str = "50", uid: str = "pod-uid") -> Response:
-    """The answer to a GET of an object."""
+def found(
+    name: str = "p",
+    *,
+    owner: str = UID,
+    deleting: bool = False,
+    version: str = "50",
+    uid: str = "pod-uid",
+    kind: str = "X",
+    of: str = "",
+) -> Response:
+    """The answer to a GET of an object, whose controller is the object `of` a `kind`."""
     metadata: dict[str, Any] = {"name": name, "uid": uid, "resourceVersion": version}
-    metadata["ownerReferences"] = [{"uid": "someone", "kind": "X", "name": "x"}, {"uid": owner, "controller": True}]
+    metadata["ownerReferences"] = [
+        {"uid": "someone", "kind": "X", "name": "x"},
+        {"uid": owner, "controller": True, "kind": kind, "name": of},
+    ]
     if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return reply({"metadata": metadata})
@@ -56,6 +68,7 @@ def a_pod(name: str = "p", kind: str = "worker") -> Create:
 
 
 CREATE = a_pod()
+RENAMED = replace(CREATE, otherwise="p-2")
 SERVICE = Create("v1", "services", "train", {"metadata": {"name": "train"}})
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
 RELEASE = RemoveFinalizer("p", "pod-uid", ("other", FINALIZER))
@@ -100,6 +113,8 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "name taken": (CREATE, EXISTS, found(owner="other"), Effect.NAME_CONFLICT, "", 409),
     "name taken, without an owner": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
     "predecessor terminating": (CREATE, EXISTS, found(owner="other", deleting=True), Effect.REFUSED, "", 409),
+    "another name to take": (RENAMED, EXISTS, found(owner="other", kind="TestJob", of="x"), Effect.NAME_CONFLICT, "", 409),
+    "an earlier job's": (RENAMED, EXISTS, found(owner="other", kind="TestJob", of="train"), Effect.REFUSED, "", 409),
     "our own terminating": (CREATE, EXISTS, found(deleting=True), Effect.REFUSED, "", 409),
     "gone again": (CREATE, EXISTS, NO_JOB, Effect.REFUSED, "", 409),
     "cannot look": (CREATE, EXISTS, LOST, Effect.REFUSED, "", 409),

@@ -100,6 +100,38 @@ async def test_a_job_of_the_same_name_waits_for_the_old_pods_and_starts(world: W
         assert {p["metadata"]["ownerReferences"][0]["uid"] for p in world.pods()} == {new}
 
 
+async def test_a_service_of_the_jobs_name_that_is_not_ours_blocks_nothing(world: World) -> None:
+    """The Service gets another name, which stays through restarts of the operator and suspensions."""
+    services = "/api/v1/namespaces/default/services"
+
+    def addressed() -> set[tuple[str, str]]:
+        """The pods' subdomains, and the Services that they are told."""
+        pods = [p["spec"] for p in running(world)]
+        leaders = {v["value"].split(".")[1] for s in pods for v in s["containers"][0]["env"] if v["name"] == "LEADER"}
+        return {(spec["subdomain"], leader) for spec in pods for leader in leaders}
+
+    world.ok(
+        "POST", services, {"metadata": {"name": "train"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "tensorboard"}}}
+    )
+    async with operating(world):
+        world.ok("POST", JOBS, a_job(workers=2))
+        await world.clock.until(lambda: len(world.pods()) == 2 and bool(world.job()["status"].get("serviceName")))
+        other = world.job()["status"]["serviceName"]
+        assert addressed() == {(other, other)}
+        assert world.ok("GET", f"{services}/{other}")["spec"]["clusterIP"] == "None"
+        assert [event for event in world.events() if event == "NameConflict"] == ["NameConflict"]
+    world.ok("DELETE", f"{services}/train")
+    async with operating(world):
+        world.call("DELETE", f"{services}/{other}")
+        await world.clock.until(lambda: world.call("GET", f"{services}/{other}").status == 200, step=0.5)
+        world.ok("PATCH", f"{JOBS}/train", {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Suspended"] and not running(world))
+        world.ok("PATCH", f"{JOBS}/train", {"spec": {"runPolicy": {"suspend": False}}}, MERGE_PATCH)
+        await world.clock.until(lambda: len(running(world)) == 2, step=0.5)
+        assert addressed() == {(other, other)}
+        assert world.call("GET", f"{services}/train").status == 404
+
+
 async def test_a_finished_job_goes_when_its_time_to_live_is_over(world: World) -> None:
     async with operating(world):
         world.ok("POST", JOBS, a_job(workers=1, ttlSecondsAfterFinished=60))
