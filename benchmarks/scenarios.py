@@ -38,10 +38,11 @@ SMALL = Workload(1, 2)
 #: Small jobs submitted per second.
 SMALL_RATE = 8.0
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-#: What the operator sets in a pod to stop its program and to start it again: the image, and the annotations.
-IMAGES: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    (f"{IMAGE}{STOPPING_TAG}1", ()),
-    (IMAGE_ID.replace("@", ":attempt-1@"), ((labels.ATTEMPT, "1"), (labels.EARLIER_RUNS, "1"))),
+STOPPING = f"{IMAGE}{STOPPING_TAG}1"
+#: What the operator sets in a pod to stop its program and to start it again: the image before, the image, and the annotations.
+IMAGES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    (IMAGE, STOPPING, ((labels.STOP_ORDERED, "2026-01-01T00:00:00Z"),)),
+    (STOPPING, IMAGE_ID.replace("@", ":attempt-1@"), ((labels.ATTEMPT, "1"), (labels.EARLIER_RUNS, "1"))),
 )
 
 
@@ -132,8 +133,8 @@ async def _plain_restart(server: Server, agent: Kubelet, workload: Workload, nam
         await agent.in_phase(namespace, RUNNING, workload.replicas)
         pods = [key.split("/") for key in await agent.seen(namespace, workload.pods)]
         stops, starts = (
-            [request_for(SetImage(name, uid, TF.container, image, "", marks), namespace) for name, uid in pods]
-            for image, marks in IMAGES
+            [request_for(SetImage(name, uid, TF.container, before, image, "0", "", marks), namespace) for name, uid in pods]
+            for before, image, marks in IMAGES
         )
         start = monotonic()
         await agent.kill_one(namespace)

@@ -95,6 +95,7 @@ def children(job: Job) -> list[Manifest]:
     found = [*service_manifests(TF, job), *(pod_manifest(TF, job, replica) for replica in job.replicas)]
     for manifest in found:
         manifest["metadata"]["labels"] = {**manifest["metadata"]["labels"], labels.OPERATOR_NAME: BASELINE_CONTROLLER}
+        manifest["metadata"]["annotations"] = {labels.ATTEMPT: "0"}
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
@@ -218,8 +219,13 @@ class Pod:
         return self.running()._with(status={"containerStatuses": [main]})
 
     def with_stopping_image(self, attempt: int) -> "Pod":
-        """The operator has set an image that stops the main container, for that attempt; the kubelet has not seen it."""
+        """An image that stops the main container, for that attempt, is set; the kubelet has not seen it."""
         return self.with_image(f"image:stopped:attempt-{attempt}", {})._with(metadata={"generation": 2})
+
+    def ordered_to_stop(self, after: int = 0) -> "Pod":
+        """The operator has asked the program to stop, so many seconds after `START`."""
+        annotations = {**self.raw["metadata"]["annotations"], labels.STOP_ORDERED: format_time(START + after)}
+        return self._with(metadata={"annotations": annotations})
 
     def spec_seen(self) -> "Pod":
         """The kubelet's status is about the present spec."""
@@ -261,9 +267,9 @@ class Pod:
         known = self.raw["metadata"].get("annotations") or {}
         return self._with(spec={"containers": containers}, metadata={"annotations": {**known, **annotations}})
 
-    def labelled(self, **labels: str) -> "Pod":
+    def labelled(self, **own: str) -> "Pod":
         """With other labels of ours: ``replica_index="-1"``."""
-        changed = {f"training.kubeflow.org/{key.replace('_', '-')}": value for key, value in labels.items()}
+        changed = {f"{labels.PREFIX}{key.replace('_', '-')}": value for key, value in own.items()}
         return self._with(metadata={"labels": {**self.raw["metadata"]["labels"], **changed}})
 
     def renamed(self, name: str) -> "Pod":

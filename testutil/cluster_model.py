@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
@@ -245,7 +246,7 @@ class ClusterModel:
                 self.others[action.manifest["kind"], action.name] = dict(action.manifest)
             case SetImage():
                 pod = self.pods.get(action.name)
-                if pod is not None and pod.view.uid == action.uid:
+                if pod is not None and _fits(pod, action):
                     self.put(pod.with_image(action.image, dict(action.annotations)))
             case RemoveFinalizer():
                 pod = self.pods.get(action.name)
@@ -285,3 +286,10 @@ class ClusterModel:
     @staticmethod
     def _view(manifest: Manifest) -> ObjectView:
         return object_view(msgspec.json.encode(manifest))
+
+
+def _fits(pod: Pod, change: SetImage) -> bool:
+    """Whether the API server takes the change of its image: the tests of the patch hold."""
+    main = pod.raw["spec"]["containers"][0]
+    there = (pod.view.uid, pod.view.annotations.get(labels.ATTEMPT), main["name"], main["image"])
+    return there == (change.uid, change.attempt, change.container, change.before)

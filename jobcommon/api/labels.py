@@ -13,6 +13,8 @@ PROGRESS_CA = PREFIX + "progress-ca"
 """The annotation of a pod with the certificate, as PEM, by which its program knows the operator's server of reports."""
 EARLIER_RUNS = PREFIX + "earlier-runs"
 """The annotation of a pod that was restarted in place: how many runs of its containers belong to earlier attempts."""
+STOP_ORDERED = PREFIX + "stop-ordered"
+"""The annotation of a pod whose program is being stopped in place: when the operator has asked for that."""
 SAFE_TO_DELETE = "kueue.x-k8s.io/safe-to-forcefully-delete"
 """The annotation of a pod that may be deleted by force: its program does no harm if it runs twice. Kueue has the same one."""
 

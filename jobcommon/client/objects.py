@@ -9,7 +9,7 @@ import msgspec
 from jobcommon.api.decoding import decoder
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.client.errors import ForeignAnswerError
-from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Request, Response, Transport
+from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response, Transport
 from jobcommon.client.responses import response_error
 
 encode = msgspec.json.Encoder().encode
@@ -127,11 +127,6 @@ def replace(path: str, manifest: Mapping[str, Any]) -> Request:
 def merge(path: str, patch: Mapping[str, Any]) -> Request:
     """A PATCH by JSON Merge Patch (RFC 7396)."""
     return Request("PATCH", path, body=encode(patch), content_type=MERGE_PATCH)
-
-
-def merge_by_name(path: str, patch: Mapping[str, Any]) -> Request:
-    """A PATCH by strategic merge, which built-in kinds have: lists are merged by the names of their items."""
-    return Request("PATCH", path, body=encode(patch), content_type=STRATEGIC_PATCH)
 
 
 def modify(path: str, operations: Sequence[Mapping[str, Any]]) -> Request:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from jobcommon.diagnosis.cause import Cause, in_short
 from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.reconcile.ending import STOPPED_BY_IMAGE
 
 _REFUSED = "the kubelet refused the pod: another one took the resources first, or a device is broken"
 _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
@@ -28,6 +29,11 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
         Reason.DELETED,
         "deleted, by a user or another controller",
         "see who deletes pods; where replicas cannot go on without each other, set runPolicy.restartScope: Job",
+    ),
+    STOPPED_BY_IMAGE: (
+        Reason.DELETED,
+        "stopped by an image that a user or another controller has set in its pod",
+        "see who changes pods",
     ),
     "DeadlineExceeded": (
         Reason.POD_DEADLINE_EXCEEDED,

@@ -91,7 +91,7 @@ def retire_earlier(
     the epoch), infinity while the kubelet is awaited. `backed_off`: see `Observed`.
     """
     earlier, recorded_at = limits.restarts_so_far(job.status)
-    kept, late = _kept(job, slots, backed_off, recorded_at, now)
+    kept = [slot for slot in slots if job.restarts_in_place and not in_place.obstacle(job, slot, backed_off, now)]
     names = {slot.pod.name for slot in kept}
     replaced = [slot for slot in slots if slot.pod.name not in names]
     running = [slot for slot in replaced if not slot.over]
@@ -101,40 +101,24 @@ def retire_earlier(
     due = max((limits.restart_due(started, earlier, now, recorded_at).at for started in starts), default=now)
     actions = cleanup.stop_pods(running if due > now else replaced, "all replicas are restarted")
     if running or len(stopped) < len(kept):
-        stops = (in_place.stop(job, slot) for slot in kept)
+        stops = (in_place.stop(job, slot, now) for slot in kept)
+        late = min((in_place.given_up_at(job, slot, now) for slot in kept), default=inf)
         return [*actions, *chain.from_iterable(stops)], late
     if due > now:
         return actions, due
     return [*actions, *(in_place.start(job, slot) for slot in kept)], None
 
 
-def described_restart(job: Job, slots: Iterable[Slot], backed_off: Collection[str]) -> str:
+def described_restart(job: Job, slots: Iterable[Slot], backed_off: Collection[str], now: float) -> str:
     """How the replicas are restarted, for the condition, and why not all of them in place."""
     if not job.restarts_in_place:
         return " all replicas"
-    obstacles = {slot.replica: why for slot in slots if (why := in_place.obstacle(job, slot, backed_off))}
+    obstacles = {slot.replica: why for slot in slots if (why := in_place.obstacle(job, slot, backed_off, now))}
     if not obstacles:
         return " all replicas in place"
     replica, why = next(iter(obstacles.items()))
     more = f", as {len(obstacles) - 1} more" if len(obstacles) > 1 else ""
     return f" all replicas in place, {replica} with a new pod ({why}){more},"
-
-
-def _kept(
-    job: Job, slots: Iterable[Slot], backed_off: Collection[str], recorded_at: float | None, now: float
-) -> tuple[list[Slot], float]:
-    """The slots whose pods are restarted in place, and when the first of those that have not stopped is given up."""
-    kept, late = [], inf
-    for slot in slots if job.restarts_in_place else ():
-        if in_place.obstacle(job, slot, backed_off):
-            continue
-        if recorded_at is not None and not in_place.is_stopped(slot.pod):
-            given_up_at = recorded_at + in_place.seconds_to_stop(job, slot)
-            if now >= given_up_at:
-                continue
-            late = min(late, given_up_at)
-        kept.append(slot)
-    return kept, late
 
 
 def _order(entry: Slot) -> tuple[int, float, str]:

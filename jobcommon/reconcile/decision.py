@@ -47,6 +47,7 @@ from jobcommon.reconcile.plan import (
     Update,
     Urgency,
     deletes_pod,
+    ends_run,
     in_order,
 )
 from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
@@ -297,7 +298,7 @@ class _Pass(Situation):
             urgency=urgency(job.status, status),
             # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
             # the garbage collector was faster; and a surplus object may be wanted again by now.
-            verify_live=any(map(deletes_pod, surplus))
+            verify_live=any(map(ends_run, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in replaced)
             or (
                 (self.has_begun or begun.may_have_begun(job, self.observed, self.now))

@@ -7,14 +7,14 @@ exit codes of other containers are ignored. Without any exit code no program fai
 "no exit code" and so treated evictions as retryable by accident; reference: common/pod.go).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 import msgspec
 
 from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
+from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 
 FIRST_RETRYABLE_CODE = 128
@@ -26,6 +26,8 @@ PLATFORM_REASONS = frozenset({
 })  # fmt: skip
 # The kubelet's reason when a pod has exceeded the activeDeadlineSeconds of its own spec.
 _POD_DEADLINE = "DeadlineExceeded"
+STOPPED_BY_IMAGE = "StoppedByImage"
+"""The reason of a pod that another client has stopped as the operator does for a restart in place."""
 _ENDED = ("Succeeded", "Failed")
 _SIDECAR = "Always"
 _NEVER = "Never"
@@ -137,6 +139,14 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         message=run.message or pod.message,
         finished_at=run.finished_at,
     )
+
+
+def stopped_by_image(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:
+    """How a pod ends whose main container does not run because its image is such as the operator sets to stop it."""
+    main = _container(pod, main_container)
+    if main is None or STOPPING_TAG not in main.image or isinstance(main.state, Running) or pod.deletion_time is not None:
+        return None
+    return replace(_without_fault(pod, policy), reason=STOPPED_BY_IMAGE, message=f"its image is {main.image}")
 
 
 def ending_by_others(pod: PodView, policy: RestartPolicy, run: Terminated | None = None) -> Ending | None:

@@ -8,6 +8,7 @@ delay between attempts is the operator's.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from math import inf
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.node_loss import avoided
@@ -29,8 +31,8 @@ _DEFAULT_GRACE = 30
 _PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
 
 
-def obstacle(job: Job, slot: Slot, backed_off: Collection[str]) -> str:
-    """Why the pod cannot be restarted in place; "" if it can. `backed_off`: see `Observed`."""
+def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> str:
+    """Why the pod cannot be restarted in place at `now`; "" if it can. `backed_off`: see `Observed`."""
     containers = slot.pod.containers
     if slot.over or slot.deleting:
         return "it has ended"
@@ -40,18 +42,33 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str]) -> str:
         return "its containers are not restarted"
     if len(containers) != 1 or not _has_run(slot.pod):
         return "it has several containers" if len(containers) > 1 else "it has not started"
+    if labels.ATTEMPT not in slot.pod.annotations:
+        return "it is from before restartScope Job"
     if not _next_image(slot.pod, 0):
         return "the digest of its image is not known"
+    if now >= given_up_at(job, slot, now):
+        return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
     if slot.pod.node_name in {entry.node for entry in avoided(job)}:
         return f"node {slot.pod.node_name} is avoided"
     return "its image may not be changed" if IMAGES in backed_off else ""
 
 
-def seconds_to_stop(job: Job, slot: Slot) -> float:
-    """How long the pod may take to stop before it is deleted instead."""
+def given_up_at(job: Job, slot: Slot, now: float) -> float:
+    """When a pod that has not stopped by then is deleted instead (seconds since the epoch); infinity for one that has.
+
+    It counts from the order to stop: an operator that records a restart may die before it gives the order.
+    """
+    if is_stopped(slot.pod):
+        return inf
+    ordered = _ordered_at(slot.pod, now)
     grace = _pod_spec(job, slot).get("terminationGracePeriodSeconds")
-    # With a value of another type, which is an error of the template, no attempt begins.
-    return (_DEFAULT_GRACE if grace is None else grace) + STOP_SECONDS
+    return (now if ordered is None else ordered) + (grace if isinstance(grace, int) else _DEFAULT_GRACE) + STOP_SECONDS
+
+
+def _ordered_at(pod: PodView, now: float) -> float | None:
+    """When the pod's program was asked to stop; None if it was not, or the time was written by a clock far ahead."""
+    at = parse_time(pod.annotations.get(labels.STOP_ORDERED)) if STOPPING_TAG in pod.containers[0].image else None
+    return at if at is not None and at <= now + STOP_SECONDS else None
 
 
 def is_stopped(pod: PodView) -> bool:
@@ -67,13 +84,13 @@ def is_stopped(pod: PodView) -> bool:
     return acted and container.last is not None and container.last.exit_code != 0
 
 
-def stop(job: Job, slot: Slot) -> list[SetImage]:
+def stop(job: Job, slot: Slot, now: float) -> list[SetImage]:
     """Stop the main program and keep it stopped."""
-    container = slot.pod.containers[0]
-    if STOPPING_TAG in container.image:
+    pod, image = slot.pod, slot.pod.containers[0].image
+    if is_stopped(pod) or _ordered_at(pod, now) is not None:
         return []
-    image = f"{container.image}{STOPPING_TAG}{job.attempt}"
-    return [SetImage(slot.pod.name, slot.pod.uid, container.name, image, "all replicas are stopped")]
+    stopping = image if STOPPING_TAG in image else f"{image}{STOPPING_TAG}{job.attempt}"
+    return [_change(pod, stopping, "all replicas are stopped", ((labels.STOP_ORDERED, format_time(now)),))]
 
 
 def start(job: Job, slot: Slot) -> SetImage:
@@ -82,8 +99,7 @@ def start(job: Job, slot: Slot) -> SetImage:
     known = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
     runs = failures_in_place(known, RestartPolicy.ON_FAILURE) + 1
     marks = ((labels.ATTEMPT, str(job.attempt)), (labels.EARLIER_RUNS, str(runs)))
-    image = _next_image(pod, job.attempt)
-    return SetImage(pod.name, pod.uid, pod.containers[0].name, image, f"attempt {job.attempt} begins", marks)
+    return _change(pod, _next_image(pod, job.attempt), f"attempt {job.attempt} begins", marks)
 
 
 def put_back(job: Job, slots: Iterable[Slot]) -> list[SetImage]:
@@ -97,8 +113,13 @@ def put_back(job: Job, slots: Iterable[Slot]) -> list[SetImage]:
                 ours = (c for c in mappings_in(_pod_spec(job, slot).get("containers")) if c.get("name") == container.name)
                 why = "its digest cannot be pulled"
                 images = [c["image"] for c in ours if isinstance(c.get("image"), str)]
-                actions += [SetImage(slot.pod.name, slot.pod.uid, container.name, image, why) for image in images[:1]]
+                actions += [_change(slot.pod, image, why) for image in images[:1]]
     return actions
+
+
+def _change(pod: PodView, image: str, why: str, annotations: tuple[tuple[str, str], ...] = ()) -> SetImage:
+    main, attempt = pod.containers[0], pod.annotations.get(labels.ATTEMPT, "")
+    return SetImage(pod.name, pod.uid, main.name, main.image, image, attempt, why, annotations)
 
 
 def _pod_spec(job: Job, slot: Slot) -> Mapping[str, Any]:

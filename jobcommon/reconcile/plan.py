@@ -105,14 +105,20 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class SetImage:
-    """Change the image of a pod's container, and with it the pod's `annotations`: the container is stopped or started."""
+    """Change the image of a pod's only container, and with it the pod's `annotations`: the container is stopped or started.
+
+    Only while the container still has the image `before` and the pod is one of `attempt`, as its annotation says: a write that
+    was held up must not stop or start what another operator has started since.
+    """
 
     plural: ClassVar[str] = "pods"
     api_version: ClassVar[str] = "v1"
     name: str
     uid: str
     container: str
+    before: str
     image: str
+    attempt: str
     why: str
     annotations: tuple[tuple[str, str], ...] = ()
 
@@ -162,6 +168,11 @@ class KeepLog:
 def deletes_pod(action: Action) -> bool:
     """Whether the action deletes a pod."""
     return isinstance(action, Delete) and action.plural == "pods"
+
+
+def ends_run(action: Action) -> bool:
+    """Whether the action ends, or may end, what runs in a pod."""
+    return deletes_pod(action) or isinstance(action, SetImage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from jobcommon.reconcile.accounting import Accounting, failure_of
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
     SIGNALS,
+    STOPPED_BY_IMAGE,
     Ending,
     Verdict,
     decode,
@@ -25,7 +26,7 @@ OTHER_CAUSE = "Other"
 KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
     "Error", "Completed", "OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown", "PreemptionByScheduler",
     "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet", "DeadlineExceeded", "Deleted",
-    "Lost",
+    "Lost", STOPPED_BY_IMAGE,
 }  # fmt: skip
 
 

@@ -91,7 +91,11 @@ class Situation:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             counted = job.status.model_copy(update={"node_failures": self.node_failures})
             after = replace(job, status=counted)
-            what = attempt.described_restart(after, self.slots.ours, self.observed.backed_off) if job.restarts_together else ""
+            what = (
+                attempt.described_restart(after, self.slots.ours, self.observed.backed_off, self.now)
+                if job.restarts_together
+                else ""
+            )
             message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))

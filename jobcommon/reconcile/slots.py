@@ -33,6 +33,7 @@ from jobcommon.reconcile.ending import (
     is_over,
     life_of,
     runs_undisturbed,
+    stopped_by_image,
 )
 
 # More UIDs would make the status large; the others are entered in the next pass (Kubernetes' Job controller has this limit).
@@ -282,6 +283,9 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     if not main:
         # The template cannot be read, and so it is unknown whose exit code counts.
         return None
+    # What the operator itself stops so belongs to an earlier attempt, and is not asked for its end.
+    if (stopped := stopped_by_image(pod, main, policy)) is not None:
+        return stopped
     ending = ending_of(pod, main, policy)
     if ending is None and job.restarts_together and pod.deletion_time is None and labels.ATTEMPT in pod.annotations:
         return failed_in_place(pod, earlier_runs(pod), policy)

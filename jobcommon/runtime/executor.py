@@ -16,6 +16,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
+from jobcommon.api.pod import pod_view
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
@@ -199,7 +200,7 @@ class Executor:
                     # 422: a test of the patch failed; it is another incarnation, or another client changed the finalizers.
                     return await self._change(work, action, gone=(404, 422), level=level)
                 case SetImage():
-                    return await self._change(work, action, gone=(404, 409))
+                    return await self._set_image(work, action)
                 case Update():
                     return await self._change(work, action, gone=(404,))
         except FencedError as error:
@@ -285,6 +286,22 @@ class Executor:
             return self._seen(action, Effect.APPLIED, response.body)
         # The version at which the last finalizer of a terminating object is removed is not the version of its deletion.
         return ActionResult(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
+
+    async def _set_image(self, work: Work, action: SetImage) -> ActionResult:
+        """Change the image of a container, unless the pod has changed since: then a test of the patch fails.
+
+        That is answered as the denial by a policy is, with 422, so the pod itself must say which it was.
+        """
+        outcome = await self._change(work, action, gone=(404,))
+        if getattr(outcome.error, "code", 0) != HTTPStatus.UNPROCESSABLE_ENTITY:
+            return outcome
+        try:
+            pod = pod_view((await self._send_seated(work, objects.get(path_of(action, work.namespace)))).body)
+        except (ClientError, msgspec.DecodeError):
+            return outcome
+        image = next((container.image for container in pod.containers), "")
+        now = (pod.uid, pod.annotations.get(labels.ATTEMPT), image)
+        return outcome if now == (action.uid, action.attempt, action.before) else replace(outcome, effect=Effect.NOT_FOUND)
 
     def _seen(self, action: Create | Update | Get, effect: Effect, body: bytes) -> ActionResult:
         """The outcome, with the object itself if its kind is not watched. Generated fields are not kept: one may be a key."""

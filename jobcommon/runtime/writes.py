@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.api import labels
 from jobcommon.client import objects
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
@@ -32,10 +33,7 @@ def request_for(action: Action, namespace: str) -> Request:
         case RemoveFinalizer():
             return objects.modify(path, _without_finalizer(action))
         case SetImage():
-            # Lists are merged by name, and another UID is a conflict.
-            metadata = {"uid": action.uid, "annotations": dict(action.annotations)}
-            containers = [{"name": action.container, "image": action.image}]
-            return objects.merge_by_name(path, {"metadata": metadata, "spec": {"containers": containers}})
+            return objects.modify(path, _with_image(action))
 
 
 def _without_finalizer(action: RemoveFinalizer) -> list[dict[str, Any]]:
@@ -49,6 +47,25 @@ def _without_finalizer(action: RemoveFinalizer) -> list[dict[str, Any]]:
         {"op": "test", "path": "/metadata/finalizers", "value": list(action.finalizers)},
         {"op": "replace", "path": "/metadata/finalizers", "value": [f for f in action.finalizers if f != FINALIZER]},
     ]
+
+
+def _with_image(action: SetImage) -> list[dict[str, Any]]:
+    """The patch that changes the image of the pod's only container, if the pod is as it was when that was decided."""
+    tests = {
+        "/metadata/uid": action.uid,
+        _path_of(labels.ATTEMPT): action.attempt,
+        "/spec/containers/0/name": action.container,
+        "/spec/containers/0/image": action.before,
+    }
+    return [
+        *({"op": "test", "path": path, "value": value} for path, value in tests.items()),
+        {"op": "replace", "path": "/spec/containers/0/image", "value": action.image},
+        *({"op": "add", "path": _path_of(name), "value": value} for name, value in action.annotations),
+    ]
+
+
+def _path_of(annotation: str) -> str:
+    return f"/metadata/annotations/{annotation.replace('/', '~1')}"
 
 
 def status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str, Any]) -> Request:

@@ -4,7 +4,7 @@ import ast
 
 from tests.architecture.source import modules, tree
 
-FACTORIES = {"create", "replace", "modify", "merge", "merge_by_name", "delete"}
+FACTORIES = {"create", "replace", "modify", "merge", "delete"}
 """The functions of `jobcommon.client.objects` that make the request of a write."""
 OF_A_PLAN = {"request_for", "status_write"}
 """Those of `jobcommon.runtime.writes`, which make the requests of a plan."""

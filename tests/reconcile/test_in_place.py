@@ -9,11 +9,12 @@ import pytest
 from jobcommon.api import labels
 from jobcommon.api.observed import IMAGES, Observed
 from jobcommon.api.replica import Replica
+from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import SetImage
 from jobcommon.testutil import builders
-from jobcommon.testutil.builders import IMAGE_ID, Manifest, job_manifest, observe
+from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
@@ -131,6 +132,44 @@ def test_a_job_runs_only_when_its_programs_run_again(init: dict[str, Any]) -> No
     assert cluster.current == "Running"
 
 
+def test_no_write_of_a_restart_lands_late() -> None:
+    """A PATCH that was held up is refused by its tests once the containers run again."""
+    cluster = world()
+    for attempt in (1, 2):
+        cluster.tick(100)
+        cluster.put(cluster.pods["demo-worker-0"].restarted_after(137, cluster.pods["demo-worker-0"].restarts + 1)).settle()
+        hold(cluster).settle()
+        begin(cluster).settle()
+        assert (cluster.current, cluster.status["attempt"]) == ("Running", attempt)
+        running = dict(cluster.pods)
+        held_up = [action for decided in cluster.plans for action in decided.actions if isinstance(action, SetImage)]
+        assert len(held_up) == 6 * attempt
+        for action in held_up:
+            cluster._apply(action)
+        assert cluster.pods == running
+
+
+#: how another client has stopped a pod of the attempt that runs, and whether the kubelet has acted
+STOPPED_BY_OTHERS = {
+    "not yet": ("running,with_stopping_image 0", False),
+    "ended": ("running,between_runs 143,with_stopping_image 0", True),
+    "kept": ("running,stopped_by_image 9", True),
+    "ended with 0": ("running,succeeded,with_stopping_image 0", True),
+    "never started": ("scheduled,stopped_by_image 9", True),
+}
+
+
+@pytest.mark.parametrize("scope", ["Job", "Pod"])
+@pytest.mark.parametrize(("state", "acted"), STOPPED_BY_OTHERS.values(), ids=STOPPED_BY_OTHERS)
+def test_a_program_that_others_have_stopped_is_started_again(state: str, acted: bool, scope: str) -> None:
+    """It would wait for ever. Its attempt ends, or its pod is replaced, and nothing is charged."""
+    manifest = a_job(backoffLimit=1, restartScope=scope, restartMethod="Auto" if scope == "Job" else None)
+    status = status_of(decide(TEST_JOB, manifest, {**RUNNING, "Worker-1": state}))
+    assert (status.disruptions, status.restarts) == (1 if acted else None, None)
+    assert status.attempt == ((1 if acted else 0) if scope == "Job" else None)
+    assert [failure.reason for failure in status.failures] == (["StoppedByImage"] if acted else [])
+
+
 @pytest.mark.parametrize("writes", range(4))
 def test_a_restart_survives_a_crash_after_any_write(writes: int) -> None:
     cluster = world()
@@ -198,10 +237,10 @@ def test_no_start_and_no_create_while_a_replaced_pod_may_run() -> None:
 
 #: what a kubelet says of a container with the image that stops it, and whether the program is known to be stopped
 EVIDENCE = {
-    "in back-off, of the former image": ("crash_looping 1 137,with_stopping_image 1", False),
+    "in back-off, of the former image": ("crash_looping 1 137,with_stopping_image 1,ordered_to_stop 60", False),
     "in back-off, of the present spec": ("crash_looping 1 137,with_stopping_image 1,spec_seen", True),
     "stopped by its image": ("running,stopped_by_image 1", True),
-    "just ended": ("running,between_runs 143,with_stopping_image 1,spec_seen", False),
+    "just ended": ("running,between_runs 143,with_stopping_image 1,spec_seen,ordered_to_stop 60", False),
 }
 
 
@@ -213,11 +252,30 @@ def test_a_program_counts_as_stopped_when_the_kubelet_acts_on_the_image(state: s
 
 def test_a_pod_that_does_not_stop_within_its_grace_period_is_deleted() -> None:
     """It has 30 seconds of grace and 30 more: then a new pod is made, and the others wait for its end."""
-    slow = {**STOPPED, "Worker-1": "running,with_stopping_image 1"}
-    waiting = second_attempt(slow, NOW + 59)
-    assert (deletes(waiting), waiting.wake_at) == ([], NOW + 60)
-    given_up = second_attempt(slow, NOW + 60)
+    slow = {**STOPPED, "Worker-1": "running,with_stopping_image 1,ordered_to_stop 600"}
+    waiting = second_attempt(slow, START + 659)
+    assert (deletes(waiting), images(waiting), waiting.wake_at) == ([], {}, START + 660)
+    given_up = second_attempt(slow, START + 660)
     assert (deletes(given_up), images(given_up)) == (["demo-worker-1"], {})
+
+
+#: how Worker-1 is seen long after the restart was recorded, by an operator that was away: it is asked to stop first
+NOT_ASKED = {
+    "by none": ("running", "image:stopped:attempt-1"),
+    "for an earlier restart": ("running,ordered_to_stop", "image:stopped:attempt-1"),
+    "by a clock far ahead": ("running,with_stopping_image 1,ordered_to_stop 9000", "image:stopped:attempt-1"),
+    "by another client": ("running,with_stopping_image 7", "image:stopped:attempt-7"),
+}
+
+
+@pytest.mark.parametrize(("state", "image"), NOT_ASKED.values(), ids=NOT_ASKED)
+def test_a_program_is_asked_to_stop_before_its_pod_is_given_up(state: str, image: str) -> None:
+    late = START + 3600
+    decided = second_attempt({**STOPPED, "Worker-1": state}, late)
+    assert (deletes(decided), decided.wake_at, decided.verify_live) == ([], late + 60, True)
+    (order,) = [action for action in decided.actions if isinstance(action, SetImage)]
+    assert (order.name, order.image) == ("demo-worker-1", image)
+    assert order.annotations == ((labels.STOP_ORDERED, format_time(late)),)
 
 
 def test_where_images_may_not_be_changed_new_pods_are_made() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon.api import labels
 from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
@@ -17,7 +18,7 @@ from jobcommon.controller.unstored import UnstoredError
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update, read_job
-from jobcommon.reconcile.plan import Get, Urgency
+from jobcommon.reconcile.plan import Get, SetImage, Urgency
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import BULK_ACTIONS, Executor
 from jobcommon.runtime.fence import FencedError, FencedTransport
@@ -59,6 +60,13 @@ def found(
     return reply({"metadata": metadata})
 
 
+def with_image(image: str, attempt: str = "0", uid: str = "pod-uid") -> Response:
+    """The answer to a GET of a pod."""
+    metadata = {"name": "p", "uid": uid, "resourceVersion": "50", "annotations": {labels.ATTEMPT: attempt}}
+    status = {"containerStatuses": [{"name": "main"}]}
+    return reply({"metadata": metadata, "spec": {"containers": [{"name": "main", "image": image}]}, "status": status})
+
+
 def job_found(version: str = "7", uid: str = UID, **more: Any) -> Response:
     return reply({"metadata": {"name": "train", "uid": uid, "resourceVersion": version}, **more})
 
@@ -72,6 +80,7 @@ RENAMED = replace(CREATE, otherwise="p-2")
 SERVICE = Create("v1", "services", "train", {"metadata": {"name": "train"}})
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
 RELEASE = RemoveFinalizer("p", "pod-uid", ("other", FINALIZER))
+STOP = SetImage("p", "pod-uid", "main", "image", "image:stopped:attempt-1", "0", "test", ((labels.STOP_ORDERED, "now"),))
 UPDATE = Update("v1", "configmaps", "c", {"metadata": {"name": "c", "uid": "u", "resourceVersion": "3"}})
 
 
@@ -135,6 +144,13 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "nothing to release": (RELEASE, refusal(404, "NotFound"), LOST, Effect.NOT_FOUND, "", 404),
     "other finalizers by now": (RELEASE, refusal(422, "Invalid"), LOST, Effect.NOT_FOUND, "", 422),
     "a webhook is down": (RELEASE, refusal(500, "InternalError"), LOST, Effect.REFUSED, "", 500),
+    "stopped": (STOP, found(version="60"), LOST, Effect.APPLIED, "60", None),
+    "to be stopped, but gone": (STOP, refusal(404, "NotFound"), LOST, Effect.NOT_FOUND, "", 404),
+    "another image by now": (STOP, refusal(422, "Invalid"), with_image("other"), Effect.NOT_FOUND, "", 422),
+    "another attempt by now": (STOP, refusal(422, "Invalid"), with_image("image", "1"), Effect.NOT_FOUND, "", 422),
+    "another pod by now": (STOP, refusal(422, "Invalid"), with_image("image", uid="x"), Effect.NOT_FOUND, "", 422),
+    "no image may be changed": (STOP, refusal(422, "Invalid", "denied"), with_image("image"), Effect.REFUSED, "", 422),
+    "refused, and it cannot be seen why": (STOP, refusal(422, "Invalid"), LOST, Effect.REFUSED, "", 422),
     "creation redirected": (CREATE, REDIRECT, NO_JOB, Effect.REFUSED, "", None),
     "creation redirected, there": (CREATE, REDIRECT, found(), Effect.ALREADY_EXISTS, "50", None),
     "a page for a pod": (CREATE, PAGE, NO_JOB, Effect.REFUSED, "", None),
@@ -172,6 +188,7 @@ async def test_the_requests_of_each_action() -> None:
     unchanged = Delete("kubeflow.org/v1", "testjobs", "train", UID, "ttl", "12")
     await run(transport, work(DELETE, unchanged, UPDATE, CREATE, SERVICE))
     await run(transport, work(RELEASE))
+    await run(transport, work(STOP))
     await run(transport, work(replace(DELETE, force=True)))
     delete_pod, delete_job, forced = transport.made("DELETE")
     assert "gracePeriodSeconds" not in body(delete_pod)
@@ -181,12 +198,21 @@ async def test_the_requests_of_each_action() -> None:
     assert delete_job.path == JOB
     assert body(delete_job)["preconditions"] == {"uid": UID, "resourceVersion": "12"}
     assert body(delete_job)["propagationPolicy"] == "Background"
-    (release,) = transport.made("PATCH")
+    release, stop = transport.made("PATCH")
     assert (release.path, release.content_type) == (f"{POD}/p", JSON_PATCH)
     assert body(release) == [
         {"op": "test", "path": "/metadata/uid", "value": "pod-uid"},
         {"op": "test", "path": "/metadata/finalizers", "value": ["other", FINALIZER]},
         {"op": "replace", "path": "/metadata/finalizers", "value": ["other"]},
+    ]
+    assert (stop.path, stop.content_type) == (f"{POD}/p", JSON_PATCH)
+    assert body(stop) == [
+        {"op": "test", "path": "/metadata/uid", "value": "pod-uid"},
+        {"op": "test", "path": "/metadata/annotations/training.kubeflow.org~1attempt", "value": "0"},
+        {"op": "test", "path": "/spec/containers/0/name", "value": "main"},
+        {"op": "test", "path": "/spec/containers/0/image", "value": "image"},
+        {"op": "replace", "path": "/spec/containers/0/image", "value": "image:stopped:attempt-1"},
+        {"op": "add", "path": "/metadata/annotations/training.kubeflow.org~1stop-ordered", "value": "now"},
     ]
     (update,) = transport.made("PUT")
     assert (update.path, body(update)) == ("/api/v1/namespaces/default/configmaps/c", UPDATE.manifest)
