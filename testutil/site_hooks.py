@@ -12,10 +12,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "examples/README.md": "examples.md",
     "localcluster/README.md": "localcluster/README.md",
-    **{
-        f"localcluster/docs/{name}.md": f"localcluster/{name}.md"
-        for name in ("conformance", "decision", "embedded-cluster", "testing-operators")
-    },
+    **{f"localcluster/docs/{name}.md": f"localcluster/{name}.md" for name in ("conformance", "decision", "embedded-cluster")},
 }
 """By its path in the repository, the page of the site."""
 _LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")

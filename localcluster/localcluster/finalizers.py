@@ -6,6 +6,3 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 #: apiextensions CustomResourceCleanupFinalizer: the custom objects are deleted before their definition.
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-#: Kubernetes' protection of volumes in use: a claim is kept while a pod uses it, a volume while it is bound.
-CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
-VOLUME_PROTECTION = "kubernetes.io/pv-protection"

@@ -130,7 +130,6 @@ SEEDED = (
     Seeded("scheduler", "NoScheduler", job(pod={"schedulerName": "volcano"}), later=100.0),
     Seeded("quota", "QuotaExceeded", job(), (QUOTA,)),
     Seeded("name", "NameConflict", job(), (OTHER,)),
-    Seeded("pod-security", "PodSecurity", job(), labels=RESTRICTED),
     Seeded("service-account", "ServiceAccountNotFound", job(pod={"serviceAccountName": "missing"})),
     Seeded("priority", "PriorityClassNotFound", job(pod={"priorityClassName": "missing"})),
     Seeded("suspended", "Suspended", job(suspend=True)),
@@ -168,5 +167,8 @@ LIMITS = {
 
 #: An image has a program of its own, and the runtime makes a missing directory.
 ON_PROCESSES = ("no-image", "working-dir")
-#: The embedded cluster has no LimitRanges.
-ON_A_REAL_ONE = (Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),)
+#: The embedded cluster has no LimitRanges and no Pod Security.
+ON_A_REAL_ONE = (
+    Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),
+    Seeded("pod-security", "PodSecurity", job(), labels=RESTRICTED),
+)

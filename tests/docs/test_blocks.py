@@ -23,9 +23,6 @@ CHECKED_BY = {
     ("docs/data-scientist.md", "python"): "tests/examples/test_data_scientist.py",
     ("docs/python-client.md", "python"): "tests/python_client/test_job_client.py",
     ("docs/python-client.md", "text"): "tests/python_client/test_job_client.py",
-    ("localcluster/README.md", "python"): "localcluster/tests/testing/test_pytest_plugin.py",
-    ("localcluster/docs/testing-operators.md", "python"): "localcluster/tests/testing/test_pytest_plugin.py",
-    ("localcluster/docs/testing-operators.md", "yaml"): "localcluster/tests/testing/test_pytest_plugin.py",
     ("docs/tutorial.md", "python"): "tests/examples/test_tutorial.py",
 }
 """By document and language, the test that runs the block, or compares it with what is printed."""

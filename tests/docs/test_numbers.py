@@ -51,7 +51,9 @@ DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8
 RULE = yaml.safe_load((ROOT / "charts/jobcommon-lib/shared/values.yaml").read_text(encoding="utf-8"))["metrics"][
     "prometheusRule"
 ]
-WORDS = dict(enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"]))
+WORDS = dict(
+    enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
+)
 SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
 KIB = failed_logs.MAX_LOG_BYTES // 1024
 EDGE = Counter("of" in row for row in json.loads(edge_pods.FILE.read_text(encoding="utf-8"))["cases"])

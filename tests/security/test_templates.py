@@ -26,7 +26,7 @@ from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs
 
 Json = dict[str, Any]
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
 CORE = "/api/v1/namespaces"
 
 
@@ -74,11 +74,9 @@ def test_s02_what_a_template_dares_is_passed_on_as_it_is(framework: Framework) -
         assert all("securityContext" not in container for container in pod["spec"]["containers"])
 
 
-async def test_s02_the_pod_security_of_the_namespace_decides() -> None:
+async def test_s02_what_the_namespace_refuses_does_not_fail_the_job() -> None:
     world = world_with_testjobs()
-    namespace = world.ok("GET", f"{CORE}/default")
-    namespace["metadata"].setdefault("labels", {}).update(RESTRICTED)
-    world.ok("PUT", f"{CORE}/default", namespace)
+    world.ok("POST", f"{CORE}/default/resourcequotas", NO_PODS)
     async with operating(world):
         world.ok("POST", JOBS, a_job(workers=2))
         await world.clock.until(lambda: "FailedCreatePod" in world.events(), step=0.5)

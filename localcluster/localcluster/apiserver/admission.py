@@ -1,21 +1,16 @@
-"""Admission that depends on other objects: namespaces, priority classes, service accounts, quota."""
+"""Admission that depends on other objects: namespaces, priority classes, service accounts, quota, cluster IPs."""
 
+import hashlib
 from typing import Any
 
-from localcluster.apiserver import allocation
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import forbidden_error, not_found
-from localcluster.apiserver.quota import QUOTA_TABLE, plain, usage, usage_of
-from localcluster.apiserver.storage import Item
-from localcluster.quantity import parse_quantity
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("quota", "terminating-namespace")
 Obj = dict[str, Any]
 
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SCHEDULING = "scheduling.k8s.io"
-_PRIORITY_CLASSES = f"priorityclasses.{_SCHEDULING}"
 _BUILTIN_SERVICE_ACCOUNT = "default"
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
@@ -41,20 +36,13 @@ def admit_new(call: Call, name: str, obj: Obj) -> None:
     if call.resource.gvk == ("", "v1", "Pod"):
         _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
-        allocation.allocate(call, obj, None)
-    elif call.resource.gvk == ("", "v1", "PersistentVolumeClaim"):
-        _choose_class(call, obj["spec"])
-    elif call.resource.plural == "certificatesigningrequests":
-        # Who asks is not for the request to say.
-        obj["status"] = {}
-        obj["spec"] |= {"username": call.user.name, "groups": list(call.user.all_groups)}
-        obj["spec"] |= {"uid": call.user.uid} if call.user.uid else {}
+        _assign_address(obj)
 
 
-def admit_update(call: Call, new: Obj, old: Obj) -> None:
-    """Complete a changed object, or refuse it with a 422 or 500 ApiError."""
+def admit_update(call: Call, new: Obj) -> None:
+    """Complete a changed object."""
     if call.resource.gvk == ("", "v1", "Service"):
-        allocation.allocate(call, new, old)
+        _assign_address(new)
     elif call.resource.gvk == ("", "v1", "Pod"):
         _tolerate_lost_nodes(new["spec"])
 
@@ -90,28 +78,14 @@ def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:
         why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
         raise forbidden_error("pods", "", name, why)
-    priority, preemption = _priority(call, spec, name)
-    for field, what, computed in (
-        ("priority", "integer value of priority", priority),
-        ("preemptionPolicy", "string value of PreemptionPolicy", preemption),
-    ):
-        if spec.get(field) not in (None, computed):
-            told = f"the {what} ({spec[field]}) must not be provided in pod spec"
-            why = f"{told}; priority admission controller computed {computed} from the given PriorityClass name"
-            raise forbidden_error("pods", "", name, why)
-        spec[field] = computed
+    chosen = spec.get("priorityClassName")
+    found = call.storage.table(f"priorityclasses.{_SCHEDULING}").get("", chosen) if chosen else None
+    if chosen and found is None:
+        raise forbidden_error("pods", "", name, f"no PriorityClass with name {chosen} was found")
+    given = {} if found is None else found.obj
+    spec["priority"] = int(given.get("value", 0))
+    spec["preemptionPolicy"] = given.get("preemptionPolicy", "PreemptLowerPriority")
     _tolerate_lost_nodes(spec)
-
-
-def _choose_class(call: Call, spec: Obj) -> None:
-    """The plugin DefaultStorageClass: the newest class that is marked as the default."""
-    marked = [
-        item
-        for item in call.storage.table("storageclasses.storage.k8s.io").items()
-        if (item.obj["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
-    ]
-    if marked and "storageClassName" not in spec:
-        spec["storageClassName"] = max(marked, key=lambda item: str(item.obj["metadata"]["creationTimestamp"])).name
 
 
 def _tolerate_lost_nodes(spec: Obj) -> None:
@@ -126,56 +100,33 @@ def _tolerate_lost_nodes(spec: Obj) -> None:
         spec["tolerations"] = [*tolerations, *missing]
 
 
-def _priority(call: Call, spec: Obj, pod: str) -> tuple[int, str]:
-    """The priority of a pod and its policy of preemption."""
-    name = spec.get("priorityClassName")
-    found = call.storage.table(_PRIORITY_CLASSES).get("", name) if name else _default_priority_class(call)
-    if found is not None:
-        spec["priorityClassName"] = found.name
-    elif name:
-        raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")
-    given = {} if found is None else found.obj
-    return int(given.get("value", 0)), given.get("preemptionPolicy", "PreemptLowerPriority")
-
-
-def check_priority_class(call: Call, new: Obj, old: Obj | None) -> None:
-    """Raise 403 for a PriorityClass that is to be the default when there is one."""
-    if (call.resource.group, call.resource.kind) != (_SCHEDULING, "PriorityClass") or not new.get("globalDefault"):
+def _assign_address(obj: Obj) -> None:
+    """A cluster IP. It is not routed: it only has to be valid and stable."""
+    spec = obj["spec"]
+    if spec["type"] == "ExternalName" or spec.get("clusterIP"):
         return
-    name, default = new["metadata"]["name"], _default_priority_class(call)
-    if default is not None and (old is None or default.name != name):
-        why = f"PriorityClass {default.name} is already marked as default. Only one default can exist"
-        raise forbidden_error("priorityclasses", _SCHEDULING, name, why)
-
-
-def _default_priority_class(call: Call) -> Item | None:
-    return next((item for item in call.storage.table(_PRIORITY_CLASSES).items() if item.obj.get("globalDefault")), None)
-
-
-def check_overhead(call: Call, obj: Obj) -> None:
-    """Raise 403 for a pod with an overhead that no RuntimeClass gives it."""
-    if call.resource.gvk == ("", "v1", "Pod") and obj["spec"].get("overhead") and not obj["spec"].get("runtimeClassName"):
-        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        raise forbidden_error("pods", "", obj["metadata"].get("name", ""), why)
+    digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
+    spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
+    spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def check_quota(call: Call, obj: Obj) -> None:
-    """Raise 403 "exceeded quota" when a ResourceQuota of the namespace would be exceeded by the object."""
+    """Raise 403 "exceeded quota" when the number of objects that a ResourceQuota of the namespace allows is reached.
+
+    Only numbers of objects are counted, of pods those that have not ended.
+    """
     if not call.resource.namespaced:
         return
-    quotas = list(call.storage.table(QUOTA_TABLE).items(call.namespace))
-    asked = usage_of(call.resource.plural, call.resource.group, obj) if quotas else {}
-    for quota in quotas:
+    resource = call.resource
+    names = {f"count/{resource.storage_key}", resource.storage_key}
+    for quota in call.storage.table("resourcequotas").items(call.namespace):
         hard = (quota.obj.get("spec") or {}).get("hard") or {}
-        touched = {name: hard[name] for name in asked if name in hard}
-        if not touched:
-            continue
-        used = usage(call.storage, call.namespace, list(touched))
-        over = [name for name, limit in touched.items() if used[name] + asked[name] > parse_quantity(limit)]
-        if over:
-            told = [
-                ",".join(f"{name}={plain(value[name])}" for name in over) for value in (asked, used)
-            ]  # fmt: skip
-            limited = ",".join(f"{name}={hard[name]}" for name in over)
-            why = f"exceeded quota: {quota.name}, requested: {told[0]}, used: {told[1]}, limited: {limited}"
-            raise forbidden_error(call.resource.plural, call.resource.group, obj["metadata"].get("name", ""), why)
+        for name in sorted(names & hard.keys()):
+            used = sum(
+                (item.obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+                for item in call.storage.table(resource.storage_key).items(call.namespace)
+            )
+            if used + 1 > int(hard[name]):
+                told = f"requested: {name}=1, used: {name}={used}, limited: {name}={hard[name]}"
+                why = f"exceeded quota: {quota.name}, {told}"
+                raise forbidden_error(resource.plural, resource.group, obj["metadata"].get("name", ""), why)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from localcluster.apiserver.env import Env
-from localcluster.apiserver.kinds.nodes import SYSTEM_CLASSES
 from localcluster.apiserver.storage import Storage
 
 Obj = dict[str, Any]
@@ -80,6 +79,7 @@ _GROUPS = {"cluster-admin": "system:masters", "system:service-account-issuer-dis
 _AUTHENTICATION = "extension-apiserver-authentication"
 
 
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _CLASS = {"preemptionPolicy": "PreemptLowerPriority"}
 
 
@@ -97,7 +97,7 @@ def ensure(env: Env, storage: Storage) -> None:
         _create(env, storage, f"clusterrolebindings.{_RBAC}", "", role, binding)
     reader = {**_rules("get list watch", "configmaps"), "resourceNames": [_AUTHENTICATION]}
     _create(env, storage, f"roles.{_RBAC}", "kube-system", f"{_AUTHENTICATION}-reader", {"rules": [reader]})
-    for name, value in SYSTEM_CLASSES.items():
+    for name, value in _SYSTEM_CLASSES.items():
         _create(env, storage, "priorityclasses.scheduling.k8s.io", "", name, {"value": value, **_CLASS})
     _create(env, storage, "services", "default", "kubernetes", _api_service())
     if storage.table(KEY_TABLE).get("", KEY_NAME) is None:

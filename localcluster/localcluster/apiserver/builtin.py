@@ -8,34 +8,32 @@ from typing import Any
 from localcluster.apiserver import names
 from localcluster.apiserver.crd import default_crd
 from localcluster.apiserver.kinds import (
-    apps,
-    autoscaling,
-    batch,
     config,
     crds,
     events,
     namespaces,
-    networking,
-    nodes,
     pods,
     rbac,
-    registration,
     services,
-    volumes,
 )
 from localcluster.apiserver.resource import ALL_VERBS, REVIEW_VERBS, Resource, Scale, Strategy, field_table
 
+Obj = dict[str, Any]
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 
 
-def _workload(group: str, plural: str, kind: str, strategy: Strategy, *, scales: bool = True, **more: Any) -> Resource:
+def _workload(group: str, plural: str, kind: str, *, scales: bool = True, **more: Any) -> Resource:
     """A kind that makes pods, with a controller that does not run here."""
     return Resource(
-        group, "v1", plural, kind, categories=_ALL, status=True, generation=True, strategy=strategy,
+        group, "v1", plural, kind, categories=_ALL, status=True, generation=True,
         scale=Scale("spec.replicas", "status.replicas") if scales else None,
         creation_warning=f"no controller for objects of kind {kind} runs in the embedded cluster: they make no pods", **more,
     )  # fmt: skip
+
+
+def _with_spec(obj: Obj) -> None:
+    obj.setdefault("spec", {})
 
 
 _core = partial(Resource, "", "v1")
@@ -43,22 +41,19 @@ _CORE = (
     _core("bindings", "Binding", verbs=REVIEW_VERBS),
     _core("configmaps", "ConfigMap", short_names=("cm",),
           strategy=Strategy(validate=config.validate_config_map, validate_update=config.immutable)),
-    _core("endpoints", "Endpoints", short_names=("ep",), create_on_update=True, strategy=nodes.ENDPOINTS),
+    _core("endpoints", "Endpoints", short_names=("ep",), create_on_update=True),
     _core("events", "Event", short_names=("ev",), create_on_update=True, strategy=Strategy(validate=events.validate),
           fields=events.FIELDS),
-    _core("limitranges", "LimitRange", short_names=("limits",), singular="limitrange", create_on_update=True,
-          strategy=nodes.LIMIT_RANGE),
+    _core("limitranges", "LimitRange", short_names=("limits",), singular="limitrange", create_on_update=True),
     _core("namespaces", "Namespace", False, short_names=("ns",), status=True, subresources={"finalize": ("update",)},
           verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"), fields=field_table("status.phase"),
           returns_deleted=True,
           strategy=Strategy(default=namespaces.default, on_create=namespaces.on_create, on_update=namespaces.on_update,
                             validate_name=names.dns1123_label)),
-    _core("nodes", "Node", False, short_names=("no",), status=True, keeps_status=True, strategy=nodes.NODE,
+    _core("nodes", "Node", False, short_names=("no",), status=True, keeps_status=True, strategy=Strategy(default=_with_spec),
           fields=field_table("spec.unschedulable")),
-    _core("persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status=True, returns_deleted=True,
-          strategy=volumes.CLAIM),
-    _core("persistentvolumes", "PersistentVolume", False, short_names=("pv",), status=True, returns_deleted=True,
-          strategy=volumes.VOLUME),
+    _core("persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status=True, returns_deleted=True),
+    _core("persistentvolumes", "PersistentVolume", False, short_names=("pv",), status=True, returns_deleted=True),
     _core("pods", "Pod", short_names=("po",), categories=_ALL, status=True, generation=True, returns_deleted=True,
           subresources={
               "attach": ("create", "get"), "binding": ("create",), "ephemeralcontainers": ("get", "patch", "update"),
@@ -72,11 +67,10 @@ _CORE = (
               "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
               "status.phase", "status.podIP", "status.nominatedNodeName",
           )),
-    _core("podtemplates", "PodTemplate", generation=True, returns_deleted=True, strategy=apps.POD_TEMPLATE),
-    _workload("", "replicationcontrollers", "ReplicationController", apps.REPLICATION_CONTROLLER, short_names=("rc",),
+    _core("podtemplates", "PodTemplate", generation=True, returns_deleted=True),
+    _workload("", "replicationcontrollers", "ReplicationController", short_names=("rc",),
               fields=field_table("status.replicas")),
-    _core("resourcequotas", "ResourceQuota", short_names=("quota",), status=True, returns_deleted=True,
-          strategy=nodes.RESOURCE_QUOTA),
+    _core("resourcequotas", "ResourceQuota", short_names=("quota",), status=True, returns_deleted=True),
     _core("secrets", "Secret", fields=field_table("type"),
           strategy=Strategy(default=config.default_secret, validate=config.validate_secret,
                             validate_update=config.secret_immutable)),
@@ -86,7 +80,6 @@ _CORE = (
           strategy=Strategy(
               default=services.default, on_update=services.on_update, validate=services.validate,
               validate_update=services.validate_update, validate_name=names.dns1035_label, assigned=services.ASSIGNED,
-              assigned_in=services.ASSIGNED_IN,
           )),
 )  # fmt: skip
 
@@ -94,7 +87,7 @@ _EVENTS = next(resource for resource in _CORE if resource.plural == "events")
 
 _HPA = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short_names=("hpa",), categories=_ALL,
-    status=True, strategy=autoscaling.HORIZONTAL_POD_AUTOSCALER,
+    status=True,
 )  # fmt: skip
 _registration = partial(Resource, "admissionregistration.k8s.io", "v1")
 _authentication = partial(Resource, "authentication.k8s.io", "v1")
@@ -107,13 +100,13 @@ _storage = partial(Resource, "storage.k8s.io", "v1")
 
 _GROUPS = (
     _registration("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False,
-        categories=_EXTENSIONS, generation=True, strategy=registration.MUTATING_WEBHOOKS),
+        categories=_EXTENSIONS, generation=True),
     _registration("validatingadmissionpolicies", "ValidatingAdmissionPolicy", False,
-        categories=_EXTENSIONS, status=True, generation=True, strategy=registration.POLICY),
+        categories=_EXTENSIONS, status=True, generation=True),
     _registration("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False,
-        categories=_EXTENSIONS, generation=True, strategy=registration.BINDING),
+        categories=_EXTENSIONS, generation=True),
     _registration("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
-        categories=_EXTENSIONS, generation=True, strategy=registration.VALIDATING_WEBHOOKS),
+        categories=_EXTENSIONS, generation=True),
     Resource(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
         short_names=("crd", "crds"), categories=_EXTENSIONS, status=True, generation=True,
@@ -123,11 +116,11 @@ _GROUPS = (
         ),
     ),
     Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", False, categories=_EXTENSIONS, status=True),
-    Resource("apps", "v1", "controllerrevisions", "ControllerRevision", strategy=apps.REVISION),
-    _workload("apps", "daemonsets", "DaemonSet", apps.DAEMON_SET, scales=False, short_names=("ds",)),
-    _workload("apps", "deployments", "Deployment", apps.DEPLOYMENT, short_names=("deploy",)),
-    _workload("apps", "replicasets", "ReplicaSet", apps.REPLICA_SET, short_names=("rs",)),
-    _workload("apps", "statefulsets", "StatefulSet", apps.STATEFUL_SET, short_names=("sts",)),
+    Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
+    _workload("apps", "daemonsets", "DaemonSet", scales=False, short_names=("ds",)),
+    _workload("apps", "deployments", "Deployment", short_names=("deploy",)),
+    _workload("apps", "replicasets", "ReplicaSet", short_names=("rs",)),
+    _workload("apps", "statefulsets", "StatefulSet", short_names=("sts",)),
     _authentication("selfsubjectreviews", "SelfSubjectReview", False, verbs=REVIEW_VERBS),
     _authentication("tokenreviews", "TokenReview", False, verbs=REVIEW_VERBS),
     _authorization("localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=REVIEW_VERBS),
@@ -135,45 +128,41 @@ _GROUPS = (
     _authorization("selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=REVIEW_VERBS),
     _authorization("subjectaccessreviews", "SubjectAccessReview", False, verbs=REVIEW_VERBS),
     _HPA,
-    replace(_HPA, version="v1", conversion=autoscaling.CONVERSION),
-    _workload("batch", "cronjobs", "CronJob", batch.CRON_JOB, scales=False, short_names=("cj",)),
-    _workload("batch", "jobs", "Job", batch.JOB, scales=False, fields=field_table("status.successful")),
+    _workload("batch", "cronjobs", "CronJob", scales=False, short_names=("cj",)),
+    _workload("batch", "jobs", "Job", scales=False, fields=field_table("status.successful")),
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
         short_names=("csr",), status=True, subresources={"approval": ("get", "patch", "update")},
-        strategy=nodes.SIGNING_REQUEST, fields=field_table("spec.signerName")),
+        fields=field_table("spec.signerName")),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True,
         strategy=Strategy(validate=config.validate_lease)),
-    Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True, strategy=networking.ENDPOINT_SLICE),
+    Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True),
     replace(
         _EVENTS, group="events.k8s.io", table="events", conversion=events.CONVERSION,
         strategy=Strategy(validate=events.validate), fields=events.NEW_FIELDS,
     ),
     _flow("flowschemas", "FlowSchema", False, status=True, generation=True),
     _flow("prioritylevelconfigurations", "PriorityLevelConfiguration", False, status=True, generation=True),
-    _networking("ingressclasses", "IngressClass", False, generation=True, strategy=networking.INGRESS_CLASS),
-    _networking("ingresses", "Ingress", short_names=("ing",), status=True, generation=True, strategy=networking.INGRESS),
+    _networking("ingressclasses", "IngressClass", False, generation=True),
+    _networking("ingresses", "Ingress", short_names=("ing",), status=True, generation=True),
     _networking("ipaddresses", "IPAddress", False, short_names=("ip",)),
-    _networking("networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True,
-        strategy=networking.NETWORK_POLICY),
+    _networking("networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
     _networking("servicecidrs", "ServiceCIDR", False, status=True),
-    Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False, strategy=nodes.RUNTIME_CLASS),
-    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True,
-        strategy=networking.DISRUPTION_BUDGET),
-    _rbac("clusterrolebindings", "ClusterRoleBinding", False, create_on_update=True, strategy=rbac.CLUSTER_ROLE_BINDING),
-    _rbac("clusterroles", "ClusterRole", False, create_on_update=True, strategy=rbac.CLUSTER_ROLE),
-    _rbac("rolebindings", "RoleBinding", create_on_update=True, strategy=rbac.ROLE_BINDING),
+    Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True),
+    _rbac("clusterrolebindings", "ClusterRoleBinding", False, create_on_update=True, strategy=rbac.BINDING),
+    _rbac("clusterroles", "ClusterRole", False, create_on_update=True, strategy=rbac.ROLE),
+    _rbac("rolebindings", "RoleBinding", create_on_update=True, strategy=rbac.BINDING),
     _rbac("roles", "Role", create_on_update=True, strategy=rbac.ROLE),
     _allocation("deviceclasses", "DeviceClass", False, generation=True),
     _allocation("resourceclaims", "ResourceClaim", status=True),
     _allocation("resourceclaimtemplates", "ResourceClaimTemplate"),
     _allocation("resourceslices", "ResourceSlice", False, generation=True),
-    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, short_names=("pc",),
-        strategy=nodes.PRIORITY_CLASS),
-    _storage("csidrivers", "CSIDriver", False, strategy=volumes.CSI_DRIVER),
-    _storage("csinodes", "CSINode", False, strategy=volumes.CSI_NODE),
+    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, short_names=("pc",)),
+    _storage("csidrivers", "CSIDriver", False),
+    _storage("csinodes", "CSINode", False),
     _storage("csistoragecapacities", "CSIStorageCapacity"),
-    _storage("storageclasses", "StorageClass", False, short_names=("sc",), strategy=volumes.STORAGE_CLASS),
-    _storage("volumeattachments", "VolumeAttachment", False, status=True, strategy=volumes.VOLUME_ATTACHMENT),
+    _storage("storageclasses", "StorageClass", False, short_names=("sc",)),
+    _storage("volumeattachments", "VolumeAttachment", False, status=True),
     _storage("volumeattributesclasses", "VolumeAttributesClass", False, short_names=("vac",)),
 )  # fmt: skip
 

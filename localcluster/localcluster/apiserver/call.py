@@ -20,7 +20,6 @@ from localcluster.apiserver.errors import (
     unsupported_media_type,
 )
 from localcluster.apiserver.negotiation import MediaType, negotiate
-from localcluster.apiserver.questions import Replies
 from localcluster.apiserver.rbac import Authorizer
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
@@ -48,7 +47,7 @@ _encoder = msgspec.json.Encoder()
 class Call:
     """A request, what the server has found out about it, and what its handler works with.
 
-    `warnings` become Warning headers of the response. `replies` are those of webhooks; None: they are not asked.
+    `warnings` become Warning headers of the response.
     """
 
     env: Env
@@ -61,7 +60,6 @@ class Call:
     user: User
     query: Mapping[str, str]
     registry: Registry
-    replies: Replies | None
     warnings: list[str] = field(default_factory=list)
 
     @property

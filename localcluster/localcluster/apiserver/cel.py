@@ -18,10 +18,8 @@ from localcluster.apiserver import cel_functions
 
 _log = logging.getLogger(__name__)
 
-#: The variables of a CRD's rules.
+#: The variables of a rule.
 RULE = ("self", "oldSelf", "optionalOld")
-#: Those of expressions about a request.
-ADMISSION = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
 
 # Library parts of the real server that this engine cannot be given: rules that use them are skipped, not refused.
 _UNSUPPORTED = re.compile(
@@ -60,8 +58,8 @@ class Program:
 
 
 @cache
-def _environment(names: tuple[str, ...]) -> Any:
-    variables = dict.fromkeys(names, engine.Type.DYN)
+def _environment() -> Any:
+    variables = dict.fromkeys(RULE, engine.Type.DYN)
     extensions = [
         ext_strings.ExtStrings(),
         ext_optional.ExtOptional(),
@@ -79,27 +77,25 @@ def _skip(expression: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(
-    expression: str, *, optional_old: bool = False, kind: str = "BOOL", variables: tuple[str, ...] = RULE
-) -> Program | None:
+def compile_expression(expression: str, *, optional_old: bool = False, kind: str = "BOOL") -> Program | None:
     """The compiled expression, or None when it has to be skipped (which is logged once).
 
     With `optional_old`, `oldSelf` is an optional: the caller passes `optionalOld` as a list of none or one value.
-    Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL, STRING or ANY).
+    Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL or STRING).
     """
     text = expression
     if optional_old:
         # Optionals cannot be passed in from Python, so one is made inside.
         text = f"cel.bind(oldSelf, size(optionalOld) > 0 ? optional.of(optionalOld[0]) : optional.none(), {expression})"
     try:
-        compiled = _environment(variables).compile(text)
+        compiled = _environment().compile(text)
     except RuntimeError as error:
         if _UNSUPPORTED.search(expression):
             _skip(expression)
             return None
         raise CelError(f"compilation failed: {_readable(str(error))}") from error
     returned = compiled.return_type()
-    if kind != "ANY" and returned not in (getattr(engine.Type, kind), engine.Type.DYN):
+    if returned not in (getattr(engine.Type, kind), engine.Type.DYN):
         raise CelError(f"cel expression must evaluate to a {kind.lower()}")
     return Program(compiled)
 

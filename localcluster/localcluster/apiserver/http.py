@@ -15,7 +15,7 @@ from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 
-from localcluster.apiserver import callouts, sessions
+from localcluster.apiserver import sessions
 from localcluster.apiserver.authentication import IMPERSONATE_EXTRA, IMPERSONATION
 from localcluster.apiserver.call import BODY_LIMIT
 from localcluster.apiserver.errors import ApiError
@@ -81,7 +81,7 @@ class Running:
                 return await self._watch(request, value)
         except ApiError as error:
             return _whole(request, error.response())
-        return _whole(request, await callouts.handle(self.server, value))
+        return _whole(request, self.server.handle(value))
 
     async def _watch(self, request: web.BaseRequest, value: Request) -> web.StreamResponse:
         awake = asyncio.Event()

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from localcluster.apiserver import callouts
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.sessions import open_logs
@@ -36,7 +35,7 @@ class InProcessTransport:
             return await self._whole_log(request)
         if request.body is not None:
             request = replace(request, headers={**self._agent, **request.headers})
-        return await callouts.handle(self._server, request, self._user)
+        return self._server.handle(request, self._user)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
         """Yield the lines of a watch or a log. Raises StatusError when it is refused."""

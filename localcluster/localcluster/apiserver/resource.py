@@ -43,7 +43,6 @@ class Strategy:
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
     fields (the latter what may not change, `validate_new` what only a new object may not have). `assigned` are fields of the
     spec that have no manager unless the request has one of the group: `default` fills them in for admission or an allocator.
-    `assigned_in` names, for a list of the spec, the field of its items for which the same holds.
     """
 
     default: Callable[[Obj], None] = nothing
@@ -55,7 +54,6 @@ class Strategy:
     validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
     validate_name: Callable[[str], Sequence[str]] | None = None
     assigned: Sequence[Sequence[str]] = ()
-    assigned_in: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from localcluster.apiserver import bootstrap, webhooks
+from localcluster.apiserver import bootstrap
 from localcluster.apiserver.authentication import Authenticator, impersonation
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.custom import resources_of
@@ -16,7 +16,6 @@ from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
 from localcluster.apiserver.journal import Journal
-from localcluster.apiserver.questions import Replies
 from localcluster.apiserver.rbac import Attributes, Authorizer
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
@@ -69,16 +68,8 @@ class ApiServer:
         bootstrap.ensure(env, self.storage)
         self.storage.sync()
 
-    def replies(self, request: Request) -> Replies | None:
-        """For a write while there are webhooks: where `handle` finds their replies, which are still to be asked for."""
-        if request.method == "GET" or not webhooks.any_registered(self.storage):
-            return None
-        return Replies(self.env.now(), self.env.random.getrandbits(64))
-
-    def handle(self, request: Request, user: User | None = None, replies: Replies | None = None) -> Response:
+    def handle(self, request: Request, user: User | None = None) -> Response:
         """Answer one request. Without `user`, the request's bearer token identifies the user.
-
-        Webhooks take part if there are `replies`; UnansweredError then tells which are missing (see `callouts`).
 
         Every refusal is a response with a Status body, also of a write that cannot be stored; an exception is a bug of the
         server.
@@ -90,7 +81,7 @@ class ApiServer:
             self.authorizer.check(user, _attributes(info))
             if not info.is_resource:
                 return self.documents.answer(request)
-            response = self._dispatch(self._call(request, info, user, replies))
+            response = self._dispatch(self._call(request, info, user))
             if request.method != "GET":
                 self.storage.sync()
         except ApiError as error:
@@ -136,18 +127,17 @@ class ApiServer:
             self.authorizer.check(user, attributes)
         return other
 
-    def _call(self, request: Request, info: RequestInfo, user: User, replies: Replies | None = None) -> Call:
+    def _call(self, request: Request, info: RequestInfo, user: User) -> Call:
         resource = self.registry.find(info.group, info.version, info.resource)
         if resource is None or (info.namespace and not resource.namespaced and resource.plural != "namespaces"):
             raise path_not_found()
         if resource.namespaced and not info.namespace and (info.name or info.verb in ("create", "deletecollection")):
             raise path_not_found()
         warnings = [resource.deprecation] if resource.deprecation else []
-        env = self.env if replies is None else replies.env()
         return Call(
-            env, self.storage, self.authorizer, self.authenticator,
+            self.env, self.storage, self.authorizer, self.authenticator,
             request, info, resource, user, dict(request.query),
-            self.registry, replies, warnings,
+            self.registry, warnings,
         )  # fmt: skip
 
     def _dispatch(self, call: Call) -> Response:

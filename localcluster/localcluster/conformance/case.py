@@ -91,11 +91,9 @@ class Expect:
 class Step:
     """One request. `method` is an HTTP method or ``WATCH``, which reads every event up to now.
 
-    `space` is a namespace of the case, empty for all of them. `credentials` are an Authorization header in
-    place of the administrator's, `user` is a user without rights but those of every user.
-    `settle` repeats it until it is answered as expected, for what a server does asynchronously (at most 10 s).
-    `brief` asks to be answered with metadata only. `accept` is another form to answer in. `pause`
-    are seconds that pass before it.
+    `space` is a namespace of the case, empty for all of them. `settle` repeats it until it is answered as expected, for what a
+    server does asynchronously (at most 10 s). `brief` asks to be answered with metadata only. `pause` are seconds that pass
+    before it.
     """
 
     method: str
@@ -107,11 +105,8 @@ class Step:
     query: Mapping[str, Any] = field(default_factory=dict)
     subresource: str = ""
     space: str = "a"
-    credentials: str | None = None
-    user: str = ""
     settle: bool = False
     brief: bool = False
-    accept: str = ""
     pause: float = 0
 
     def __str__(self) -> str:
@@ -119,20 +114,14 @@ class Step:
         where = "/".join(part for part in (self.kind.plural, self.space, name, self.subresource) if part)
         media = "" if self.media == JSON else f" ({self.media.removeprefix('application/')})"
         query = f" {dict(self.query)}" if self.query else ""
-        user = (f" as {self.user}" if self.user else "") + (" briefly" if self.brief else "")
-        user += f" after {self.pause:g} s" if self.pause else ""
+        how = (" briefly" if self.brief else "") + (f" after {self.pause:g} s" if self.pause else "")
         body = "" if self.body is None else f" {str(self.body)[:600]}"
-        return f"{self.method} {where}{query}{media}{user}{body}"
+        return f"{self.method} {where}{query}{media}{how}{body}"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Named steps.
-
-    `comparable` is False where two right servers may differ in more than the record leaves out: then only what is expected
-    counts.
-    """
+    """Named steps."""
 
     name: str
     steps: tuple[Step, ...]
-    comparable: bool = True

@@ -8,19 +8,16 @@ from typing import Any
 import msgspec
 
 from localcluster.conformance.case import Case, Expect, Json, Kind, Space, Step
-from localcluster.conformance.expectation import unmet
+from localcluster.conformance.expectation import Answer, unmet
 from localcluster.conformance.kinds import (
     ACCOUNTS,
     CONFIG_MAPS,
     CRDS,
-    JOBS,
     NAMESPACES,
     PODS,
     SERVICES,
     WIDGETS,
     account,
-    job,
-    job_crd,
     obj,
     pod,
     service,
@@ -28,7 +25,6 @@ from localcluster.conformance.kinds import (
     widget_crd,
 )
 from localcluster.conformance.memory import Memory, at
-from localcluster.conformance.record import Answer, Record
 from localcluster.conformance.target import Target
 from localcluster.errors import StatusError
 from localcluster.request import Request
@@ -39,14 +35,12 @@ END_LABELS = {"app": "x", "tier": "x"}
 _END = "zz-end-"
 # The last clause is for responses that have no metadata of their own, such as a Status.
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-_DEFINITIONS = ((WIDGETS, widget_crd), (JOBS, job_crd))
 _PATIENCE = 10.0
 _PAUSE = 0.02
 _ENDS = {
     PODS.plural: lambda name: pod(name, labels=END_LABELS),
     SERVICES.plural: lambda name: service(name, labels=END_LABELS),
     WIDGETS.plural: lambda name: widget(name, labels=END_LABELS),
-    JOBS.plural: lambda name: job(name, labels=END_LABELS),
 }
 
 
@@ -60,22 +54,20 @@ class Driver:
         self._made: list[str] = []
 
     async def prepare(self) -> None:
-        """Define the custom resources. Raises AssertionError when the server does not take them."""
-        for kind, definition in _DEFINITIONS:
-            await self._must("POST", f"{CRDS.prefix}/{CRDS.plural}", definition(), (201, 409))
-            # It is served a moment later.
-            served = await self._settled(Step("GET", kind, space="", expect=Expect(200)), Memory({}))
-            assert served.code == 200, f"{self.target.name}: {kind.plural} are not served: {served.code} {served.body}"
+        """Define the custom resource. Raises AssertionError when the server does not take it."""
+        await self._must("POST", f"{CRDS.prefix}/{CRDS.plural}", widget_crd(), (201, 409))
+        # It is served a moment later.
+        served = await self._settled(Step("GET", WIDGETS, space="", expect=Expect(200)), Memory({}))
+        assert served.code == 200, f"{self.target.name}: widgets are not served: {served.code} {served.body}"
 
     async def clean_up(self) -> None:
         """Delete what was made, for a server that outlives the run."""
         for name in self._made:
             await self._send("DELETE", f"{NAMESPACES.prefix}/namespaces/{name}")
-        for kind, _ in _DEFINITIONS:
-            await self._send("DELETE", f"{CRDS.prefix}/{CRDS.plural}/{kind.plural}.{kind.group}")
+        await self._send("DELETE", f"{CRDS.prefix}/{CRDS.plural}/{WIDGETS.plural}.{WIDGETS.group}")
 
-    async def run(self, case: Case) -> tuple[Record, list[str]]:
-        """Run every step; gives the record and the expectations that were not met."""
+    async def run(self, case: Case) -> tuple[list[Answer], list[str]]:
+        """Run every step; gives the answers, and what was expected and has not come."""
         number = next(self._count)
         spaces = {key: f"{self._label}-{number}-{key}" for key in SPACES}
         for name in spaces.values():
@@ -84,22 +76,22 @@ class Driver:
             # Where a controller makes this account, it may have been faster.
             await self._must("POST", f"{ACCOUNTS.prefix}/namespaces/{name}/{ACCOUNTS.plural}", account(), (201, 409))
         memory = Memory(spaces)
-        record = Record(spaces)
-        problems = []
+        answers: list[Answer] = []
+        problems: list[str] = []
         for step in case.steps:
             # What is expected may speak of the versions before this step.
             before = None if step.expect is None else memory.resolve(step.expect.fields)
             answer = await self._settled(step, memory) if step.settle else await self._step(step, memory)
-            record.answers.append(answer)
+            answers.append(answer)
             if step.expect is not None:
-                problems += [f"{step}: {problem}" for problem in unmet(step.expect, before or {}, answer)]
+                problems += [f"{case.name}: {step}: {problem}" for problem in unmet(step.expect, before or {}, answer)]
         await self._clear(spaces.values())
-        return record, problems
+        return answers, problems
 
     async def _clear(self, spaces: Iterable[str]) -> None:
         """Take away what may go at once: other cases list the whole cluster, and thousands would fill more than a page."""
         for space in spaces:
-            for kind in (PODS, SERVICES, CONFIG_MAPS, WIDGETS, JOBS):
+            for kind in (PODS, SERVICES, CONFIG_MAPS, WIDGETS):
                 path = f"{kind.prefix}/namespaces/{space}/{kind.plural}"
                 await self._send("DELETE", path, query=(("gracePeriodSeconds", "0"),))
 
@@ -119,9 +111,8 @@ class Driver:
             return await self._watch(step, memory)
         query = _query(step, memory)
         answer = await self._send(
-            step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, user=step.user,
-            brief=step.brief, accept=step.accept, credentials=step.credentials,
-        )  # fmt: skip
+            step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, brief=step.brief
+        )
         if step.kind.namespaced and not step.space and at(answer.body, "items"):
             # A list of the whole cluster holds what other cases and the server itself have made.
             answer.body["items"] = [
@@ -195,14 +186,10 @@ class Driver:
 
     async def _send(
         self, method: str, path: str, body: Any = None, *, query: tuple[tuple[str, str], ...] = (),
-        media: str = "application/json", user: str = "", brief: bool = False, accept: str = "",
-        credentials: str | None = None,
+        media: str = "application/json", brief: bool = False,
     ) -> Answer:  # fmt: skip
         encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
-        accept = _METADATA_ONLY if brief else accept
-        headers = {name: value for name, value in (("impersonate-user", user), ("accept", accept)) if value}
-        if credentials is not None:
-            headers["authorization"] = credentials
+        headers = {"accept": _METADATA_ONLY} if brief else {}
         response = await self.target.transport.send(Request(method, path, query, encoded, media, headers))
         try:
             decoded = msgspec.json.decode(response.body)

@@ -17,8 +17,8 @@ import jsonpatch
 from localcluster.conformance import real
 from localcluster.conformance.case import Case, Expect, Json, Step
 from localcluster.conformance.driver import Driver
+from localcluster.conformance.expectation import Answer
 from localcluster.conformance.kinds import PODS
-from localcluster.conformance.record import Answer
 from localcluster.conformance.steps import create
 from localcluster.request import JSON_PATCH
 
@@ -87,11 +87,11 @@ async def _record() -> None:
         driver = Driver(target, "edge")
         await driver.prepare()
         base, _ = await driver.run(Case("base", (Step("POST", PODS, body=document["base"], query=_DRY_RUN),)))
-        document["answer"] = _shown(base.answers[0].body)
+        document["answer"] = _shown(base[0].body)
         steps = [_steps(document, row, None) for row in document["cases"]]
         record, problems = await driver.run(Case("edge", tuple(step for found in steps for step in found)))
         assert not problems, problems
-        answers = iter(record.answers)
+        answers = iter(record)
         last = [[next(answers) for _ in found][-1] for found in steps]
         recorded = [_recorded(document, row, answer) for row, answer in zip(document["cases"], last, strict=True)]
     rows = [json.dumps(row, ensure_ascii=False) for row in recorded]

@@ -1,12 +1,26 @@
 """Whether an answer is what a case says it must be."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from localcluster.conformance.case import After, Expect
+from localcluster.conformance.case import After, Expect, Json
 from localcluster.conformance.memory import at
-from localcluster.conformance.record import Answer
 from localcluster.timestamps import parse_time
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer to one step: a response (`code` and `body`), or a watch (`code` 200 and `events`)."""
+
+    code: int
+    body: Any = None
+    events: list[Json] | None = None
+
+    @property
+    def reason(self) -> str:
+        """Of a Status body."""
+        return str(self.body.get("reason", "")) if isinstance(self.body, Mapping) else ""
 
 
 def unmet(expect: Expect, fields: Mapping[str, Any], answer: Answer) -> list[str]:

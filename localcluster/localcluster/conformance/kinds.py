@@ -1,8 +1,5 @@
 """The resources the suite is about, with the smallest objects of them that a server takes."""
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
 from localcluster.conformance.case import Json, Kind
@@ -14,22 +11,11 @@ SECRETS = Kind("/api/v1", "secrets", "Secret")
 QUOTAS = Kind("/api/v1", "resourcequotas", "ResourceQuota")
 ACCOUNTS = Kind("/api/v1", "serviceaccounts", "ServiceAccount")
 NAMESPACES = Kind("/api/v1", "namespaces", "Namespace", namespaced=False)
-LEASES = Kind("/apis/coordination.k8s.io/v1", "leases", "Lease")
-PRIORITY_CLASSES = Kind("/apis/scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False)
-DEPLOYMENTS = Kind("/apis/apps/v1", "deployments", "Deployment")
 CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-
-RBAC_GROUP = "rbac.authorization.k8s.io"
-ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "roles", "Role")
-BINDINGS = Kind(f"/apis/{RBAC_GROUP}/v1", "rolebindings", "RoleBinding")
-CLUSTER_ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "clusterroles", "ClusterRole", namespaced=False)
 
 GROUP = "conformance.jobcommon.dev"
 WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
 """Custom: schema, defaults, CEL rules, status and scale."""
-
-JOBS = Kind("/apis/kubeflow.org/v1", "tfjobs", "TFJob")
-"""Custom, of another project: a large schema with the template of a pod."""
 
 NODE = "node-1"
 
@@ -68,17 +54,6 @@ def service(name: str, spec: Json | None = None, **meta: Any) -> Json:
 def widget(name: str, spec: Json | None = None, **meta: Any) -> Json:
     """A custom object that its schema accepts."""
     return obj(WIDGETS, name, {"spec": {"size": 1, **(spec or {})}}, **meta)
-
-
-def job(name: str, spec: Json | None = None, **meta: Any) -> Json:
-    """A TFJob of two workers."""
-    worker = {"replicas": 2, "template": job_template()}
-    return obj(JOBS, name, {"spec": {"tfReplicaSpecs": {"Worker": worker}, **(spec or {})}}, **meta)
-
-
-def job_template(**container: Any) -> Json:
-    """The template of a replica of a TFJob."""
-    return {"spec": {"containers": [{"name": "tensorflow", "image": "example.com/image:1", **container}]}}
 
 
 def _widget_schema() -> Json:
@@ -125,9 +100,3 @@ def widget_crd() -> Json:
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
     return obj(CRDS, f"widgets.{GROUP}", {"spec": spec})
-
-
-def job_crd() -> Json:
-    """The definition of `JOBS`, as a project for training jobs once shipped it."""
-    definition: Json = json.loads(gzip.decompress(Path(__file__).with_name("tfjobs.json.gz").read_bytes()))
-    return definition

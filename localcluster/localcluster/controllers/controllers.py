@@ -11,8 +11,6 @@ from localcluster.controllers.endpoints import EndpointsController
 from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
-from localcluster.controllers.protection import ProtectionController
-from localcluster.controllers.quota import QuotaController
 from localcluster.controllers.taint_eviction import TaintEviction
 
 _RETRY_SECONDS = 1.0
@@ -50,8 +48,6 @@ class Controllers:
             NamespaceController(Access(server, "namespace-controller")),
             NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
             EndpointsController(Access(server, "endpoint-controller")),
-            ProtectionController(Access(server, "pvc-protection-controller")),
-            QuotaController(Access(server, "resourcequota-controller")),
             EventTtl(Access(server, "event-ttl")),
             TaintEviction(Access(server, "taint-eviction-controller")),
             *more,

@@ -248,21 +248,6 @@ def test_a_change_wakes_the_controllers(api: Cluster) -> None:
     assert woken
 
 
-def test_quotas_show_what_is_used(api: Cluster) -> None:
-    quotas = "/api/v1/namespaces/default/resourcequotas"
-    hard = {"pods": "3", "requests.cpu": "4", "count/configmaps": "9"}
-    api.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
-    api.post(PODS, pod("p", container={"resources": {"requests": {"cpu": "1500m"}}}))
-    api.post(PODS, pod("q"))
-    api.step()
-    status = {"hard": hard, "used": {"pods": "2", "requests.cpu": "1500m", "count/configmaps": "1"}}
-    assert api.get(f"{quotas}/q").body["status"] == status
-    ready(api, "p", "127.0.0.2", "True")
-    api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
-    api.step()
-    assert api.get(f"{quotas}/q").body["status"]["used"]["pods"] == "1"
-
-
 def test_what_a_timer_brings_about_is_seen_by_all_in_the_same_step(api: Cluster) -> None:
     class Reader:
         seen = False
@@ -319,34 +304,3 @@ def test_a_taint_evicts_what_does_not_tolerate_it(api: Api) -> None:
     api.now += 1
     controllers.step()
     assert evicted() == {"plain", "for-a-while"}
-
-
-def test_a_claim_that_a_pod_uses_is_kept(api: Cluster) -> None:
-    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
-    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    for name in ("used", "free"):
-        api.post(claims, {"metadata": {"name": name}, "spec": size})
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "used"}}]
-    container = {"name": "main", "image": "i"}
-    api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [container], "volumes": volumes}})
-    for name in ("used", "free"):
-        api.delete(f"{claims}/{name}")
-    api.step()
-    assert api.get(claims).names == ["used"]
-    api.delete(f"{PODS}/p", gracePeriodSeconds=0)
-    api.step()
-    assert api.get(claims).names == []
-
-
-def test_a_bound_volume_is_kept(api: Cluster) -> None:
-    volumes = "/api/v1/persistentvolumes"
-    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/d"}}
-    made = api.post(volumes, {"metadata": {"name": "v"}, "spec": spec}).body
-    api.put(f"{volumes}/v/status", {**made, "status": {"phase": "Bound"}})
-    api.delete(f"{volumes}/v")
-    api.step()
-    bound = api.get(f"{volumes}/v").body
-    assert bound["metadata"]["deletionTimestamp"]
-    api.put(f"{volumes}/v/status", {**bound, "status": {"phase": "Released"}})
-    api.step()
-    assert api.get(volumes).names == []

@@ -14,7 +14,7 @@ BOUNDARY = {
 IMPURE = {"aiohttp", "asyncio", "os", "random", "secrets", "select", "socket", "subprocess", "threading", "time"}
 CORE = ["localcluster.apiserver.server", "localcluster.apiserver.watch", *(
     f"localcluster.controllers.{name}"
-    for name in ("definitions", "endpoints", "event_ttl", "garbage_collector", "namespaces", "quota")
+    for name in ("definitions", "endpoints", "event_ttl", "garbage_collector", "namespaces", "taint_eviction")
 )]  # fmt: skip
 
 

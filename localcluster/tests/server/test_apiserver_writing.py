@@ -174,13 +174,6 @@ def test_system_namespaces_stay(api: Api) -> None:
     assert api.delete("/api/v1/namespaces/kube-system").code == 403
 
 
-def test_quota_counts_requests(api: Api) -> None:
-    api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "1500m", "count/configmaps": "0"}}})
-    assert api.post(PODS, pod("a", container={"resources": {"requests": {"cpu": "1"}}})).code == 201
-    assert api.post(PODS, pod("b", container={"resources": {"requests": {"cpu": "1"}}})).code == 403
-    assert api.post(MAPS, {"metadata": {"name": "m"}}).code == 403
-
-
 def test_a_definition_is_served_when_its_create_returns(api: Api) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos.ex.com"
     status = api.get(path).body["status"]

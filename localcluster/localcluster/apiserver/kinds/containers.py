@@ -7,11 +7,11 @@ from localcluster.apiserver.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_chosen,
     not_found_cause,
     not_supported,
     required,
 )
+from localcluster.apiserver.kinds.checks import at_least
 from localcluster.apiserver.kinds.pod_context import PodContext
 from localcluster.apiserver.kinds.pod_volumes import field_ref, resource_ref
 from localcluster.apiserver.kinds.resources import container_resources
@@ -28,7 +28,6 @@ from localcluster.apiserver.kinds.rules import (
     relative,
     union,
 )
-from localcluster.apiserver.kinds.tables import at_least
 from localcluster.apiserver.kinds.walk import Action, Unvisited
 from localcluster.apiserver.names import (
     check,
@@ -100,16 +99,6 @@ def _key(one: Obj, path: str, _: PodContext) -> Iterator[Cause]:
     yield from check(dns1123_subdomain, f"{path}.name", one.get("name") or "")
 
 
-def _file_key(one: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
-    if ".." in (one.get("path") or "").split("/"):
-        yield invalid(f"{path}.path", one["path"], "must not contain '..'")
-    name = one.get("volumeName") or ""
-    if name not in pod.all_volumes:
-        yield not_found_cause(f"{path}.volumeName", name)
-    elif pod.all_volumes[name].get("emptyDir") is None:
-        yield invalid(f"{path}.volumeName", name, "referenced volume must be of type emptyDir")
-
-
 def _env_from(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
     for one in container.get("envFrom") or ():
         given = [name for name in ("configMapRef", "secretRef") if one.get(name) is not None]
@@ -120,7 +109,6 @@ def _env_from(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
 
 
 def _mounts(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
-    devices = {one.get("name"): one.get("devicePath") for one in container.get("volumeDevices") or ()}
     places: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         where = f"{path}.volumeMounts[{index}]"
@@ -134,105 +122,19 @@ def _mounts(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
         if target in places:
             yield invalid(f"{where}.mountPath", target, "must be unique")
         places.add(target)
-        if name in devices:
-            yield invalid(f"{where}.name", name, "must not already exist in volumeDevices")
-        if target in devices.values():
-            yield invalid(f"{where}.mountPath", target, "must not already exist as a path in volumeDevices")
-        yield from _mount_options(mount, where, container)
+        for option in ("subPath", "subPathExpr"):
+            if mount.get(option):
+                # The real server leaves out which of the mounts it is.
+                yield from relative(f"{path}.volumeMounts.{option}", mount[option])
 
 
-def _mount_options(mount: Obj, where: str, container: Obj) -> Iterator[Cause]:
-    # The real server leaves out which of the mounts it is, except where paths exclude each other.
-    path = where.rpartition("[")[0]
-    for name in ("subPath", "subPathExpr"):
-        if mount.get(name):
-            yield from relative(f"{path}.{name}", mount[name])
-    if mount.get("subPath") and mount.get("subPathExpr"):
-        yield invalid(f"{where}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
-    propagation = mount.get("mountPropagation")
-    if propagation not in (None, "Bidirectional", "HostToContainer", "None"):
-        yield not_supported(f"{path}.mountPropagation", propagation, ("Bidirectional", "HostToContainer", "None"))
-    if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
-        told = "Bidirectional mount propagation is available only to privileged containers"
-        yield forbidden(f"{path}.mountPropagation", told)
-    recursive = mount.get("recursiveReadOnly")
-    if recursive in ("Enabled", "IfPossible"):
-        if not mount.get("readOnly"):
-            yield forbidden(f"{path}.recursiveReadOnly", "may only be specified when readOnly is true")
-        if propagation not in (None, "None"):
-            told = "may only be specified when mountPropagation is None or not specified"
-            yield forbidden(f"{path}.recursiveReadOnly", told)
-    elif recursive not in (None, "Disabled"):
-        yield not_supported(f"{path}.recursiveReadOnly", recursive, ("Disabled", "Enabled", "IfPossible"))
-
-
-def _devices(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
-    mounts = {one.get("name"): one.get("mountPath") for one in container.get("volumeMounts") or ()}
-    names: set[str] = set()
-    places: set[str] = set()
-    for index, device in enumerate(container.get("volumeDevices") or ()):
-        where = f"{path}.volumeDevices[{index}]"
-        name, target = device.get("name") or "", device.get("devicePath") or ""
-        if not name:
-            yield required(f"{where}.name")
-        if name in names:
-            yield invalid(f"{where}.name", name, "must be unique")
-        source = pod.volumes.get(name)
-        if source is None:
-            yield not_found_cause(f"{where}.name", name)
-        elif source.get("persistentVolumeClaim") is None and source.get("ephemeral") is None:
-            told = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            yield invalid(f"{where}.name", name, told)
-        if not target:
-            yield required(f"{where}.devicePath")
-        if target in places:
-            yield invalid(f"{where}.devicePath", target, "must be unique")
-        if ".." in target.split("/"):
-            yield invalid(f"{where}.devicePath", target, "can not contain backsteps ('..')")
-        if name in mounts:
-            yield invalid(f"{where}.name", name, "must not already exist in volumeMounts")
-        if target in mounts.values():
-            yield invalid(f"{where}.devicePath", target, "must not already exist as a path in volumeMounts")
-        names.add(name)
-        places.add(target)
-
-
-def _resources(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
-    return container_resources(container.get("resources") or {}, f"{path}.resources", pod.claims)
-
-
-def _resize(container: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
-    # All of it is reported at the list.
-    seen: set[str] = set()
-    where = f"{path}.resizePolicy"
-    for index, one in enumerate(container.get("resizePolicy") or ()):
-        name, restart = one.get("resourceName") or "", one.get("restartPolicy") or ""
-        if name in seen:
-            yield duplicate(f"{where}[{index}]", name)
-        seen.add(name)
-        for value, allowed in ((name, ("cpu", "memory")), (restart, ("NotRequired", "RestartContainer"))):
-            yield from not_chosen(where, value, allowed)
-        if pod.spec.get("restartPolicy") == "Never" and restart != "NotRequired":
-            yield invalid(where, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
-        if _plain_init(container, path) and restart == "RestartContainer":
-            told = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-            yield invalid(f"{where}[{index}].restartPolicy", restart, told)
+def _resources(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
+    return container_resources(container.get("resources") or {}, f"{path}.resources")
 
 
 def _restart(container: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
-    if policy is None and rules:
-        yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
-    elif policy not in (None, *_RESTARTS):
-        yield not_supported(f"{path}.restartPolicy", policy, _RESTARTS)
-    for index, rule in enumerate(rules):
-        where = f"{path}.restartPolicyRules[{index}]"
-        yield from one_of("action", "Restart", "RestartAllContainers", needed=False)({"action": "", **rule}, where, None)
-        if rule.get("exitCodes") is None:
-            yield required(f"{where}.exitCodes", "must be specified")
-        else:
-            codes = {"operator": "", **rule["exitCodes"]}
-            yield from one_of("operator", "In", "NotIn", needed=False)(codes, f"{where}.exitCodes", None)
+    if container.get("restartPolicy") not in (None, *_RESTARTS):
+        yield not_supported(f"{path}.restartPolicy", container["restartPolicy"], _RESTARTS)
 
 
 def _plain_init(container: Obj, path: str) -> bool:
@@ -278,8 +180,8 @@ def _sleep(one: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
 ACTIONS: Mapping[str, Sequence[Action]] = {
     "Container": (
         form("name", dns1123_label, needed=True), need("image"),
-        one_of("terminationMessagePolicy", "File", "FallbackToLogsOnError"), _ports, _env_from, _mounts, _devices,
-        one_of("imagePullPolicy", "Always", "IfNotPresent", "Never"), _resources, _resize, _restart, _init, _probes,
+        one_of("terminationMessagePolicy", "File", "FallbackToLogsOnError"), _ports, _env_from, _mounts,
+        one_of("imagePullPolicy", "Always", "IfNotPresent", "Never"), _resources, _restart, _init, _probes,
         _image_spaces,
     ),
     "ContainerPort": (one_of("protocol", "SCTP", "TCP", "UDP"),),
@@ -289,9 +191,6 @@ ACTIONS: Mapping[str, Sequence[Action]] = {
     "SecretEnvSource": (form("name", dns1123_subdomain, needed=True),),
     "ConfigMapKeySelector": (_key, form("key", config_key, needed=True)),
     "SecretKeySelector": (_key, form("key", config_key, needed=True)),
-    "FileKeySelector": (
-        form("key", env_name, needed=True), form("volumeName", dns1123_label, needed=True), need("path"), _file_key,
-    ),
     "Probe": (
         union("handler", _HANDLERS),
         *(

@@ -7,7 +7,6 @@ from typing import Any
 
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.kinds.pod_volumes import SOURCES
-from localcluster.apiserver.kinds.resources import HUGE_PAGES, POD_RESOURCES, together
 from localcluster.apiserver.kinds.walk import Action, Walk
 from localcluster.quantity import canonical, parse_quantity
 
@@ -27,19 +26,12 @@ _DEFAULTS: Mapping[str, Obj] = {
     "GRPCAction": {"service": ""},
     "ObjectFieldSelector": {"apiVersion": "v1"},
     "ResourceFieldSelector": {"divisor": "0"},
-    "FileKeySelector": {"optional": False},
     "SecretVolumeSource": _FILES,
     "ConfigMapVolumeSource": _FILES,
     "DownwardAPIVolumeSource": _FILES,
     "ProjectedVolumeSource": _FILES,
     "ServiceAccountTokenProjection": {"expirationSeconds": 3600},
     "HostPathVolumeSource": {"type": ""},
-    "ISCSIVolumeSource": {"iscsiInterface": "default"},
-    "RBDVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "AzureDiskVolumeSource": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
-    "ScaleIOVolumeSource": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
-    "PersistentVolumeClaimTemplate": {"metadata": {}},
-    "PersistentVolumeClaimSpec": {"resources": {}, "volumeMode": "Filesystem"},
 }  # fmt: skip
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _IMAGE = re.compile(
@@ -86,35 +78,12 @@ def _thousandths(resources: Obj, _path: str, _context: Any) -> tuple[()]:
     return ()
 
 
-def _without(*fields: str) -> Action:
-    def action(obj: Obj, _path: str, _context: Any) -> tuple[()]:
-        for name in fields:
-            obj.pop(name, None)
-        return ()
-
-    return action
-
-
-def _no_stop_signal(container: Obj, _path: str, _context: Any) -> tuple[()]:
-    lifecycle = container.get("lifecycle") or {}
-    if lifecycle.pop("stopSignal", None) and not lifecycle:
-        del container["lifecycle"]
-    return ()
-
-
 _ACTIONS: dict[str, tuple[Action, ...]] = {kind: (_filled(defaults),) for kind, defaults in _DEFAULTS.items()}
 _ACTIONS["Container"] = (*_ACTIONS["Container"], _container)
 _ACTIONS["EphemeralContainer"] = _ACTIONS["Container"]
 _ACTIONS["Volume"] = (_volume,)
 _ACTIONS["ResourceRequirements"] = (_thousandths,)
 _WALK = Walk(_ACTIONS)
-#: What features have that are off by default.
-_DISABLED = Walk(
-    {
-        "Container": (_no_stop_signal,),
-        "VolumeProjection": (_without("clusterTrustBundle", "podCertificate"),),
-    }
-)
 
 
 def default_spec(spec: Obj) -> None:
@@ -127,8 +96,7 @@ def default_spec(spec: Obj) -> None:
 
 def default_pod_spec(spec: Obj) -> None:
     """The defaults of a pod's spec. Its account and its priority are admission's."""
-    # First, because sums are of what was written: `default_spec` rounds it.
-    _default_resources(spec)
+    _default_requests(spec)
     default_spec(spec)
     # A negative period means the shortest one.
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -140,30 +108,16 @@ def default_pod_spec(spec: Obj) -> None:
                 port.setdefault("hostPort", port["containerPort"])
 
 
-def drop_disabled(spec: Obj) -> None:
-    """Drop the fields of features that are off by default."""
-    _DISABLED("PodSpec", spec, "")
-
-
 def _containers(spec: Obj) -> tuple[Obj, ...]:
     return *(spec.get("containers") or ()), *(spec.get("initContainers") or ())
 
 
-def _default_resources(spec: Obj) -> None:
-    """Requests are as high as limits. A pod with resources of its own has the huge pages and the requests of its containers."""
+def _default_requests(spec: Obj) -> None:
+    """Requests are as high as limits."""
     for container in _containers(spec):
         resources = container.get("resources") or {}
         for name, limit in (resources.get("limits") or {}).items():
             resources.setdefault("requests", {}).setdefault(name, limit)
-    resources = spec.get("resources") or {}
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    if not limits and not requests:
-        return
-    pages = {name: total for name, total in together(spec, "limits").items() if name.startswith(HUGE_PAGES)}
-    if limits := {name: total for name, total in pages.items() if name not in requests} | limits:
-        known = {name: limit for name, limit in limits.items() if name in POD_RESOURCES or name.startswith(HUGE_PAGES)}
-        asked = {name: total for name, total in together(spec, "requests").items() if name in POD_RESOURCES}
-        resources |= {"limits": limits, "requests": known | asked | requests}
 
 
 def defaulted(spec: Obj) -> Obj:

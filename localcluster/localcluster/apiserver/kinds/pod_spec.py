@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required, too_long
-from localcluster.apiserver.kinds import containers, pod_volumes, scheduling, security
+from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
+from localcluster.apiserver.kinds import containers, pod_volumes, scheduling
 from localcluster.apiserver.kinds.containers import host_ports
 from localcluster.apiserver.kinds.pod_context import PodContext
-from localcluster.apiserver.kinds.resources import overhead, pod_resources
-from localcluster.apiserver.kinds.rules import between, each, form, one_of
+from localcluster.apiserver.kinds.rules import between, each, form, identity, one_of
 from localcluster.apiserver.kinds.walk import Walk
 from localcluster.apiserver.names import (
     check,
@@ -41,23 +40,6 @@ def _containers(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
         yield from host_ports([container], f"{path}.initContainers")
 
 
-def _claims(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    seen: set[str] = set()
-    for index, claim in enumerate(spec.get("resourceClaims") or ()):
-        where, name = f"{path}.resourceClaims[{index}]", claim.get("name") or ""
-        if name in seen:
-            yield duplicate(f"{where}.name", name)
-        seen.add(name)
-        given = [one for one in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(one) is not None]
-        if len(given) == 2:
-            told = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            yield invalid(where, claim, told)
-        elif not given:
-            yield invalid(where, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
-        for one in given:
-            yield from check(dns1123_subdomain, f"{where}.{one}", claim[one])
-
-
 def _host_network(spec: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
     for index, container in enumerate((spec.get("containers") or ()) if spec.get("hostNetwork") else ()):
         for number, one in enumerate(container.get("ports") or ()):
@@ -65,22 +47,6 @@ def _host_network(spec: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
             if (pod.is_pod or port) and port != one.get("containerPort", 0):
                 told = "must match `containerPort` when `hostNetwork` is true"
                 yield invalid(f"{path}.containers[{index}].ports[{number}].hostPort", port, told)
-
-
-def _host_users(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        told = "ShareProcessNamespace and HostPID cannot both be enabled"
-        yield invalid(f"{path}.securityContext.shareProcessNamespace", True, told)
-    if spec.get("hostUsers") is not False:
-        return
-    # Two of the names are spelt as the real server does.
-    for name, told in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
-        if spec.get(name):
-            yield forbidden(f"{path}.{told}", "when `hostUsers` is false")
-    for part in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(part) or ()):
-            if container.get("volumeDevices"):
-                yield forbidden(f"{path}.{part}[{index}].volumeDevices", "when `hostUsers` is false")
 
 
 def _dns(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
@@ -114,25 +80,8 @@ def _gates(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
         seen.add(name)
 
 
-def _hostname(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    given, where = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
-    if given is None:
-        return
-    for name in ("setHostnameAsFQDN", "hostNetwork"):
-        if spec.get(name):
-            yield forbidden(where, f"may not be specified when {name} is true")
-    if len(given) > 64:
-        yield too_long(where, 64)
-    yield from check(dns1123_subdomain, where, given)
-
-
 def _rest(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
     yield from check_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    yield from scheduling.spread_twice(spec.get("topologySpreadConstraints") or (), f"{path}.topologySpreadConstraints")
-    if spec.get("resources") is not None:
-        yield from pod_resources(spec, f"{path}.resources")
-    if spec.get("overhead"):
-        yield from overhead(spec["overhead"], f"{path}.overhead")
     if spec.get("runtimeClassName") is not None:
         yield from check(dns1123_subdomain, f"{path}.runtimeClassName", spec["runtimeClassName"])
     for index, alias in enumerate(spec.get("hostAliases") or ()):
@@ -141,20 +90,22 @@ def _rest(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
         yield not_supported(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"))
 
 
+_IDENTITIES = tuple(identity(name) for name in ("fsGroup", "runAsUser", "runAsGroup"))
 _WALK = Walk(
     {
         "PodSpec": (
-            _claims, _containers, _host_network, one_of("restartPolicy", "Always", "OnFailure", "Never"),
-            one_of("dnsPolicy", *_DNS_POLICIES), _dns, _gates, _host_users, _hostname, _rest, security.system,
+            _containers, _host_network, one_of("restartPolicy", "Always", "OnFailure", "Never"),
+            one_of("dnsPolicy", *_DNS_POLICIES), _dns, _gates, _rest,
             *(form(name, dns1123_label) for name in ("hostname", "subdomain")),
             *(form(name, dns1123_subdomain) for name in ("serviceAccountName", "nodeName", "priorityClassName")),
             between("activeDeadlineSeconds", 1, 2**31 - 1),
         ),
-        "PodResourceClaim": (form("name", dns1123_label, needed=True),),
         "PodReadinessGate": (form("conditionType", qualified_name),),
         "PodDNSConfig": (each("nameservers", ip_address), each("searches", search_domain)),
+        "PodSecurityContext": _IDENTITIES,
+        "SecurityContext": _IDENTITIES,
         "HostAlias": (each("hostnames", dns1123_subdomain),),
-        **containers.ACTIONS, **scheduling.ACTIONS, **security.ACTIONS, **pod_volumes.ACTIONS,
+        **containers.ACTIONS, **scheduling.ACTIONS, **pod_volumes.ACTIONS,
     },
     {**containers.UNVISITED, **pod_volumes.UNVISITED, "PodSpec": lambda *_: ("volumes", "ephemeralContainers")},
 )  # fmt: skip
@@ -164,7 +115,7 @@ def validate_spec(spec: Obj, path: str, *, pod_name: str | None = None) -> list[
     """The rules of a pod's spec with its defaults: of a pod if it has a name, else of a template."""
     pod = PodContext(spec, pod_name is not None)
     given: Sequence[Obj] = spec.get("volumes") or ()
-    causes = list(pod_volumes.volume_names(given, f"{path}.volumes", pod_name or ""))
+    causes = list(pod_volumes.volume_names(given, f"{path}.volumes"))
     for index, volume in enumerate(given):
         found = _WALK("Volume", volume, f"{path}.volumes[{index}]", pod)
         causes += found

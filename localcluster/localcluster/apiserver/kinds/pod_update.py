@@ -13,7 +13,6 @@ _FORBIDDEN = (
 )
 #: What has rules of its own.
 _MUTABLE = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
@@ -33,7 +32,7 @@ def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
     causes += [*_gates(after, before), *_tolerations(after, before)]
     after, before = _comparable(after), _comparable(before)
     if old["spec"].get("schedulingGates"):
-        causes += _directives(after, before)
+        # Where a pod may run may still change.
         for spec in (after, before):
             spec.pop("nodeSelector", None)
             spec["affinity"] = {key: one for key, one in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
@@ -66,31 +65,3 @@ def _comparable(spec: Obj) -> Obj:
         if part in kept:
             kept[part] = [{**container, "image": ""} for container in kept[part]]
     return kept
-
-
-def _directives(after: Obj, before: Obj) -> Iterator[Cause]:
-    """Where a pod may run is narrowed until its last gate is gone."""
-    selector = after.get("nodeSelector") or {}
-    if not (before.get("nodeSelector") or {}).items() <= selector.items():
-        told = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        yield invalid("spec.nodeSelector", selector, told)
-    wanted, known = (_terms(spec) for spec in (after, before))
-    where = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
-    if known and len(wanted) != len(known):
-        yield invalid(where, wanted, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
-        return
-    for index, (one, other) in enumerate(zip(wanted, known, strict=False)):
-        if not _only_added(one, other):
-            yield invalid(f"{where}[{index}]", one, "only additions are allowed (no mutations or deletions)")
-
-
-def _terms(spec: Obj) -> Sequence[Obj]:
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
-    return required.get("nodeSelectorTerms") or []
-
-
-def _only_added(after: Obj, before: Obj) -> bool:
-    """A term that selects nothing does not get requirements: it would select something."""
-    if not any(before.values()):
-        return not any(after.values())
-    return all(after.get(name, [])[: len(listed)] == listed for name, listed in before.items())

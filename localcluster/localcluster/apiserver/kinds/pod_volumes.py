@@ -12,12 +12,11 @@ from localcluster.apiserver.kinds.rules import (
     form,
     local_path,
     need,
-    one_of,
     relative,
     union,
 )
 from localcluster.apiserver.kinds.walk import Action, Unvisited
-from localcluster.apiserver.names import check, dns1123_label, dns1123_subdomain, qualified_name
+from localcluster.apiserver.names import check, dns1123_label, qualified_name
 from localcluster.quantity import parse_quantity
 
 #: In the order in which the real server looks at them: the first is validated, the others are refused.
@@ -124,14 +123,6 @@ def _empty_dir(source: Obj, path: str, _: Any) -> Iterator[Cause]:
         yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _driver(source: Obj, path: str, _: Any) -> Iterator[Cause]:
-    name = source.get("driver") or ""
-    if not name:
-        yield required(f"{path}.driver")
-        return
-    yield from check(dns1123_subdomain, f"{path}.driver", name.lower())
-
-
 def _projected(source: Obj, path: str, _: Any) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, one in enumerate(source.get("sources") or ()):
@@ -164,38 +155,14 @@ def _token(token: Obj, path: str, volume: str) -> Iterator[Cause]:
         yield from relative(f"{volume}.path", token["path"], reserved=True)
 
 
-def _claim_template(source: Obj, path: str, _: Any) -> Iterator[Cause]:
-    if source.get("volumeClaimTemplate") is None:
-        yield required(f"{path}.volumeClaimTemplate")
-        return
-    spec, where = source["volumeClaimTemplate"].get("spec") or {}, f"{path}.volumeClaimTemplate.spec"
-    if not spec.get("accessModes"):
-        yield required(f"{where}.accessModes", "at least 1 access mode is required")
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    if storage is None:
-        yield required(f"{where}.resources[storage]")
-    elif parse_quantity(storage) <= 0:
-        yield invalid(f"{where}.resources[storage]", storage, "must be greater than zero")
-
-
-def _image(source: Obj, path: str, pod: Any) -> Iterator[Cause]:
-    if pod.is_pod and not source.get("reference"):
-        yield required(f"{path}.reference")
-
-
-def volume_names(volumes: Sequence[Obj], path: str, pod_name: str) -> Iterator[Cause]:
+def volume_names(volumes: Sequence[Obj], path: str) -> Iterator[Cause]:
     """What volumes must not have in common."""
     seen: set[str] = set()
-    made = {f"{pod_name}-{one.get('name')}" for one in volumes if pod_name and one.get("ephemeral") is not None}
     for index, one in enumerate(volumes):
         name = one.get("name") or ""
         if name in seen:
             yield duplicate(f"{path}[{index}].name", name)
         seen.add(name)
-        claim = (one.get("persistentVolumeClaim") or {}).get("claimName")
-        if claim in made:
-            told = "must not reference a PVC that gets created for an ephemeral volume"
-            yield invalid(f"{path}[{index}].persistentVolumeClaim.claimName", claim, told)
 
 
 ACTIONS: Mapping[str, Sequence[Action]] = {
@@ -209,21 +176,8 @@ ACTIONS: Mapping[str, Sequence[Action]] = {
     "KeyToPath": (need("key", "path"), local_path("path"), file_mode("mode")),
     "PersistentVolumeClaimVolumeSource": (need("claimName"),),
     "NFSVolumeSource": (need("server", "path"), _nfs),
-    "AWSElasticBlockStoreVolumeSource": (need("volumeID"),),
-    "AzureFileVolumeSource": (need("secretName", "shareName"),),
-    "CephFSVolumeSource": (need("monitors"),),
-    "CinderVolumeSource": (need("volumeID"),),
-    "FlexVolumeSource": (need("driver"),),
-    "GlusterfsVolumeSource": (need("endpoints", "path"),),
-    "PortworxVolumeSource": (need("volumeID"),),
-    "RBDVolumeSource": (need("monitors", "image"),),
-    "VsphereVirtualDiskVolumeSource": (need("volumePath"),),
     "DownwardAPIVolumeSource": (file_mode("defaultMode"),),
     "DownwardAPIVolumeFile": (_downward_file,),
     "ProjectedVolumeSource": (file_mode("defaultMode"), _projected),
-    "GitRepoVolumeSource": (need("repository"), lambda one, path, _: relative(f"{path}.directory", one.get("directory") or "")),
-    "CSIVolumeSource": (_driver,),
-    "EphemeralVolumeSource": (_claim_template,),
-    "ImageVolumeSource": (_image, one_of("pullPolicy", "Always", "IfNotPresent", "Never")),
 }
 UNVISITED: Mapping[str, Unvisited] = {"Volume": beyond_first(SOURCES)}

@@ -1,15 +1,13 @@
 """Pods: defaults of spec and template, validation, QoS class and what may change."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, forbidden, invalid
-from localcluster.apiserver.kinds.pod_defaults import default_pod_spec, default_spec, drop_disabled
+from localcluster.apiserver.errors import Cause, forbidden
+from localcluster.apiserver.kinds.pod_defaults import default_pod_spec, default_spec
 from localcluster.apiserver.kinds.pod_spec import validate_spec
 from localcluster.apiserver.kinds.pod_update import validate_update
-from localcluster.apiserver.kinds.scheduling import label_keys_applied
 from localcluster.quantity import parse_quantity
 
 __all__ = ["default_spec", "validate_spec", "validate_update"]
@@ -17,10 +15,7 @@ Obj = dict[str, Any]
 
 #: What the real server's admission fills in.
 ASSIGNED = (("serviceAccountName", "serviceAccount"), ("preemptionPolicy",), ("priority",))
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_COST = re.compile(r"0|-?[1-9]\d{0,9}")
 _COMPUTE = ("cpu", "memory")
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def default(obj: Obj) -> None:
@@ -31,8 +26,6 @@ def default(obj: Obj) -> None:
 def on_create(obj: Obj) -> None:
     """A new pod is Pending; its QoS class never changes."""
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
-    drop_disabled(obj["spec"])
-    label_keys_applied(obj["spec"], obj["metadata"].get("labels") or {})
     if obj["spec"].get("schedulingGates"):
         told = "Scheduling is blocked due to non-empty scheduling gates"
         times = {"lastProbeTime": None, "lastTransitionTime": obj["metadata"]["creationTimestamp"]}
@@ -43,7 +36,7 @@ def on_create(obj: Obj) -> None:
 def on_update(new: Obj, old: Obj) -> None:
     """What the server computed at creation is kept where a write leaves it out, as nothing else would restore it."""
     # An apply may have taken it all.
-    drop_disabled(new.setdefault("spec", {}))
+    new.setdefault("spec", {})
     if "schedulingGroup" not in old["spec"]:
         new["spec"].pop("schedulingGroup", None)
     for condition in new.get("status", {}).get("conditions") or ():
@@ -65,8 +58,6 @@ def qos_class(spec: Obj) -> str:
     parts = [
         container.get("resources") or {} for part in ("containers", "initContainers") for container in spec.get(part) or ()
     ]
-    if spec.get("resources") is not None:
-        parts = [spec["resources"]]
     requests, limits = ([_positive(part.get(name) or {}) for part in parts] for name in ("requests", "limits"))
     if not any((*requests, *limits)):
         return "BestEffort"
@@ -80,19 +71,8 @@ def _positive(amounts: Obj) -> dict[str, Decimal]:
 
 
 def validate(obj: Obj) -> Sequence[Cause]:
-    """The rules of a pod's spec and annotations."""
-    meta, spec = obj["metadata"], obj["spec"]
-    return [*_annotations(meta, spec), *validate_spec(spec, "spec", pod_name=meta.get("name", ""))]
-
-
-def _annotations(meta: Obj, spec: Obj) -> Iterator[Cause]:
-    annotations = meta.get("annotations") or {}
-    cost = annotations.get(_DELETION_COST, "0")
-    if not _COST.fullmatch(cost) or not -(2**31) <= int(cost) < 2**31:
-        yield invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
-    if _MIRROR in annotations and not spec.get("nodeName"):
-        told = "must set spec.nodeName if mirror pod annotation is set"
-        yield invalid(f"metadata.annotations[{_MIRROR}]", annotations[_MIRROR], told)
+    """The rules of a pod's spec."""
+    return validate_spec(obj["spec"], "spec", pod_name=obj["metadata"].get("name", ""))
 
 
 def validate_new(obj: Obj) -> Sequence[Cause]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, forbidden, invalid, required
-from localcluster.apiserver.kinds import tables
+from localcluster.apiserver.kinds import checks
 from localcluster.apiserver.kinds.walk import Action
 from localcluster.apiserver.names import NameRule, check, port_name
 
@@ -28,18 +28,18 @@ def need(*fields: str, detail: str = "") -> Action:
 def one_of(name: str, *allowed: str, needed: bool = True, detail: str = "") -> Action:
     """The field is one of the values; an empty one is reported as missing if it is `needed`."""
 
-    known = tables.one_of(*allowed)
+    known = checks.one_of(*allowed)
     return on(name, lambda path, value, obj: [required(path, detail)] if needed and not value else known(path, value, obj))
 
 
-def on(name: str, check: tables.Check) -> Action:
+def on(name: str, check: checks.Check) -> Action:
     """A check of one field."""
     return lambda obj, path, _: check(f"{path}.{name}", obj.get(name), obj)
 
 
 def between(name: str, low: int, high: int, detail: str = "") -> Action:
     """The number, if given, is in the range."""
-    return on(name, tables.between(low, high, detail))
+    return on(name, checks.between(low, high, detail))
 
 
 def file_mode(name: str) -> Action:
@@ -54,7 +54,7 @@ def identity(name: str) -> Action:
 
 def form(name: str, rule: NameRule, *, needed: bool = False) -> Action:
     """The text follows a rule for names; an empty one is missing if it is `needed`."""
-    return on(name, tables.needed_name(rule) if needed else tables.named(rule))
+    return on(name, checks.needed_name(rule) if needed else checks.named(rule))
 
 
 def each(name: str, rule: NameRule) -> Action:

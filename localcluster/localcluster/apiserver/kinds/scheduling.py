@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
 from localcluster.apiserver.kinds.rules import between, need, one_of
-from localcluster.apiserver.kinds.tables import Check, given
 from localcluster.apiserver.kinds.walk import Action
 from localcluster.apiserver.names import (
     check,
@@ -64,17 +63,12 @@ def _values(one: Obj, path: str) -> Iterator[Cause]:
         yield from check(label_value, f"{path}.values[{index}]", value)
 
 
-def label_selector(selector: Obj, path: str, _: Any) -> Iterator[Cause]:
-    """The rules of a label selector."""
+def _label_selector(selector: Obj, path: str, _: Any) -> Iterator[Cause]:
     yield from check_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, one in enumerate(selector.get("matchExpressions") or ()):
         where = f"{path}.matchExpressions[{index}]"
         yield from _requirement(one, where, ("In", "NotIn", "Exists", "DoesNotExist"))
         yield from _values(one, where)
-
-
-#: The same, as a check of a path.
-selector_check: Check = given(lambda path, value: label_selector(value, path, None))
 
 
 def _node_term(term: Obj, path: str, _: Any) -> Iterator[Cause]:
@@ -100,34 +94,9 @@ def _field_requirement(one: Obj, path: str) -> Iterator[Cause]:
         yield from check(dns1123_subdomain, f"{path}.values[{index}]", value)
 
 
-def _label_keys(term: Obj, path: str) -> Iterator[Cause]:
-    selector = term.get("labelSelector")
-    for name in ("matchLabelKeys", "mismatchLabelKeys"):
-        keys = term.get(name) or []
-        if keys and selector is None:
-            yield forbidden(f"{path}.{name}", "must not be specified when labelSelector is not set")
-            continue
-        for index, key in enumerate(keys):
-            yield from check(qualified_name, f"{path}.{name}[{index}]", key)
-    matched = term.get("matchLabelKeys") or []
-    if selector is not None:
-        seen = set(selector.get("matchLabels") or ())
-        for one in selector.get("matchExpressions") or ():
-            # The one that the server has added for the key is the first.
-            if one["key"] in matched and one["key"] in seen:
-                yield invalid(
-                    f"{path}[{matched.index(one['key'])}]", one["key"], "exists in both matchLabelKeys and labelSelector"
-                )
-            seen.add(one["key"])
-    for index, key in enumerate(matched):
-        if key in (term.get("mismatchLabelKeys") or ()):
-            yield invalid(f"{path}.matchLabelKeys[{index}]", key, "exists in both matchLabelKeys and mismatchLabelKeys")
-
-
 def _affinity_term(term: Obj, path: str, _: Any) -> Iterator[Cause]:
     for name in term.get("namespaces") or ():
         yield from check(dns1123_label, f"{path}.namespace", name)
-    yield from _label_keys(term, path)
     key = term.get("topologyKey") or ""
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
@@ -145,39 +114,11 @@ def _spread(one: Obj, path: str, _: Any) -> Iterator[Cause]:
     if one.get("minDomains") is not None and action != "DoNotSchedule":
         told = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         yield invalid(f"{path}.minDomains", one["minDomains"], told)
-    yield from _label_keys(one, path)
-
-
-def spread_twice(constraints: Sequence[Obj], path: str) -> Iterator[Cause]:
-    """A key may be spread over once in each of the two ways."""
-    kinds = [(one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")) for one in constraints]
-    for index, kind in enumerate(kinds):
-        if kind in kinds[index + 1 :]:
-            where = f"{path}[{index}].{{topologyKey, whenUnsatisfiable}}"
-            yield duplicate(where, f"{{{kind[0]}, {kind[1]}}}")
-
-
-def label_keys_applied(spec: Obj, labels: Obj) -> None:
-    """Add to a new pod's selectors what their matchLabelKeys and mismatchLabelKeys mean for its labels."""
-    affinity = spec.get("affinity") or {}
-    terms = list(spec.get("topologySpreadConstraints") or ())
-    for part in ("podAffinity", "podAntiAffinity"):
-        found = affinity.get(part) or {}
-        terms += [one["podAffinityTerm"] for one in found.get("preferredDuringSchedulingIgnoredDuringExecution") or ()]
-        terms += found.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-    for term in terms:
-        if term.get("labelSelector") is None:
-            continue
-        for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
-            for key in term.get(name) or ():
-                if key in labels:
-                    one = {"key": key, "operator": operator, "values": [labels[key]]}
-                    term["labelSelector"].setdefault("matchExpressions", []).append(one)
 
 
 ACTIONS: dict[str, Sequence[Action]] = {
     "Toleration": (_toleration,),
-    "LabelSelector": (label_selector,),
+    "LabelSelector": (_label_selector,),
     "NodeSelector": (need("nodeSelectorTerms", detail="must have at least one node selector term"),),
     "NodeSelectorTerm": (_node_term,),
     "PreferredSchedulingTerm": (_WEIGHT,),

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from localcluster.apiserver import admission, escalation, pod_security, policies, webhooks
+from localcluster.apiserver import admission
 from localcluster.apiserver.call import OBJECT_LIMIT, Call, version_number
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest.accept import accept, check_metadata, decode, type_causes
+from localcluster.apiserver.rest.accept import accept, check_metadata, type_causes
 from localcluster.apiserver.rest.managers import spec_asked, track_created
 from localcluster.request import Response
 
@@ -45,20 +45,14 @@ def create_object(call: Call, obj: Obj) -> Obj:
         # Status belongs to the controllers: a creator's is dropped.
         new.pop("status", None)
     admission.check_namespace(call, asked_name)
-    escalation.check(call, new, None)
     asked = spec_asked(resource, new)
     prepare(call, new, obj)
     track_created(call, new, asked, tracked)
     resource.strategy.on_create(new)
     admission.admit_new(call, asked_name, new)
-    new = mutated(call, "CREATE", new, None, obj)
     check_type(call, obj, new, None)
     validate(call, new, None)
-    pod_security.check(call, new, None)
-    admission.check_overhead(call, new)
     admission.check_workload(call, asked_name, new)
-    admission.check_priority_class(call, new, None)
-    review(call, "CREATE", new, None)
     admission.check_quota(call, new)
     if given_version and not call.dry_run:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
@@ -76,24 +70,6 @@ def prepare(call: Call, obj: Obj, given: Obj) -> None:
         shown = resource.typed(obj)
         resource.schema.default(shown)
         obj.update(resource.bare(shown))
-
-
-def mutated(call: Call, operation: str, new: Obj, old: Obj | None, given: Obj) -> Obj:
-    """The new state as the mutating webhooks want it, with its defaults; see `prepare`."""
-    changed = webhooks.mutate(call, operation, new, old)
-    if changed is None:
-        return new
-    decoded = call.resource.bare(decode(call, changed)[0])
-    if call.info.subresource == "status":
-        decoded = {**new, "status": decoded.get("status") or {}}
-    prepare(call, decoded, given)
-    return decoded
-
-
-def review(call: Call, operation: str, new: Obj | None, old: Obj | None) -> None:
-    """Raise the ApiError of an admission policy or a validating webhook that refuses the request."""
-    policies.check(call, operation, new, old)
-    webhooks.validate(call, operation, new, old)
 
 
 def check_type(call: Call, given: Obj, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from localcluster.apiserver import policies, webhooks
 from localcluster.apiserver.call import Call, decode
 from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
 from localcluster.apiserver.resource import Resource
@@ -67,7 +66,6 @@ def delete(call: Call) -> Response:
     options = options_of(call)
     dry_run = _dry_run(call)
     live = call.live()
-    _review(call, live)
     shown, gone = delete_object(call, live, options, dry_run)
     if gone and not call.resource.returns_deleted:
         resource = call.resource
@@ -87,20 +85,11 @@ def delete_collection(call: Call) -> Response:
     dry_run = _dry_run(call)
     items, meta = select(call, scope_of(call))
     for item in items:
-        # Of all of them first: a webhook that is still to be asked must not end a deletion half-way.
-        _review(call, item)
-    for item in items:
         delete_object(call, item, options, dry_run)
     # The list is of the objects as they were; built-in ones come without kind and apiVersion, as in any list.
     shown = [call.resource.typed(item.obj) if call.resource.custom else item.obj for item in items]
     listed = {"kind": call.resource.list_name, "apiVersion": call.resource.api_version, "metadata": meta, "items": shown}
     return call.respond(msgspec.json.encode(listed))
-
-
-def _review(call: Call, item: Item) -> None:
-    webhooks.mutate(call, "DELETE", None, item.obj)
-    policies.check(call, "DELETE", None, item.obj)
-    webhooks.validate(call, "DELETE", None, item.obj)
 
 
 def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool = False) -> tuple[Obj, bool]:

@@ -98,8 +98,7 @@ def spec_asked(resource: Resource, obj: Obj) -> Obj:
     """The spec of a request, to be kept before defaults change it; empty for a kind that is assigned nothing."""
     if not resource.strategy.assigned:
         return {}
-    asked = {key: value for key, value in (obj.get("spec") or {}).items() if value not in ("", None, [])}
-    return asked | {key: [dict(item) for item in asked[key]] for key in resource.strategy.assigned_in if key in asked}
+    return {key: value for key, value in (obj.get("spec") or {}).items() if value not in ("", None, [])}
 
 
 def _as_asked(resource: Resource, obj: Obj, asked: Obj) -> Obj:
@@ -108,18 +107,7 @@ def _as_asked(resource: Resource, obj: Obj, asked: Obj) -> Obj:
     if not groups or not isinstance(obj.get("spec"), dict):
         return obj
     unasked = {name for names in groups if not any(one in asked for one in names) for name in names}
-    spec = {**asked, **{key: value for key, value in obj["spec"].items() if key not in unasked}}
-    for key, name in resource.strategy.assigned_in.items():
-        if spec.get(key):
-            spec[key] = [_item_as_asked(*pair, name) for pair in zip(spec[key], asked[key], strict=True)]
-    return {**obj, "spec": spec}
-
-
-def _item_as_asked(item: Obj, asked: Obj, name: str) -> Obj:
-    if item.get(name) == asked.get(name):
-        return item
-    kept = {key: value for key, value in item.items() if key != name}
-    return {**kept, name: asked[name]} if name in asked else kept
+    return {**obj, "spec": {**asked, **{key: value for key, value in obj["spec"].items() if key not in unasked}}}
 
 
 def _me(call: Call) -> Manager:

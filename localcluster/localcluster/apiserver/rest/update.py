@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localcluster.apiserver import admission, escalation, ownership, pod_security
+from localcluster.apiserver import admission, ownership
 from localcluster.apiserver.call import Call, version_number
 from localcluster.apiserver.errors import (
     STALE,
@@ -16,7 +16,7 @@ from localcluster.apiserver.errors import (
 )
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.rest.accept import accept
-from localcluster.apiserver.rest.create import check_type, create_object, mutated, prepare, review, validate
+from localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
 from localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
 from localcluster.apiserver.storage import Item
 from localcluster.request import Response
@@ -63,7 +63,6 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     Raises 409 and 422 ApiErrors.
     """
     resource = call.resource
-    escalation.check(call, obj, live.obj)
     version = version_number(obj["metadata"])
     if version is None:
         told = obj["metadata"]["resourceVersion"]
@@ -88,17 +87,13 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     check_type(call, obj, new, old, causes)
     unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
     before = old["metadata"].get("managedFields")
-    if unchanged and call.replies is None and not causes and given in (None, before) and not ownership.doubled(before or ()):
+    if unchanged and not causes and given in (None, before) and not ownership.doubled(before or ()):
         return resource.typed(old)
     # What admission and the allocators add has no manager.
     entries = entries_of_update(call, old, new, asked, given)
-    admission.admit_update(call, new, old)
-    new = mutated(call, "UPDATE", new, old, obj)
+    admission.admit_update(call, new)
     _count_generation(call, new, old)
     validate(call, new, old, causes)
-    pod_security.check(call, new, old)
-    admission.check_priority_class(call, new, old)
-    review(call, "UPDATE", new, old)
     set_entries(new, old, entries)
     if new == old and not ends_deletion(call, new):
         return resource.typed(old)

@@ -4,14 +4,14 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from localcluster.apiserver.table import pods, resources, workloads
+from localcluster.apiserver.table import pods, resources
 from localcluster.apiserver.table.custom import custom_printer
 from localcluster.apiserver.table.pods import pod_status
 from localcluster.apiserver.table.printer import Json, Printer
 
 __all__ = ["pod_status", "to_table"]
 
-_BUILT_IN: dict[tuple[str, str], Printer] = {**pods.PRINTERS, **workloads.PRINTERS, **resources.PRINTERS}
+_BUILT_IN: dict[tuple[str, str], Printer] = {**pods.PRINTERS, **resources.PRINTERS}
 
 
 @lru_cache(maxsize=256)

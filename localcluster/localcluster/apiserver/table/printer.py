@@ -8,7 +8,6 @@ from localcluster.apiserver.table.duration import age
 
 Json = dict[str, Any]
 NONE = "<none>"
-UNSET = "<unset>"
 
 
 @dataclass(frozen=True)
@@ -122,26 +121,6 @@ def selector_text(selector: Any) -> str:
         else:
             parts.append(key if operator == "Exists" else f"!{key}")
     return joined(parts)
-
-
-def reference(value: Json) -> str:
-    """The kind and name of another object."""
-    return f"{value.get('kind', '')}/{value.get('name', '')}"
-
-
-def of_each(key: str) -> Callable[[Any], str]:
-    """A field of each object of a list."""
-    return lambda found: joined([one.get(key, "") for one in found])
-
-
-def of_template(path: str) -> list[Shown]:
-    """The names and the images of a pod template's containers, and the selector beside it."""
-    found = f"{path}.template.spec.containers"
-    return [
-        column("Containers", found, default=[], show=of_each("name"), wide=True),
-        column("Images", found, default=[], show=of_each("image"), wide=True),
-        column("Selector", f"{path}.selector", default=None, show=selector_text, wide=True),
-    ]
 
 
 AGE = timed("Age", created)

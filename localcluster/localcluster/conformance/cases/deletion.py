@@ -51,6 +51,14 @@ CASES = (
         delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
         watch(PODS, ref(PODS, "n", VERSION, 3), "MODIFIED n", "MODIFIED n", "MODIFIED n", "DELETED n"),
     )),
+    Case("a second deletion shortens the grace only when it says so", (
+        create(PODS, bound("n")), delete(PODS, "n", {"gracePeriodSeconds": 60}),
+        delete(PODS, "n", {"propagationPolicy": "Foreground"}, fields={"metadata.deletionGracePeriodSeconds": 60}),
+        delete(PODS, "n", {"gracePeriodSeconds": 90}, fields={"metadata.deletionGracePeriodSeconds": 60}),
+        delete(PODS, "n", {"gracePeriodSeconds": 5}, fields={"metadata.deletionGracePeriodSeconds": 5}),
+        patch(PODS, "n", {"status": {"phase": "Succeeded"}}, subresource="status"), delete(PODS, "n"),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
+    )),
     # Kubernetes 1.33 and later; before that, the time went back to when the deletion was asked for.
     Case("the kubelet's last DELETE of a pod that a finalizer keeps comes some time later", (
         create(PODS, bound("n", finalizers=_HOLD)), delete(PODS, "n"),
@@ -93,11 +101,6 @@ CASES = (
         create(PODS, pod("n", finalizers=_HOLD)), delete(PODS, "n"),
         patch(PODS, "n", _FREE, fields={VERSION: ref(PODS, "n", VERSION)}), watch(PODS, ref(PODS, "n", VERSION), "DELETED n"),
     )),
-    Case("delete of a custom object answers with a Status", (
-        create(WIDGETS, widget("n")), delete(WIDGETS, "n", fields={"kind": "Status", "status": "Success", "details.name": "n"}),
-    )),
-    Case("delete of a Service answers with the object", (create(SERVICES, service("n")),
-        delete(SERVICES, "n", fields={"kind": "Service"}))),
     *(
         Case(f"propagation {policy}", (
             create(CONFIG_MAPS, config_map("n")),
@@ -122,21 +125,6 @@ CASES = (
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": None, "labels": {"a": "b"}}})),
         patch(CONFIG_MAPS, "n", _FREE), get(CONFIG_MAPS, "n", 404),
     )),
-    *(
-        Case(f"a propagation that takes the last finalizer, and a version: {kind.plural}", (
-            create(kind, make("n", finalizers=["orphan"])),
-            delete(kind, "n", {"propagationPolicy": "Orphan"}, fields={"metadata.finalizers": ["orphan"]}),
-            delete(kind, "n", {"propagationPolicy": "Background",
-                "preconditions": {"resourceVersion": ref(kind, "n", VERSION)}}, 409,
-                reason="Conflict", fields={"details.kind": kind.plural}),
-            get(kind, "n", fields={"metadata.finalizers": ["orphan"]}),
-            delete(kind, "n", {"propagationPolicy": "Background", "dryRun": ["All"]},
-                fields={"kind": kind.kind, "metadata.name": None}),
-            delete(kind, "n", {"propagationPolicy": "Background", "preconditions": {"uid": ref(kind, "n", UID)}}),
-            get(kind, "n", 404),
-        ))
-        for kind, make in _MAKERS
-    ),
     Case("options in the body of a delete make the query void", (
         create(CONFIG_MAPS, config_map("n")),
         Step("DELETE", CONFIG_MAPS, "n", {"apiVersion": "v1", "kind": "DeleteOptions"}, query={"dryRun": "All"},

@@ -3,8 +3,8 @@
 from typing import Any
 
 from localcluster.conformance.case import Case, Expect, Json, Seen, Step
-from localcluster.conformance.kinds import NODE, PODS, PRIORITY_CLASSES, bound, obj, pod
-from localcluster.conformance.steps import VERSION, create, delete, get, json_patch, patch, put, ref
+from localcluster.conformance.kinds import NODE, PODS, bound, pod
+from localcluster.conformance.steps import VERSION, create, get, json_patch, patch, put, ref
 from localcluster.request import MERGE_PATCH, STRATEGIC_PATCH
 
 
@@ -16,28 +16,7 @@ def _binding(node: str, **meta: Any) -> Json:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "n", **meta}, "target": {"kind": "Node", "name": node}}
 
 
-def _default_class(name: str) -> Json:
-    return obj(PRIORITY_CLASSES, name, {"value": -5, "globalDefault": True})
-
-
-def _settled(expect: Expect) -> Step:
-    """Wait until admission, which follows priority classes with a watch, takes or refuses another default."""
-    return Step("POST", PRIORITY_CLASSES, body=_default_class("any"), query={"dryRun": "All"}, expect=expect, settle=True)
-
-
-_ONE_DEFAULT = "is forbidden: PriorityClass conformance-low is already marked as default. Only one default can exist"
-
 CASES = (
-    Case("one priority class is the default", (
-        create(PRIORITY_CLASSES, _default_class("conformance-low")),
-        _settled(Expect(403, "Forbidden", f'priorityclasses.scheduling.k8s.io "any" {_ONE_DEFAULT}')),
-        create(PRIORITY_CLASSES, _default_class("conformance-low"), 403, reason="Forbidden", message=_ONE_DEFAULT),
-        create(PRIORITY_CLASSES, obj(PRIORITY_CLASSES, "conformance-high", {"value": 5})),
-        patch(PRIORITY_CLASSES, "conformance-high", {"globalDefault": True}, 403, reason="Forbidden", message=_ONE_DEFAULT),
-        patch(PRIORITY_CLASSES, "conformance-low", {"description": "of all pods"}),
-        create(PODS, pod("n"), fields={"spec.priorityClassName": "conformance-low", "spec.priority": -5}),
-        *(delete(PRIORITY_CLASSES, name) for name in ("conformance-low", "conformance-high")), _settled(Expect(201)),
-    )),
     Case("a session with a pod that is on no node", (
         create(PODS, pod("n")),
         *(Step("GET", PODS, "n", subresource="log", query=query, expect=Expect(204)) for query in ({}, {"follow": "true"})),
