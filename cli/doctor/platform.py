@@ -5,7 +5,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 import jobcommon
 from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, VOLCANO, YUNIKORN, candidates, gang_scheduler
-from jobcommon.api.kueue import CONFIGURATION, OWN, Integrations, external_name_of, integration_of, integrations
+from jobcommon.api.kueue import (
+    CONFIGURATION,
+    INTEGRATED,
+    OWN,
+    Integrations,
+    external_name_of,
+    integration_of,
+    integrations,
+)
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, names
@@ -14,8 +22,10 @@ from jobcommon.framework import Framework
 OLDEST = (1, 29)
 KUEUE = "kueue.x-k8s.io"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
-# The kinds that Kueue has an integration for.
-_KUEUE_KINDS = ("TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+# The integrations that bring Kueue's webhook for pods: `ImplicitlyEnabledFrameworkNames` in pkg/controller/jobs.
+_POD_INTEGRATIONS = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
+_TRAINER = "trainer.kubeflow.org"
+_TRAINER_CONTROLLER = "trainer-controller-manager"
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
 _COSCHEDULING_GROUP = COSCHEDULING.api_version.partition("/")[0]
 
@@ -30,6 +40,8 @@ def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Se
     if KUEUE in state.groups:
         ours = {kind for operator in own if operator.kueue == OWN for kind in operator.kinds}
         yield from _kueue(state, frameworks, ours)
+    if _TRAINER in state.groups and not {"Deployments", "API groups"} & set(state.unread):
+        yield from _trainer(state)
 
 
 def _version(state: ClusterState) -> Iterator[Finding]:
@@ -116,11 +128,21 @@ def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collectio
         subject = f"ConfigMap {CONFIGURATION} of Kueue"
         yield Finding(Severity.UNREAD, subject, "is not a configuration of Kueue", "which kinds Kueue queues is unknown")
         return
+    external = {f.kind for f in frameworks if external_name_of(f.api_version, f.kind) in configured.external}
+    if configured.frameworks & _POD_INTEGRATIONS:
+        yield from _unread_owners(state, [f for f in frameworks if f.kind in {*ours, *external}])
     for framework in frameworks:
         integration = integration_of(framework.api_version, framework.kind)
         if framework.kind in ours:
             yield from _owned_kind(framework, configured)
-        elif framework.kind not in _KUEUE_KINDS:
+        elif framework.kind in external and integration not in configured.frameworks:
+            yield Finding(
+                Severity.WARNING, "Kueue",
+                f"leaves the Workloads of {framework.kind} to an operator that owns them, and none was found",
+                "such a job with a queue label runs at once, outside of every quota",
+                "run the operator with --kueue own (the chart's value kueue: own)",
+            )  # fmt: skip
+        elif integration not in INTEGRATED:
             yield Finding(
                 Severity.NOTE, "Kueue", f"has no integration of {framework.kind}",
                 "such a job with a queue label runs at once, outside of every quota",
@@ -149,4 +171,30 @@ def _owned_kind(framework: Framework, configured: Integrations) -> Iterator[Find
             Severity.WARNING, "Kueue", f"does not know that the operator owns the Workloads of {kind}",
             "its integration of pods may queue each pod of a job once more",
             f"add {name} to integrations.externalFrameworks {where}",
+        )  # fmt: skip
+
+
+def _unread_owners(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[Finding]:
+    """What Kueue's account may not read of the kinds that its configuration names."""
+    lacking = state.kueue_denied.rights if state.kueue_denied is not None else ()
+    for framework in frameworks:
+        verbs = [right.verb for right in lacking if (right.group, right.resource) == (framework.group, framework.plural)]
+        if verbs and state.kueue_denied is not None:
+            yield Finding(
+                Severity.ERROR, state.kueue_denied.account, f"may not {', '.join(verbs)} {framework.plural}.{framework.group}",
+                f"Kueue's webhook for pods reads the {framework.kind} of each pod, so no pod of one can be created",
+                "helm upgrade with the chart's value kueueServiceAccount, or bind the ClusterRole NAME-kueue-reads of "
+                "jobcommon rbac to it",
+            )  # fmt: skip
+
+
+def _trainer(state: ClusterState) -> Iterator[Finding]:
+    """TrainJobs are not ours, and their client says nothing when their own controller is missing."""
+    templates = (((one.get("spec") or {}).get("template") or {}).get("spec") or {} for one in state.deployments)
+    images = (str(container.get("image")) for template in templates for container in template.get("containers") or ())
+    if not any(_TRAINER_CONTROLLER in image for image in images):
+        yield Finding(
+            Severity.WARNING, "TrainJobs", f"are served by {_TRAINER}, and no Deployment of {_TRAINER_CONTROLLER} was found",
+            "a TrainJob gets no pods, and TrainerClient.train() does not say so: no operator of this project acts on it",
+            "install Trainer's controller, or make jobs of them: jobcommon migrate --to v1 -f trainjob.yaml (docs/trainjob.md)",
         )  # fmt: skip

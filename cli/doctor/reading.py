@@ -9,7 +9,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
-from jobcommon.api.kueue import CONFIGURATION, NAMESPACE, OWN
+from jobcommon.api.kueue import ACCOUNT, CONFIGURATION, NAMESPACE, OWN
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
@@ -122,8 +122,11 @@ async def read_state(transport: Transport, frameworks: Sequence[Framework]) -> C
         pods=await reader.items("pods", "/api/v1/pods", (("labelSelector", labels.JOB_NAME),)),
     )
     denied = await _denied(reader, state, frameworks)
-    kueue = await _kueue(reader, state) if KUEUE in served else None
-    return replace(state, kueue_configuration=kueue, denied=denied, unread=dict(reader.unread))
+    if KUEUE in served:
+        kueue = await _kueue(reader, state)
+        reads = _rights(rbac.Rule(f.group, f.plural, ("get", "list", "watch")) for f in frameworks)
+        state = replace(state, kueue_configuration=kueue, kueue_denied=await reader.denied(_kueue_account(state), "", reads))
+    return replace(state, denied=denied, unread=dict(reader.unread))
 
 
 async def _jobs(reader: Reader, framework: Framework) -> list[Json]:
@@ -165,9 +168,21 @@ def _rights(rules: Iterable[rbac.Rule]) -> list[Right]:
 
 async def _kueue(reader: Reader, state: ClusterState) -> Json | None:
     """The configuration of Kueue, in the namespace of its Deployment."""
-    places = [names(one)[0] for one in state.deployments if names(one)[1].endswith(KUEUE_DEPLOYMENT)] or [NAMESPACE]
-    what = f"ConfigMap {CONFIGURATION} of Kueue"
-    found = await reader.document(what, f"/api/v1/namespaces/{quote(places[0])}/configmaps/{CONFIGURATION}")
+    place, what = names(_kueue_deployment(state))[0], f"ConfigMap {CONFIGURATION} of Kueue"
+    found = await reader.document(what, f"/api/v1/namespaces/{quote(place)}/configmaps/{CONFIGURATION}")
     if found is None:
-        reader.unread.setdefault(what, f"there is none in namespace {places[0]}")
+        reader.unread.setdefault(what, f"there is none in namespace {place}")
     return found
+
+
+def _kueue_account(state: ClusterState) -> str:
+    """The user of Kueue's manager."""
+    deployment = _kueue_deployment(state)
+    pod = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return _ACCOUNT.format(names(deployment)[0], pod.get("serviceAccountName") or ACCOUNT)
+
+
+def _kueue_deployment(state: ClusterState) -> Json:
+    """That of Kueue's manager; where it cannot be found, what its manifests would make."""
+    found = (one for one in state.deployments if names(one)[1].endswith(KUEUE_DEPLOYMENT))
+    return next(found, {"metadata": {"namespace": NAMESPACE, "name": KUEUE_DEPLOYMENT}})

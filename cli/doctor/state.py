@@ -31,7 +31,7 @@ class ClusterState:
 
     `definitions` are by name, None for one that does not exist. `undeclared` are the status fields that the served schema
     drops, by name of a definition that could not be read itself. `groups` are the API groups that are served. `jobs` are
-    those of our kinds, and `pods` those of jobs.
+    those of our kinds, and `pods` those of jobs. `kueue_denied` is what Kueue's ServiceAccount lacks to read our kinds.
     """
 
     version: str = ""
@@ -45,6 +45,7 @@ class ClusterState:
     jobs: Sequence[Json] = ()
     pods: Sequence[Json] = ()
     kueue_configuration: Json | None = None
+    kueue_denied: Denied | None = None
     denied: Sequence[Denied] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
 

@@ -56,9 +56,22 @@ POD_SETS = labels.PREFIX + "pod-sets"
 """Our annotation of a Workload: a digest of the podSets for which it asks."""
 
 
+INTEGRATED = frozenset(f"kubeflow.org/{kind}job" for kind in ("tf", "pytorch", "mpi", "xgboost", "paddle", "jax"))
+"""The integrations that Kueue has of kinds of ours, on or off: its own role lets it read these kinds and no others."""
+
 NAMESPACE, CONFIGURATION = "kueue-system", "kueue-manager-config"
+ACCOUNT = "kueue-controller-manager"
+"""Kueue's ServiceAccount, in that namespace."""
 CONFIGURATION_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIGURATION}"
 """Where Kueue's manifests and its Helm chart put its configuration."""
+
+
+POD_WEBHOOK_FAILS = r'webhook "[mv]pod\.kb\.io".*(?:kueue|workload owner not found)'
+"""What the API server says when Kueue's webhook for pods does not answer, or cannot read the owner of a pod.
+
+It has the name that kubebuilder gives one of any project (config/components/webhook/manifests.yaml), so its Service must be
+named as well, or its own error (`ErrWorkloadOwnerNotFound` in pkg/controller/jobframework/reconciler.go).
+"""
 
 
 def integration_of(api_version: str, kind: str) -> str:

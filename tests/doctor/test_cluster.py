@@ -14,6 +14,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.crd import custom_resource_definition
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.testutil import kueue
 from jobcommon.testutil.cluster import TestCluster, cluster_for
 from tests.cli.commands import answered
 
@@ -25,7 +26,7 @@ Json = dict[str, Any]
 
 
 async def seed(cluster: TestCluster, now: float) -> None:
-    """An older PyTorchJob and no TFJob; a lease of training-operator; our operator, without rights."""
+    """An older PyTorchJob and no TFJob; a lease of training-operator; our operator and Kueue, without rights."""
     definition = custom_resource_definition(PYTORCH)
     del definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["restarts"]
     await cluster.send("POST", DEFINITIONS, definition)
@@ -42,6 +43,13 @@ async def seed(cluster: TestCluster, now: float) -> None:
     spec = {"selector": {"matchLabels": labels}, "template": template}
     path = "/apis/apps/v1/namespaces/kubeflow/deployments"
     await cluster.send("POST", path, {"metadata": {"name": "ours"}, "spec": spec})
+    for definition in kueue.definitions():
+        await cluster.send("POST", DEFINITIONS, definition)
+    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
+    integrations = {"frameworks": ["kubeflow.org/tfjob", "pod"], "externalFrameworks": ["PyTorchJob.v1.kubeflow.org"]}
+    data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": integrations})}
+    configuration = {"metadata": {"name": "kueue-manager-config"}, "data": data}
+    await cluster.send("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
 
 
 async def findings(kubeconfig: Path, capsys: pytest.CaptureFixture[str], output: str = "json") -> tuple[int, Any]:
@@ -65,11 +73,13 @@ async def test_each_seeded_fault_is_reported(tmp_path: Path, capsys: pytest.Capt
             ("error", "Lease 1ca428e5.training-operator.kubeflow.org in kubeflow"),
             ("error", "Deployment ours in kubeflow"),
             ("error", account),
+            ("error", "system:serviceaccount:kueue-system:kueue-controller-manager"),
+            ("warning", "Kueue"),
         }
         assert any(one["what"] == "may not get, list, watch, create, delete, patch pods in all namespaces" for one in found)
         code, text = await findings(kubeconfig, capsys, "text")
         assert code == 1
-        assert f"{len(found)} errors, 0 warnings, 0 notes, 0 not readable" in text
+        assert f"{len(found) - 1} errors, 1 warning, 0 notes, 0 not readable" in text
         assert text.count("    mend: ") == len(found)
 
 

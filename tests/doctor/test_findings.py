@@ -316,6 +316,25 @@ def _platform_rows() -> Iterator[Row]:
     yield Row("the operator and Kueue both own Workloads",
         {**owning, "kueue_configuration": kueue(*ALL_QUEUED)},
         ((E, ("queues TFJob itself", "remove kubeflow.org/tfjob from integrations.frameworks", "twice")), *others))
+    external = kueue(*ALL_QUEUED, "pod", external=["TFJob.v1.kubeflow.org", "MXJob.v1.kubeflow.org"])
+    yield Row("Kueue leaves a kind to an operator that there is not",
+        {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": external},
+        ((W, ("leaves the Workloads of MXJob", "run the operator with --kueue own")),))
+    account = "system:serviceaccount:kueue-system:kueue-controller-manager"
+    lacking = Denied(account, "", tuple(Right("kubeflow.org", "mxjobs", verb) for verb in ("list", "watch")))
+    owners = {"groups": {"kueue.x-k8s.io"}, "deployments": [ours("--kueue=own", "--framework=mxnet")], "kueue_denied": lacking}
+    yield Row("Kueue's webhook for pods may not read owners", {**owners, "kueue_configuration": external},
+        ((E, (account, "may not list, watch mxjobs.kubeflow.org", "no pod of one can be created", "kueueServiceAccount")),))
+    yield Row("Kueue has no webhook for pods",
+        {**owners, "kueue_configuration": kueue(*ALL_QUEUED, external=["MXJob.v1.kubeflow.org"])})
+    trainer = {"groups": {"trainer.kubeflow.org"}}
+    yield Row("TrainJobs are served and their controller does not run", trainer,
+        ((W, ("no Deployment of trainer-controller-manager", "no operator of this project acts on it", "jobcommon migrate")),))
+    yield Row("Trainer's controller runs", {**trainer, "deployments": [
+        ours(), deployment("kubeflow-trainer", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"),
+    ]})
+    yield Row("whether Trainer's controller runs is unknown",
+        {**trainer, "unread": {"Deployments": "no"}}, ((U, ("Deployments",)),))
     yield Row("Kueue's configuration is none",
         {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": {"data": {"controller_manager_config.yaml": "[1]"}}},
         ((U, ("is not a configuration of Kueue",)),))
