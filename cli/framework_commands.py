@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from jobcommon.api.gang import candidates, gang_scheduler
+from jobcommon.api.kueue import OWN
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.new import Package, write
@@ -40,23 +42,36 @@ def rbac_command(
     ] = None,
     namespace: Annotated[str | None, namespace_option("Only Roles, in this namespace.")] = None,
     lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
+    gang_scheduler_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = "",
+    kueue: Annotated[str, typer.Option(metavar="HOW", help="As given to jobcommon operator: own.")] = "",
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
     ] = "yaml",
 ) -> None:
     """Print what the operators may do: the least rights that they work with, and those of users.
 
+    The role NAME-kueue-reads is for Kueue's ServiceAccount: its own role lacks these kinds.
+
     \b
     Examples:
-      jobcommon rbac | kubectl apply -f -
+      jobcommon rbac --gang-scheduler-name volcano | kubectl apply -f -
       jobcommon rbac pytorch --namespace team-a
       jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
     """
+    from jobcommon.runtime.settings import Settings
+
     if output not in ("yaml", "values"):
         raise UserError(f"--output {output}: use yaml or values")
+    try:
+        Settings(gang_scheduler_name=gang_scheduler_name, kueue=kueue)
+    except ValueError as error:
+        option, _, text = str(error).partition(" ")
+        raise UserError(f"--{option.replace('_', '-')} {text}") from None
+    scheduler = gang_scheduler(gang_scheduler_name)
+    gangs = candidates(gang_scheduler_name) if scheduler is None else [scheduler]
     frameworks = chosen(framework or ())
     if output == "yaml":
-        typer.echo(as_roles(frameworks, namespace, lease_name), nl=False)
+        typer.echo(as_roles(frameworks, namespace, lease_name, gangs, kueue=kueue == OWN), nl=False)
     elif len(frameworks) == 1 and framework:
         typer.echo(as_values(framework[0], frameworks[0]), nl=False)
     else:

@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from jobcommon.api.gang import GangScheduler
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
@@ -14,18 +15,32 @@ LEASE = "jobcommon-operator"
 API_VERSION = "rbac.authorization.k8s.io/v1"
 
 
-def as_roles(frameworks: Sequence[Framework], namespace: str | None, lease: str = LEASE) -> str:
-    """The roles of one operator for `frameworks`, as YAML; with a namespace only Roles in it, and none for users.
+def as_roles(
+    frameworks: Sequence[Framework],
+    namespace: str | None,
+    lease: str = LEASE,
+    gangs: Sequence[GangScheduler] = (),
+    *,
+    kueue: bool = False,
+) -> str:
+    """The roles of one operator for `frameworks`, as YAML; with a namespace Roles in it, and none for users.
 
-    `lease` is the name of the lease that the operator is started with.
+    `lease`, `gangs` and `kueue` are what the operator is started with.
     """
     name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
-    own = rbac.operator_rules(frameworks)
+    queues = rbac.KUEUE if kueue else ()
+    # The versions of Kubernetes' own gangs have one group.
+    own = dict.fromkeys((*rbac.operator_rules(frameworks), *(r for gang in gangs for r in rbac.gang_rules(gang)), *queues))
+    cluster = rbac.KUEUE_CLUSTER if kueue else (rbac.PRIORITIES,) if gangs else ()
+    # Of Kueue's ServiceAccount, not of the operator's.
+    reads = rbac.kueue_reads(frameworks) if kueue or namespace is None else ()
     if namespace is not None:
         roles = [_role("Role", name, own, namespace=namespace)]
+        roles += [_role("ClusterRole", f"{name}-kueue", cluster)] if kueue else []
     else:
-        roles = [_role("ClusterRole", name, own)]
+        roles = [_role("ClusterRole", name, [*own, *cluster])]
         roles += [_role("ClusterRole", f"{name}-{who}", rules, _aggregated(who)) for who, rules in _of_users(frameworks)]
+    roles += [_role("ClusterRole", f"{name}-kueue-reads", reads)] if reads else []
     # Where the operator itself is: an apply chooses the namespace.
     roles.append(_role("Role", f"{name}-leader", rbac.lease_rules(lease), namespace=namespace))
     return "".join(f"---\n{_yaml(role)}" for role in roles)
@@ -34,7 +49,8 @@ def as_roles(frameworks: Sequence[Framework], namespace: str | None, lease: str 
 def as_values(module: str, framework: Framework) -> str:
     """The value `framework` of the charts for the framework that `module` names, as in ``my_package:FRAMEWORK``."""
     users = {who: _as_json(rules) for who, rules in _of_users([framework])}
-    return _yaml({"framework": {"module": module, "rules": _as_json(rbac.job_rules(framework)), **users}})
+    rules = {"rules": _as_json(rbac.job_rules(framework)), **users, "kueue": _as_json(rbac.kueue_reads([framework]))}
+    return _yaml({"framework": {"module": module, **rules}})
 
 
 def _of_users(frameworks: Iterable[Framework]) -> list[tuple[str, list[Rule]]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from jobcommon.api.kueue import MAX_POD_SETS
 from jobcommon.api.timestamp import format_time
+from jobcommon.client.errors import StatusError
 from jobcommon.testutil.builders import START, Manifest
 
 
@@ -47,6 +48,26 @@ def with_condition(workload: Manifest, kind: str, holds: bool, reason: str, mess
 def _with_status(workload: Manifest, **changes: Any) -> Manifest:
     return {**workload, "status": {**(workload.get("status") or {}), **changes}}
 
+
+OWNER_UNREAD = (
+    StatusError(
+        500,
+        "InternalError",
+        'Internal error occurred: failed calling webhook "mpod.kb.io": failed to call webhook: Post '
+        '"https://kueue-webhook-service.kueue-system.svc:443/mutate--v1-pod?timeout=10s": context deadline exceeded',
+    ),
+    StatusError(
+        500,
+        "",
+        'admission webhook "mpod.kb.io" denied the request: workload owner not found\nTimeout: failed waiting for '
+        "*v1.PartialObjectMetadata Informer to sync",
+    ),
+)
+"""What the API server answers to the create of a pod whose owner Kueue may not list: whichever of both gives up first.
+
+`FindAncestorJobManagedByKueue` in pkg/controller/jobframework/reconciler.go reads the owner through a cache, which waits for
+its list as long as the request lasts.
+"""
 
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _NEEDED = ("type", "status", "reason", "message", "lastTransitionTime")

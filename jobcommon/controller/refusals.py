@@ -15,9 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from jobcommon.api import kueue
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Create, backed_off_as
+from jobcommon.reconcile.plan import Action, Create, backed_off_as
 
 FIRST_RETRY_DELAY = 10.0
 MAX_RETRY_DELAY = 600.0
@@ -26,7 +28,9 @@ _CONFLICT = 409
 _OTHERWISE = (401, 404, 408, 410, 429)
 # With those of names: which pod of a type is refused first is no other cause.
 _DIGITS = re.compile(r"\d+")
-_WEBHOOK_UNREACHABLE = "failed calling webhook"
+# One that cannot be reached, and one that denies with a code of its own error, which may be 500.
+_BY_WEBHOOK = re.compile(r'failed calling webhook|admission webhook "[^"]*" denied the request')
+_KUEUE_FAILS = re.compile(kueue.POD_WEBHOOK_FAILS, re.DOTALL)
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
 # does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
 # request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
@@ -100,7 +104,7 @@ def is_of_the_platform(error: ClientError | None) -> bool:
     if not isinstance(error, StatusError):
         return False
     if error.code >= 500:
-        return _WEBHOOK_UNREACHABLE in error.message
+        return _BY_WEBHOOK.search(error.message) is not None
     return error.code not in (*_OTHERWISE, _CONFLICT)
 
 
@@ -159,7 +163,20 @@ def _said(outcome: ActionResult, answer: Answer) -> str:
     action = outcome.action
     if answer in (Answer.REFUSED, Answer.INVALID):
         what = f"{action.plural}/{action.name}" if isinstance(action, Create) else str(action)
-        return f"{what} is refused: {getattr(outcome.error, 'message', '')}"
+        message = str(getattr(outcome.error, "message", ""))
+        return f"{what} is refused: {message}{_advice(action, message)}"
     if outcome.effect is Effect.NAME_CONFLICT and isinstance(action, Create):
         return f"{action.plural}/{action.name} exists already and is not this job's; delete or rename it"
     return ""
+
+
+def _advice(action: Action, message: str) -> str:
+    """What to change where the API server's message does not say it; "" where it does."""
+    if not isinstance(action, Create) or _KUEUE_FAILS.search(message) is None:
+        return ""
+    owners = mappings_in(mapping_of(action.manifest.get("metadata")).get("ownerReferences"))
+    kind = next((str(owner.get("kind")) for owner in owners), "owner")
+    return (
+        f"; Kueue's webhook reads the {kind} of each pod: its manager must run, and its ServiceAccount may lack the rights "
+        "get, list and watch on that kind, which jobcommon doctor checks"
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
-from jobcommon.api.kueue import CONFIGURATION, FLAVORS, WORKLOAD_PRIORITIES
+from jobcommon.api.kueue import CONFIGURATION, FLAVORS, INTEGRATED, WORKLOAD_PRIORITIES, integration_of
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -97,6 +97,21 @@ KUEUE_CLUSTER = (
     Rule("", "configmaps", ("get",), (CONFIGURATION,)),
 )
 """What ``--kueue own`` adds beyond namespaces: it reads flavors, priorities, and which kinds Kueue queues itself."""
+
+
+def kueue_reads(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
+    """What Kueue's own ServiceAccount needs of the kinds that its role lacks. Facts: Kueue 0.19.
+
+    Its webhook for pods gets the owner of each pod whose kind its configuration names, in `externalFrameworks` too, through a
+    cache that lists and watches (`FindAncestorJobManagedByKueue` in pkg/controller/jobframework/reconciler.go): without these
+    rights each create of a pod ends with 500. MultiKueue patches the status of a job that runs elsewhere (externalframeworks).
+    """
+    lacking = [f for f in frameworks if integration_of(f.api_version, f.kind) not in INTEGRATED]
+    return tuple(
+        rule
+        for f in lacking
+        for rule in (Rule(f.group, f.plural, _CACHED), Rule(f.group, f"{f.plural}/status", ("get", "patch")))
+    )
 
 
 def lease_rules(name: str) -> tuple[Rule, ...]:

@@ -2,6 +2,7 @@
 
 import re
 
+from jobcommon.api.kueue import POD_WEBHOOK_FAILS
 from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
 from jobcommon.diagnosis.cause_reasons import Reason
 
@@ -23,6 +24,12 @@ _CLUES = (
         Reason.LIMIT_RANGE,
         "",
         "change resources in the pod template to what the LimitRange of the namespace allows: kubectl describe limitrange",
+    ),
+    clue(
+        POD_WEBHOOK_FAILS,
+        Reason.WEBHOOK_UNREACHABLE,
+        "Kueue's webhook for pods fails: its manager does not run, or its ServiceAccount may not read the pod's owner",
+        "jobcommon doctor names the rights that Kueue lacks (docs/kueue.md); nothing is wrong with the job",
     ),
     clue(
         r'failed calling webhook "([^"]+)"',

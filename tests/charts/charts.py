@@ -77,6 +77,7 @@ def rules_template() -> str:
             parts[f"{name}-exec"] = (*rbac.job_rules(framework, grants=True), *rbac.handed_on(framework))
         parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
         parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
+        parts[f"kueue-reads.{name}"] = rbac.kueue_reads([framework])
     parts["gang.volcano"] = rbac.gang_rules(VOLCANO)
     parts["gang.kubernetes"] = rbac.gang_rules(NATIVE[0])
     parts["gang.coscheduling"] = rbac.gang_rules(COSCHEDULING)
@@ -87,7 +88,7 @@ def rules_template() -> str:
     parts["leader"] = rbac.lease_rules("{{ . }}")
     texts = [
         f'{{{{- define "jobcommon.rules.{name}" }}}}\n'
-        + yaml.safe_dump(as_json(rules), default_flow_style=None, sort_keys=False, width=120)
+        + (yaml.safe_dump(as_json(rules), default_flow_style=None, sort_keys=False, width=120) if rules else "")
         + "{{- end }}\n"
         for name, rules in parts.items()
     ]

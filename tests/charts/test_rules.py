@@ -23,6 +23,7 @@ EVERY_RULE = [
     rbac.PRIORITIES,
     *rbac.KUEUE,
     *rbac.KUEUE_CLUSTER,
+    *rbac.kueue_reads([*FRAMEWORKS.values(), TEST_JOB]),
     *rbac.lease_rules("lease"),
     *chain.from_iterable(rbac.user_rules(f, edit=edit) for f in FRAMEWORKS.values() for edit in (False, True)),
 ]
@@ -34,8 +35,8 @@ def test_the_library_chart_has_the_rules_of_the_code() -> None:
 
 @pytest.mark.parametrize("chart", OPERATORS)
 def test_an_operator_for_all_namespaces_has_a_cluster_role_of_exactly_its_rules(chart: str) -> None:
-    roles = of_kind(render(chart, rbac={"aggregate": False}), "ClusterRole")
-    assert [role["rules"] for role in roles.values()] == [as_json(rbac.operator_rules(OPERATORS[chart]))]
+    role = the(render(chart, rbac={"aggregate": False}, kueueServiceAccount={"name": ""}), "ClusterRole")
+    assert role["rules"] == as_json(rbac.operator_rules(OPERATORS[chart]))
 
 
 @pytest.mark.parametrize("chart", OPERATORS)
@@ -92,6 +93,25 @@ def test_owning_workloads_adds_its_rules_and_says_what_kueue_needs() -> None:
     assert all(f"    - {f.kind}.{f.storage_version}.kubeflow.org\n" in said for f in FRAMEWORKS.values())
 
 
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_kueue_itself_may_read_the_kinds_that_its_own_role_lacks(chart: str) -> None:
+    objects, lacking = render(chart), as_json(rbac.kueue_reads(OPERATORS[chart]))
+    assert bool(lacking) == any(framework.kind == "MXJob" for framework in OPERATORS[chart])
+    name = f"demo-{chart}-kueue-reads"
+    role, binding = of_kind(objects, "ClusterRole").get(name), of_kind(objects, "ClusterRoleBinding").get(name)
+    if not lacking:
+        assert role is binding is None
+        return
+    assert role is not None
+    assert binding is not None
+    assert role["rules"] == lacking
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "kueue-controller-manager", "namespace": "kueue-system"}]
+    account = {"name": "queue-manager", "namespace": "queues"}
+    elsewhere = render(chart, kueueServiceAccount=account, kueue="own", watchNamespace="a")
+    (subject,) = of_kind(elsewhere, "ClusterRoleBinding")[name]["subjects"]
+    assert (subject["namespace"], subject["name"]) == ("queues", "queue-manager"), "Kueue's cache is that of all namespaces"
+
+
 def test_only_for_kubectl_exec_the_operator_can_grant_something() -> None:
     role = the(render("mpi-operator", mpiExec=True, rbac={"aggregate": False}), "ClusterRole")
     assert role["rules"] == as_json(rbac.operator_rules([MPI], grants=True))
@@ -124,6 +144,7 @@ def test_another_framework_runs_in_any_chart_with_its_own_rules(chart: str) -> N
     assert own == as_json(rbac.operator_rules([TEST_JOB]))
     assert view == as_json(rbac.user_rules(TEST_JOB, edit=False))
     assert edit == as_json(rbac.user_rules(TEST_JOB, edit=True))
+    assert of_kind(objects, "ClusterRole")[f"demo-{chart}-kueue-reads"]["rules"] == as_json(rbac.kueue_reads([TEST_JOB]))
     assert f"looks after {module} jobs" in notes(chart, **values)
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from jobcommon.api.gang import VOLCANO
 from jobcommon.cli.definitions import as_yaml
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
@@ -31,7 +32,8 @@ def as_json(rules: tuple[rbac.Rule, ...]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("name", "framework"), [("pytorch", PYTORCH), (MODULE, TEST_JOB)])
 def test_the_roles_of_one_framework(name: str, framework: Any) -> None:
-    own, view, edit, leader = printed("rbac", name)
+    own, view, edit, *reads, leader = printed("rbac", name)
+    assert [role["rules"] for role in reads] == ([as_json(rbac.kueue_reads([framework]))] if name == MODULE else [])
     assert (own["kind"], own["metadata"]["name"]) == ("ClusterRole", f"{framework.name}-operator")
     assert own["rules"] == as_json(rbac.operator_rules([framework]))
     assert view["rules"] == as_json(rbac.user_rules(framework, edit=False))
@@ -49,6 +51,23 @@ def test_the_operator_may_write_its_own_lease_only() -> None:
 def test_rbac_for_a_single_namespace_has_roles_only() -> None:
     own, leader = printed("rbac", "jax", "--namespace", "team-a")
     assert {(role["kind"], role["metadata"]["namespace"]) for role in (own, leader)} == {("Role", "team-a")}
+
+
+@pytest.mark.parametrize("namespace", [(), ("--namespace", "team-a")])
+def test_the_options_of_the_operator_add_their_rights(namespace: tuple[str, ...]) -> None:
+    roles = printed("rbac", MODULE, "--gang-scheduler-name", "volcano", "--kueue", "own", *namespace)
+    found = {role["metadata"]["name"].removeprefix("test-operator"): role["rules"] for role in roles}
+    own = [*rbac.operator_rules([TEST_JOB]), *rbac.gang_rules(VOLCANO), *rbac.KUEUE]
+    assert found[""] == as_json((*own, *(() if namespace else rbac.KUEUE_CLUSTER)))
+    assert found.get("-kueue") == (as_json(rbac.KUEUE_CLUSTER) if namespace else None), "flavors belong to no namespace"
+    assert found["-kueue-reads"] == as_json(rbac.kueue_reads([TEST_JOB]))
+
+
+@pytest.mark.parametrize("options", [("--kueue", "ours"), ("--gang-scheduler-name", "My Scheduler")])
+def test_an_option_that_the_operator_refuses(options: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, ["rbac", *options])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception).startswith(f"{options[0]} ")
 
 
 def test_all_frameworks_by_default() -> None:

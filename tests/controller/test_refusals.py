@@ -8,6 +8,7 @@ from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.refusals import FIRST_RETRY_DELAY, Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create
+from jobcommon.testutil import kueue
 
 FORBIDDEN = StatusError(403, "Forbidden", "no")
 IN_USE = StatusError(409, "AlreadyExists", "pods demo is being deleted")
@@ -109,3 +110,24 @@ def test_a_container_that_the_platform_has_added_is_not_the_jobs() -> None:
     pod = Create("v1", "pods", "demo", {"spec": {"containers": []}})
     error = StatusError(422, "Invalid", f'Pod "demo" is invalid: {text}')
     assert answer_of(ActionResult(pod, Effect.REFUSED, error=error)) is Answer.REFUSED
+
+
+KUEUE_READS = (
+    "Kueue's webhook reads the TestJob of each pod: its manager must run, and its ServiceAccount may lack the rights get"
+)
+# What the API server answers to a create -> whether the advice about Kueue follows
+OF_WEBHOOKS: dict[str, tuple[StatusError, bool]] = {
+    **{f"Kueue {number}": (error, True) for number, error in enumerate(kueue.OWNER_UNREAD)},
+    "Kueue, of another object": (StatusError(500, "", 'failed calling webhook "mjob.kb.io": kueue-webhook-service'), False),
+    "another of that name": (StatusError(500, "", 'failed calling webhook "mpod.kb.io": Post "https://spark.svc:443/"'), False),
+    "denied by an error": (StatusError(500, "", 'admission webhook "guard" denied the request: no connection'), False),
+}
+
+
+@pytest.mark.parametrize("case", OF_WEBHOOKS)
+def test_a_webhook_that_fails_is_a_refusal_and_kueues_is_named(case: str) -> None:
+    error, advised = OF_WEBHOOKS[case]
+    refusals, pod = Refusals(), Create("v1", "pods", "demo", {"metadata": {"ownerReferences": [{"kind": "TestJob"}]}})
+    assert refusals.record([ActionResult(pod, Effect.REFUSED, error=error)], 0.0)
+    assert refusals.text.startswith(f"pods/demo is refused: {error.message}")
+    assert (KUEUE_READS in refusals.text) == advised

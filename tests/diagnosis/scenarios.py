@@ -18,6 +18,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
+from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
 
 NOW = START + 100
@@ -1049,6 +1050,9 @@ SCENARIOS = (
     scenario("limit range", "LimitRange", "maximum cpu usage").of(refused(f'pods "demo-worker-0" is forbidden: {LIMITS}')),
     scenario("webhook denies", "DeniedByWebhook", "policy.example.com", "team label").of(refused(WEBHOOK)),
     scenario("webhook unreachable", "WebhookUnreachable", "policy.example.com").of(refused(NO_WEBHOOK)),
+    scenario("kueue may not read owners", "WebhookUnreachable", "ServiceAccount may not read").of(
+        refused(kueue.OWNER_UNREAD[0].message)
+    ),
     scenario("policy denies", "DeniedByPolicy", "no-latest", "images must not").of(
         refused(f'pods "demo-worker-0" is forbidden: {POLICY}')
     ),

@@ -30,6 +30,19 @@
 {{- end }}
 {{- end }}
 
+{{- /* What Kueue's own role lacks of the chart's kinds. */}}
+{{- define "jobcommon.kueueReads" -}}
+{{- if .Values.framework.module }}
+{{- with .Values.framework.kueue }}
+{{- toYaml . }}
+{{- end }}
+{{- else }}
+{{- range splitList " " (include "jobcommon.frameworks" .) }}
+{{- include (printf "jobcommon.rules.kueue-reads.%s" .) $ }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "jobcommon.bound" -}}
 subjects:
   - kind: ServiceAccount
@@ -129,6 +142,34 @@ roleRef:
   kind: ClusterRole
   name: {{ $name }}-kueue
 {{ include "jobcommon.bound" . }}
+{{- end }}
+{{- $reads := include "jobcommon.kueueReads" . }}
+{{- if and $reads .Values.kueueServiceAccount.name (or (not .Values.watchNamespace) (eq .Values.kueue "own")) }}
+---
+# For Kueue itself: its webhook for pods reads their owners, and its own role has no right to these kinds.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $name }}-kueue-reads
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+rules:
+  {{- $reads | trim | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}-kueue-reads
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}-kueue-reads
+subjects:
+  - kind: ServiceAccount
+    name: {{ .Values.kueueServiceAccount.name }}
+    namespace: {{ .Values.kueueServiceAccount.namespace }}
 {{- end }}
 {{- if and .Values.rbac.aggregate (not .Values.watchNamespace) }}
 {{- range $who := list "view" "edit" }}

@@ -50,6 +50,9 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-reads.jax" }}
+{{- end }}
+
 {{- define "jobcommon.rules.mpi" }}
 - apiGroups: [kubeflow.org]
   resources: [mpijobs]
@@ -119,6 +122,9 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-reads.mpi" }}
+{{- end }}
+
 {{- define "jobcommon.rules.mxnet" }}
 - apiGroups: [kubeflow.org]
   resources: [mxjobs]
@@ -152,6 +158,15 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-reads.mxnet" }}
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs/status]
+  verbs: [get, patch]
+{{- end }}
+
 {{- define "jobcommon.rules.paddle" }}
 - apiGroups: [kubeflow.org]
   resources: [paddlejobs]
@@ -183,6 +198,9 @@
 - apiGroups: [kubeflow.org]
   resources: [paddlejobs/scale]
   verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue-reads.paddle" }}
 {{- end }}
 
 {{- define "jobcommon.rules.pytorch" }}
@@ -221,6 +239,9 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-reads.pytorch" }}
+{{- end }}
+
 {{- define "jobcommon.rules.tensorflow" }}
 - apiGroups: [kubeflow.org]
   resources: [tfjobs]
@@ -254,6 +275,9 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-reads.tensorflow" }}
+{{- end }}
+
 {{- define "jobcommon.rules.xgboost" }}
 - apiGroups: [kubeflow.org]
   resources: [xgboostjobs]
@@ -282,6 +306,9 @@
 - apiGroups: [kubeflow.org]
   resources: [xgboostjobs/status]
   verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue-reads.xgboost" }}
 {{- end }}
 
 {{- define "jobcommon.rules.gang.volcano" }}
