@@ -19,7 +19,8 @@ from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, Timeouts
 from jobcommon.testutil.embedded import DEFINITIONS, endpoint, install
-from localcluster.conformance import envtest, real
+from localcluster import envtest
+from localcluster.conformance import real
 from localcluster.kubeconfig import kubeconfig
 
 EMBEDDED, REAL = "embedded", "real"

@@ -6,8 +6,10 @@
 
 import asyncio
 import json
+import os
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +21,14 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
 from jobcommon.client.responses import response_error
-from jobcommon.client.transport import StaticEndpoint
+from jobcommon.client.transport import HttpTransport, StaticEndpoint
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.runtime.settings import Settings
 from localcluster.apiserver import ADMIN, ApiServer, User, inprocess
-from localcluster.cluster import LocalCluster, background, local_cluster
+from localcluster.cluster import EMBEDDED, REAL, LocalCluster, background, local_cluster
 from localcluster.credentials import write_secret
 from localcluster.http_client import Endpoint
 from localcluster.pod_backend import PodBackend
@@ -34,6 +36,8 @@ from localcluster.scratch import scratch_directory
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ESTABLISH_SECONDS = 60.0
+#: Which API server a cluster has whose user does not say: that of the environment's variable, else the embedded one.
+SERVER = "JOBCOMMON_SERVER"
 #: Without logs and a metrics server: it runs inside the cluster's process. What it would warn of, such as a plan that took long
 #: on a busy machine, is for those who run an operator.
 SETTINGS = Settings(metrics_port=None, log_format="console", log_level="error")
@@ -148,15 +152,29 @@ async def training_cluster(
     stop_grace: float = 2.0,
     operators: bool = True,
     capacity: Mapping[str, str] | None = None,
+    server: str | None = None,
 ) -> AsyncIterator[TrainingCluster]:
     """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
 
-    The operators take reports of progress on a free port of the loopback interface, with the cluster's certificate.
+    `server` is as for `localcluster.cluster.local_cluster`; None: what the environment's JOBCOMMON_SERVER says, so that a suite
+    runs on a real server by one switch. The operators take reports of progress on a free port of the loopback interface, with
+    the cluster's certificate.
 
     Raises as `localcluster.cluster.local_cluster` does.
     """
-    async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity) as local:
-        cluster = TrainingCluster(**vars(local), client=InProcessTransport(local.server, pods=local.pods))
+    server = server or os.environ.get(SERVER) or EMBEDDED
+    async with AsyncExitStack() as stack:
+        opened = local_cluster(
+            data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity, server=server, user_agent="jobcommon"
+        )
+        local = await stack.enter_async_context(opened)
+        client: Transport = ClusterTransport(local.transport)
+        if server == REAL:
+            # The client of a deployed operator is tried, too.
+            context = ssl.create_default_context(cadata=local.credentials.certificate.pem.decode())
+            client = HttpTransport(StaticEndpoint(local.url, local.credentials.token, context))
+            stack.push_async_callback(client.close)
+        cluster = TrainingCluster(**vars(local), client=client)
         await install(cluster.client, frameworks)
         if not operators:
             yield cluster

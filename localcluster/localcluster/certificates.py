@@ -27,6 +27,13 @@ class Certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
+        return self._shown_by(context)
+
+    def client_context(self) -> ssl.SSLContext:
+        """A TLS context for a client that trusts, and is known by, this certificate alone."""
+        return self._shown_by(ssl.create_default_context(cadata=self.pem.decode()))
+
+    def _shown_by(self, context: ssl.SSLContext) -> ssl.SSLContext:
         # OpenSSL reads a key from a file only; the directory is private to this user and gone at once.
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "server.pem"
@@ -53,7 +60,9 @@ def self_signed(hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: dateti
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(_key_usage(), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
     )
     signed = builder.sign(key, hashes.SHA256())
     private = key.private_bytes(

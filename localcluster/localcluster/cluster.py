@@ -1,33 +1,47 @@
-"""The embedded cluster as a whole: API server, its controllers and the kubelet in one process and one event loop."""
+"""The cluster as a whole: API server, its controllers and the kubelet.
+
+The embedded server and its controllers share a process and an event loop with the kubelet. A real one stands in its place where
+it is asked for: processes of their own, reached over HTTPS, and the same kubelet.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from localcluster import envtest
 from localcluster.apiserver import ADMIN, ApiServer, Env, FileJournal, serve
 from localcluster.apiserver.http import Running
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.journal import MemoryJournal
 from localcluster.controllers import Controllers
 from localcluster.credentials import Credentials
+from localcluster.http_client import HttpTransport
 from localcluster.kubeconfig import kubeconfig
 from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.options import KubeletOptions
+from localcluster.kubelet.server import serve_node
 from localcluster.pod_backend import PodBackend
 from localcluster.request import Transport
 from localcluster.scratch import scratch_directory
 
+EMBEDDED, REAL = "embedded", "real"
+#: The admission plugins of a real server that count on a controller which is not among ours.
+_CONTROLLED = "ResourceQuota,StorageObjectInUseProtection"
+
 
 @dataclass(frozen=True)
 class LocalCluster:
-    """A running cluster. `transport` reaches it in process, as administrator; `pods` has its pods' logs, if it has a node."""
+    """A running cluster. `transport` reaches it as administrator, in process or over HTTPS if it is a real one.
+
+    `pods` has its pods' logs, if it has a node.
+    """
 
     url: str
     credentials: Credentials
-    server: ApiServer
     transport: Transport
     pods: PodBackend | None
 
@@ -44,41 +58,95 @@ async def local_cluster(
     stop_grace: float = 5.0,
     capacity: Mapping[str, str] | None = None,
     node: bool = True,
+    server: str = EMBEDDED,
+    user_agent: str = "localcluster",
 ) -> AsyncIterator[LocalCluster]:
     """A cluster that runs while the context lasts; afterwards no process of a pod is left.
 
     State is kept in memory, or in `data_dir`, which also restores it after a crash; so do the token, the certificate
     and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
     the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
-    wait. Without a `node` pods are stored and stay Pending.
+    wait. Without a `node` pods are stored and stay Pending. `server` REAL takes etcd and kube-apiserver from
+    KUBEBUILDER_ASSETS, and kube-controller-manager in place of our controllers if it is there.
 
-    Raises JournalError when the data directory is in use or damaged and OSError when the port is taken. When one of the
-    parts fails the body is cancelled and the failure raised.
+    Raises JournalError when the data directory is in use or damaged, OSError when the port is taken, and StartError when there
+    is no real server or it does not start. When one of the parts fails the body is cancelled and the failure raised.
     """
     async with AsyncExitStack() as stack:
         directory = data_dir or stack.enter_context(scratch_directory())
         directory.mkdir(parents=True, exist_ok=True)
         credentials = Credentials.kept_in(directory) if data_dir else Credentials.fresh()
-        journal = FileJournal(directory / "state") if data_dir else MemoryJournal()
-        stack.callback(journal.close)
-        server = ApiServer(Env.system(), journal=journal, tokens={credentials.token: ADMIN})
-        controllers = Controllers(server, root_ca=credentials.certificate.pem.decode())
-        # The default namespace and ServiceAccounts exist before the first request.
-        controllers.step()
-        await stack.enter_async_context(background(controllers.run()))
-        running = await _listen(stack, server, credentials, directory, port)
+        begin = _real if server == REAL else _embedded
+        started = await begin(stack, directory, credentials, port, kept=data_dir is not None)
         if not node:
-            yield LocalCluster(running.url, credentials, server, InProcessTransport(server), None)
+            yield LocalCluster(started.url, credentials, started.transport(user_agent), None)
             return
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
-        options = KubeletOptions(volumes, running.url, stop_grace=stop_grace)
+        options = KubeletOptions(volumes, started.url, stop_grace=stop_grace, port=started.kubelet_port)
         if capacity is not None:
             options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
-        kubelet = await stack.enter_async_context(Kubelet(InProcessTransport(server, user_agent="kubelet"), options))
+        kubelet = await stack.enter_async_context(Kubelet(started.transport("kubelet"), options))
+        started.connect(kubelet)
+        yield LocalCluster(started.url, credentials, started.transport(user_agent), kubelet.backend)
+
+
+@dataclass(frozen=True)
+class _Started:
+    """An API server that is up, with controllers. `transport` makes a client for a user agent, `connect` gives it the node."""
+
+    url: str
+    transport: Callable[[str], Transport]
+    connect: Callable[[Kubelet], None]
+    kubelet_port: int = 0
+
+
+async def _embedded(
+    stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int, *, kept: bool
+) -> _Started:  # fmt: skip
+    journal = FileJournal(directory / "state") if kept else MemoryJournal()
+    stack.callback(journal.close)
+    server = ApiServer(Env.system(), journal=journal, tokens={credentials.token: ADMIN})
+    controllers = Controllers(server, root_ca=credentials.certificate.pem.decode())
+    # The default namespace and ServiceAccounts exist before the first request.
+    controllers.step()
+    await stack.enter_async_context(background(controllers.run()))
+    running = await _listen(stack, server, credentials, directory, port)
+
+    def transport(agent: str) -> Transport:
+        return InProcessTransport(server, pods=running.pods, user_agent=agent)
+
+    def connect(kubelet: Kubelet) -> None:
         running.pods = kubelet.backend
-        transport = InProcessTransport(server, pods=kubelet.backend)
-        yield LocalCluster(running.url, credentials, server, transport, kubelet.backend)
+
+    return _Started(running.url, transport, connect)
+
+
+async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int, *, kept: bool) -> _Started:
+    assets = envtest.assets()
+    if assets is None:
+        raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {' and '.join(envtest.PROGRAMS)}")
+    # What these plugins begin, kube-controller-manager ends.
+    alone = () if (assets / envtest.CONTROLLERS).exists() else (f"--disable-admission-plugins={_CONTROLLED}",)
+    serving = envtest.servers(
+        assets, alone, work=directory / "servers", credentials=credentials, port=_port(directory, port), kept=kept
+    )
+    servers = await stack.enter_async_context(serving)
+    (directory / "port").write_text(servers.endpoint.base_url.rpartition(":")[2])
+    controllers = await stack.enter_async_context(envtest.controllers(assets, servers))
+    for program in (servers.store, servers.program, controllers):
+        await stack.enter_async_context(background(program.watch()))
+    node = await stack.enter_async_context(serve_node(servers.node, envtest.LOOPBACK))
+
+    def transport(agent: str) -> Transport:
+        found = HttpTransport(servers.endpoint, user_agent=agent)
+        stack.push_async_callback(found.close)
+        return found
+
+    def connect(kubelet: Kubelet) -> None:
+        node.find, node.backend = kubelet.pod, kubelet.backend
+
+    return _Started(servers.endpoint.base_url, transport, connect, node.port)
 
 
 @asynccontextmanager
@@ -108,15 +176,21 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.T
 
 
 async def _listen(stack: AsyncExitStack, server: ApiServer, credentials: Credentials, directory: Path, port: int) -> Running:
-    """Serve on `port`; without it on the port of the last run if that is free, so that kubeconfigs stay valid."""
-    memory = directory / "port"
-    remembered = int(memory.read_text()) if not port and memory.exists() else 0
+    """Serve on the port and remember it."""
     context = credentials.certificate.server_context()
-    try:
-        running = await stack.enter_async_context(serve(server, port=port or remembered, ssl_context=context))
-    except OSError:
-        if not remembered:
-            raise
-        running = await stack.enter_async_context(serve(server, ssl_context=context))
-    memory.write_text(str(running.port))
+    running = await stack.enter_async_context(serve(server, port=_port(directory, port), ssl_context=context))
+    (directory / "port").write_text(str(running.port))
     return running
+
+
+def _port(directory: Path, port: int) -> int:
+    """`port`, else that of the last run if it is free, so that kubeconfigs stay valid, else 0. Raises OSError."""
+    memory = directory / "port"
+    wanted = port or (int(memory.read_text()) if memory.exists() else 0)
+    try:
+        with socket.create_server((envtest.LOOPBACK, wanted)):
+            return wanted
+    except OSError:
+        if port:
+            raise
+        return 0

@@ -11,8 +11,8 @@ from jobcommon import Framework, Settings, custom_resource_definition, run_opera
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.polling import polled
+from localcluster import envtest
 from localcluster.cluster import background
-from localcluster.conformance import envtest
 from localcluster.errors import StatusError
 from localcluster.kubeconfig import kubeconfig
 from localcluster.kubelet.api import Api

@@ -22,7 +22,8 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import job_manifest, replica_spec
-from localcluster.conformance.envtest import assets, control_plane
+from localcluster.conformance.real import control_plane
+from localcluster.envtest import assets
 from tests.charts.charts import OPERATORS, render, the
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from localcluster.certificates import self_signed
-from localcluster.conformance.envtest import LOOPBACK
+from localcluster.envtest import LOOPBACK
 from localcluster.kubelet.api import Api
 
 Object = dict[str, Any]

@@ -24,8 +24,9 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.embedded import ServerTransport, endpoint, install
 from jobcommon.testutil.processes import ROOT, Ground
 from jobcommon.testutil.real.containers import container_node
-from localcluster.conformance import envtest, real
-from localcluster.conformance.envtest import LOOPBACK, Program, Servers, free_port
+from localcluster import envtest
+from localcluster.conformance import real
+from localcluster.envtest import LOOPBACK, Program, Servers, free_port
 from localcluster.errors import StatusError
 from localcluster.kubeconfig import kubeconfig
 from localcluster.kubelet.api import Api

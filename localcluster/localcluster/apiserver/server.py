@@ -50,6 +50,9 @@ class ApiServer:
     when they are missing.
     """
 
+    #: See `localcluster.controllers.access.Server`.
+    behind = False
+
     def __init__(
         self,
         env: Env,

@@ -1,13 +1,16 @@
-"""Log, exec, attach and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`."""
+"""Log, exec, attach and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`.
+
+The embedded server serves them itself. For a real one `localcluster.kubelet.server` does, which it asks as it asks a kubelet.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from localcluster.apiserver import channels, tunnel
-from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, bad_request
 from localcluster.apiserver.route import parse
 from localcluster.apiserver.server import ApiServer
@@ -22,6 +25,19 @@ _LEAVING_SECONDS = 2.0
 _PREFERRED = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A request for a subresource of a pod, which the server has admitted."""
+
+    subresource: str
+    pod: Pod
+    query: tuple[tuple[str, str], ...]
+
+    async def serve(self, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
+        """Answer it. Raises an ApiError when it is refused before anything was sent."""
+        return await _HANDLERS[self.subresource](self, pods, http)
+
+
 def is_session(request: Request) -> bool:
     """Whether the request is for a streaming subresource of a pod."""
     info = parse(request)
@@ -30,26 +46,28 @@ def is_session(request: Request) -> bool:
 
 async def serve(server: ApiServer, pods: PodBackend | None, http: web.BaseRequest, request: Request) -> web.StreamResponse:
     """Answer such a request. Raises an ApiError when it is refused before anything was sent."""
-    call = server.admit(request, None)
-    return await _HANDLERS[call.info.subresource](call, pods, http)
+    return await _admitted(server, request, None).serve(pods, http)
 
 
-def _connected(call: Call, pods: PodBackend | None) -> PodBackend:
+def _admitted(server: ApiServer, request: Request, user: User | None) -> Session:
+    call = server.admit(request, user)
+    return Session(call.info.subresource, call.resource.typed(call.live().obj), request.query)
+
+
+def _connected(call: Session, pods: PodBackend | None) -> PodBackend:
     if pods is None:
-        raise ApiError(503, "ServiceUnavailable", f"pods/{call.info.subresource}: no kubelet is connected to this server")
+        raise ApiError(503, "ServiceUnavailable", f"pods/{call.subresource}: no kubelet is connected to this server")
     return pods
 
 
 def open_logs(server: ApiServer, pods: PodBackend | None, request: Request, user: User | None) -> AsyncIterator[bytes]:
     """The pieces of a log. Raises an ApiError when the request is refused; reading raises PodBackendError."""
-    call = server.admit(request, user)
-    return _pieces(call, pods)
+    return _pieces(_admitted(server, request, user), pods)
 
 
-def _pieces(call: Call, pods: PodBackend | None) -> AsyncIterator[bytes]:
-    pod = call.resource.typed(call.live().obj)
-    options = log_options(call, pod)
-    return _connected(call, pods).logs(pod, options) if pod["spec"].get("nodeName") else _nothing()
+def _pieces(call: Session, pods: PodBackend | None) -> AsyncIterator[bytes]:
+    options = _log_options(call)
+    return _connected(call, pods).logs(call.pod, options) if call.pod["spec"].get("nodeName") else _nothing()
 
 
 async def _nothing() -> AsyncIterator[bytes]:
@@ -59,13 +77,13 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield piece
 
 
-def log_options(call: Call, pod: Pod) -> LogOptions:
+def _log_options(call: Session) -> LogOptions:
     """The query of a log request. Raises a 400 ApiError."""
-    query = call.query
+    query = dict(call.query)
     since = query.get("sinceTime")
     try:
         return LogOptions(
-            container=_container(pod, query.get("container", "")),
+            container=_container(call.pod, query.get("container", "")),
             follow=_flag(query, "follow"),
             previous=_flag(query, "previous"),
             timestamps=_flag(query, "timestamps"),
@@ -107,10 +125,10 @@ def _container(pod: Pod, asked: str) -> str:
     return str(names[0])
 
 
-async def _logs(call: Call, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
+async def _logs(call: Session, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
     chunks = _pieces(call, pods)
     response = web.StreamResponse(
-        status=200 if call.live().obj["spec"].get("nodeName") else 204, headers={"Content-Type": "text/plain"}
+        status=200 if call.pod["spec"].get("nodeName") else 204, headers={"Content-Type": "text/plain"}
     )
     try:
         async for chunk in chunks:
@@ -138,15 +156,15 @@ def _on_a_node(pod: Pod) -> None:
         raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
 
 
-async def _session(call: Call, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
-    pod = call.resource.typed(call.live().obj)
-    options = _exec_options(call, pod)
+async def _session(call: Session, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
+    pod = call.pod
+    options = _exec_options(call)
     _on_a_node(pod)
     phase = pod.get("status", {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
     backend = _connected(call, pods)
-    run = backend.exec if call.info.subresource == "exec" else backend.attach
+    run = backend.exec if call.subresource == "exec" else backend.attach
     socket = _upgrade(http, _PREFERRED)
     await socket.prepare(http)
     streams = channels.Channels(socket)
@@ -178,14 +196,14 @@ async def _to_the_end(command: Coroutine[Any, Any, int], streams: channels.Chann
         raise
 
 
-def _exec_options(call: Call, pod: Pod) -> ExecOptions:
-    query = call.query
-    command = tuple(value for key, value in call.request.query if key == "command")
-    if call.info.subresource == "exec" and not command:
+def _exec_options(call: Session) -> ExecOptions:
+    query = dict(call.query)
+    command = tuple(value for key, value in call.query if key == "command")
+    if call.subresource == "exec" and not command:
         raise bad_request("you must specify at least 1 command for the container")
     tty = _flag(query, "tty")
     return ExecOptions(
-        _container(pod, query.get("container", "")), command, _flag(query, "stdin"), _flag(query, "stdout"),
+        _container(call.pod, query.get("container", "")), command, _flag(query, "stdin"), _flag(query, "stdout"),
         # A terminal has one output stream.
         _flag(query, "stderr") and not tty, tty,
     )  # fmt: skip
@@ -213,8 +231,8 @@ def _outcome(code: int) -> dict[str, Any]:
     }
 
 
-async def _port_forward(call: Call, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
-    pod = call.resource.typed(call.live().obj)
+async def _port_forward(call: Session, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
+    pod = call.pod
     _on_a_node(pod)
     backend = _connected(call, pods)
     phase = pod.get("status", {}).get("phase")
@@ -223,7 +241,7 @@ async def _port_forward(call: Call, pods: PodBackend | None, http: web.BaseReque
     socket = _upgrade(http, (tunnel.PROTOCOL, "v4.channel.k8s.io"))
     ports: list[int] = []
     if tunnel.PROTOCOL not in http.headers.get("Sec-WebSocket-Protocol", ""):
-        texts = [part for key, value in call.request.query if key == "ports" for part in value.split(",")]
+        texts = [part for key, value in call.query if key == "ports" for part in value.split(",")]
         if not texts or not all(text.isdecimal() and 0 < int(text) < 65536 for text in texts):
             raise bad_request("pods/portforward: the query needs ports, numbers from 1 to 65535")
         ports = [int(text) for text in texts]
@@ -235,7 +253,7 @@ async def _port_forward(call: Call, pods: PodBackend | None, http: web.BaseReque
     return socket
 
 
-_HANDLERS: Mapping[str, Callable[[Call, PodBackend | None, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
+_HANDLERS: Mapping[str, Callable[[Session, PodBackend | None, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
     "log": _logs,
     "exec": _session,
     "attach": _session,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from localcluster.conformance import envtest
+from localcluster import envtest
 from localcluster.conformance.target import Target, connected
 from localcluster.http_client import Endpoint
 from localcluster.request import Request
@@ -41,11 +41,18 @@ def available() -> bool:
 
 
 @asynccontextmanager
+async def control_plane(directory: Path) -> AsyncIterator[Target]:
+    """Both programs of `directory`, ready, and connections to them. Raises envtest.StartError."""
+    async with envtest.servers(directory) as found, connected("kube-apiserver", found.version, found.endpoint) as target:
+        yield target
+
+
+@asynccontextmanager
 async def real() -> AsyncIterator[Target | None]:
     """The real server, started if need be; None when there is none."""
     directory = envtest.assets()
     if directory is not None:
-        async with envtest.control_plane(directory) as target:
+        async with control_plane(directory) as target:
             yield target
         return
     path = kubeconfig()

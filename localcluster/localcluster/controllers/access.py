@@ -1,24 +1,67 @@
 """How controllers reach the API server: reads from its store, writes as requests.
 
-Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `ApiServer.handle`, so they
+Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `Server.handle`, so they
 pass the same checks, and are journalled and watched like those of any client.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import msgspec
 
-from localcluster.apiserver.registry import Registry
+from localcluster.apiserver.env import Env
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Change, Item, Storage, Table
 from localcluster.apiserver.users import MASTERS, User
 from localcluster.request import JSON, JSON_PATCH, MERGE_PATCH, Request, Response
 
 Obj = dict[str, Any]
+
+
+class Resources(Protocol):
+    """Which resources are served."""
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource that a path names."""
+        ...
+
+    def stored_as(self, table: str) -> Resource | None:
+        """A resource whose version is the one in which the objects of a table are stored."""
+        ...
+
+    def where(self, condition: Callable[[Resource], bool]) -> Iterator[Resource]:
+        """The served resources that fulfil a condition."""
+        ...
+
+
+class Server(Protocol):
+    """The embedded server, or the `Mirror` of another one, whose store may be behind."""
+
+    @property
+    def env(self) -> Env:
+        """Its clock."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """Its store."""
+        ...
+
+    @property
+    def registry(self) -> Resources:
+        """What it serves."""
+        ...
+
+    @property
+    def behind(self) -> bool:
+        """Whether the store may lack what the server has."""
+        ...
+
+    def handle(self, request: Request, user: User | None = None) -> Response:
+        """Answer one request."""
+        ...
 
 
 class NotStoredError(Exception):
@@ -28,7 +71,7 @@ class NotStoredError(Exception):
 class Access:
     """One controller's view of the server; its writes carry the controller's own name."""
 
-    def __init__(self, server: ApiServer, name: str) -> None:
+    def __init__(self, server: Server, name: str) -> None:
         self._server = server
         self.user = User(f"system:kube-controller-manager:{name}", (MASTERS,))
 
@@ -43,7 +86,7 @@ class Access:
         return self._server.storage
 
     @property
-    def registry(self) -> Registry:
+    def registry(self) -> Resources:
         """The resources that are served."""
         return self._server.registry
 
@@ -77,6 +120,18 @@ class Access:
         if response.status >= 500:
             raise NotStoredError(response.body.decode())
         return response
+
+    def gone(self, owner: Obj, namespace: str) -> bool:
+        """Whether an owner that the store lacks does not exist. A kind that is not served says nothing of its objects."""
+        if not self._server.behind:
+            return True
+        group = owner["apiVersion"].rpartition("/")[0]
+        for resource in self.registry.where(lambda one: (one.group, one.kind) == (group, owner["kind"])):
+            response = self.send("GET", self.path(resource, namespace if resource.namespaced else "", owner["name"]))
+            if response.status == 200:
+                return bool(msgspec.json.decode(response.body)["metadata"]["uid"] != owner["uid"])
+            return response.status == 404
+        return False
 
     def delete(self, resource: Resource, item: Item, policy: str = "Background") -> Response:
         """Delete exactly this object: the uid is a precondition."""

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from localcluster.apiserver.server import ApiServer
-from localcluster.controllers.access import Access, NotStoredError
+from localcluster.controllers.access import Access, NotStoredError, Server
 from localcluster.controllers.definitions import DefinitionController
 from localcluster.controllers.endpoints import EndpointsController
 from localcluster.controllers.event_ttl import EventTtl
@@ -14,6 +13,8 @@ from localcluster.controllers.namespaces import NamespaceContents, NamespaceCont
 from localcluster.controllers.taint_eviction import TaintEviction
 
 _RETRY_SECONDS = 1.0
+# What a step has written is seen before the next one, rather than written again.
+_BEHIND_SECONDS = 0.05
 
 
 class Controller(Protocol):
@@ -32,23 +33,23 @@ def _no_wake() -> None:
 
 
 class Controllers:
-    """The embedded cluster's own controllers; `more` are stepped with them.
+    """The embedded cluster's own controllers; `more` are stepped with them. A real server has some of its own.
 
     `wake` is called when the store has changed and `step` is due; a simulator assigns its own. `root_ca` is the PEM text that
     pods find in the config map ``kube-root-ca.crt``.
     """
 
-    def __init__(self, server: ApiServer, *, root_ca: str = "", more: tuple[Controller, ...] = ()) -> None:
+    def __init__(self, server: Server, *, root_ca: str = "", more: tuple[Controller, ...] = ()) -> None:
         self._server = server
         self._seen = -1
         self.wake: Callable[[], None] = _no_wake
         self._controllers: tuple[Controller, ...] = (
             GarbageCollector(Access(server, "generic-garbage-collector")),
-            DefinitionController(Access(server, "crd-finalizer")),
+            *(() if server.behind else (DefinitionController(Access(server, "crd-finalizer")),)),
             NamespaceController(Access(server, "namespace-controller")),
             NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
             EndpointsController(Access(server, "endpoint-controller")),
-            EventTtl(Access(server, "event-ttl")),
+            *(() if server.behind else (EventTtl(Access(server, "event-ttl")),)),
             TaintEviction(Access(server, "taint-eviction-controller")),
             *more,
         )
@@ -81,6 +82,8 @@ class Controllers:
         while True:
             changed.clear()
             due = self.step()
+            if self._server.behind:
+                await asyncio.sleep(_BEHIND_SECONDS)
             if changed.is_set():
                 # Only our own writes, which `step` has processed. Other tasks get a turn first.
                 await asyncio.sleep(0)

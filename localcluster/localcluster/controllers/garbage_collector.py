@@ -129,7 +129,7 @@ class GarbageCollector:
     def _exists(self, owner: Obj, item: Item) -> bool:
         where = self._by_uid.get(owner["uid"])
         if where is None:
-            return False
+            return not self._access.gone(owner, item.namespace)
         # An owner in another namespace does not count: references do not cross namespaces.
         return where[1] in ("", item.namespace)
 

@@ -52,17 +52,17 @@ def object_path(plural: str, namespace: str, name: str, subresource: str = "") -
 
 
 class Informer:
-    """The current objects of one core/v1 resource in all namespaces, by (namespace, name).
+    """The current objects at the path of one resource, in all namespaces, by (namespace, name).
 
     `changed` is called with (old, new) for every change, either of them None; it must not block. `synced` is set after the
     first list. Losing the watch leads to a new list, whose differences are reported like any other change.
     """
 
-    def __init__(self, api: Api, plural: str, changed: Callable[[Object | None, Object | None], None]) -> None:
+    def __init__(self, api: Api, path: str, changed: Callable[[Object | None, Object | None], None]) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
         self.synced = asyncio.Event()
         self._api = api
-        self._path = f"/api/v1/{plural}"
+        self._path = path
         self._changed = changed
 
     async def run(self) -> None:

@@ -50,14 +50,14 @@ class Kubelet:
         self._recorder = EventRecorder(self._api, "kubelet", options.node_name, self._now)
         self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
         self._node = await node.register(
-            self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now())
+            self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port)
         )
-        self._pods = Informer(self._api, "pods", self._pod_changed)
+        self._pods = Informer(self._api, "/api/v1/pods", self._pod_changed)
         informers = [
-            Informer(self._api, "nodes", self._node_changed),
-            Informer(self._api, "services", self._service_changed),
-            Informer(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
-            Informer(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
+            Informer(self._api, "/api/v1/nodes", self._node_changed),
+            Informer(self._api, "/api/v1/services", self._service_changed),
+            Informer(self._api, "/api/v1/configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
+            Informer(self._api, "/api/v1/secrets", lambda old, new: self._object_changed("Secret", old, new)),
             self._pods,
         ]
         self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
@@ -76,6 +76,10 @@ class Kubelet:
         await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
         await asyncio.gather(*(worker.stop(self.options.stop_grace) for worker in self._workers.values()))
         self._pool.close()
+
+    def pod(self, namespace: str, name: str) -> Object | None:
+        """The pod of that name, wherever it is bound."""
+        return self._pods.objects.get((namespace, name))
 
     def _log_path(self, uid: str, container: str, attempt: int) -> Any:
         return self._shared.log_path(uid, container, attempt)

@@ -10,6 +10,7 @@ from typing import Any
 
 from localcluster.errors import ClientError, StatusError
 from localcluster.kubelet.api import Api
+from localcluster.kubelet.server import DECLARED
 from localcluster.timestamps import format_micro_time, format_time
 from localcluster.version import GIT_VERSION
 
@@ -30,8 +31,11 @@ def node_labels(name: str) -> dict[str, str]:
     return {"kubernetes.io/hostname": name, "kubernetes.io/os": sys.platform, "kubernetes.io/arch": arch}
 
 
-def node_object(name: str, address: str, capacity: Mapping[str, str], now: float) -> dict[str, Any]:
-    """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one."""
+def node_object(name: str, address: str, capacity: Mapping[str, str], now: float, port: int = 0) -> dict[str, Any]:
+    """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one.
+
+    At `port` an API server reaches it, if it serves one.
+    """
     moment = format_time(now)
     facts = [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -56,6 +60,7 @@ def node_object(name: str, address: str, capacity: Mapping[str, str], now: float
         "status": {
             "capacity": dict(capacity), "allocatable": dict(capacity), "addresses": addresses, "conditions": conditions,
             "nodeInfo": info,
+            **({"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, "declaredFeatures": [*DECLARED]} if port else {}),
         },
     }  # fmt: skip
 

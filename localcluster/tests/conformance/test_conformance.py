@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.conformance import envtest, real
+from localcluster import envtest
+from localcluster.conformance import real
 from localcluster.conformance.case import Case, Expect, Step
 from localcluster.conformance.cases import TABLE
 from localcluster.conformance.driver import Driver

@@ -1,34 +1,42 @@
 """A real etcd and kube-apiserver of the user's own, found and started by the convention of controller-runtime's envtest.
 
 Nothing is fetched: the directory that ``KUBEBUILDER_ASSETS`` names holds the two programs. They listen on the loopback
-interface, with a certificate, a token and a data directory that are gone when the context ends.
+interface and end with the context, and with this process. So do their certificate, token and data without a directory for them.
 """
 
 import asyncio
+import ctypes
 import os
-import secrets
+import signal
 import socket
 import ssl
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from localcluster.certificates import self_signed
-from localcluster.conformance.target import ADMINISTRATORS, Target, connected
+from localcluster.apiserver.users import MASTERS
+from localcluster.certificates import Certificate, self_signed
+from localcluster.credentials import Credentials, write_secret
 from localcluster.errors import TransportError
 from localcluster.http_client import Endpoint, HttpTransport
+from localcluster.kubeconfig import kubeconfig
 from localcluster.request import Request
 
 ASSETS = "KUBEBUILDER_ASSETS"
 PROGRAMS = ("etcd", "kube-apiserver")
+CONTROLLERS = "kube-controller-manager"
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
 LOOPBACK = "127.0.0.1"
+#: The name of the files of the certificate between the API server and the kubelet.
+NODE = "node"
+_PR_SET_PDEATHSIG = 1
 
 
 class StartError(Exception):
@@ -47,20 +55,14 @@ def assets() -> Path | None:
     return directory
 
 
-@asynccontextmanager
-async def control_plane(directory: Path) -> AsyncIterator[Target]:
-    """Both programs, ready, and connections to them. Raises StartError."""
-    async with servers(directory) as found, connected("kube-apiserver", found.version, found.endpoint) as target:
-        yield target
-
-
 @dataclass
 class Servers:
-    """Both programs while they run. `work` has the server's certificate, its key and the programs' logs."""
+    """Both programs while they run. `work` has the server's certificate, its key and the logs; `node` is a kubelet's."""
 
     work: Path
     endpoint: Endpoint
     certificate: bytes
+    node: Certificate
     program: "Program"
     store: "Program"
     version: str = ""
@@ -79,30 +81,68 @@ class Servers:
 
 
 @asynccontextmanager
-async def servers(directory: Path, extra: Sequence[str] = ()) -> AsyncIterator[Servers]:
-    """Both programs, ready, the API server with `extra` arguments. Raises StartError."""
+async def servers(
+    directory: Path,
+    extra: Sequence[str] = (),
+    *,
+    work: Path | None = None,
+    credentials: Credentials | None = None,
+    port: int = 0,
+    kept: bool = False,
+) -> AsyncIterator[Servers]:
+    """Both programs, ready, the API server with `extra` arguments; `kept`: `work` outlives the machine. Raises StartError."""
     async with AsyncExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
-        client, peer, port = free_port(), free_port(), free_port()
+        work = work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kube-apiserver-")))
+        work.mkdir(parents=True, exist_ok=True)
+        client, peer, port = free_port(), free_port(), port or free_port()
         store = f"http://{LOOPBACK}:{client}"
         etcd = await stack.enter_async_context(Program(directory / "etcd", work, [
             f"--data-dir={work / 'etcd'}", f"--listen-client-urls={store}", f"--advertise-client-urls={store}",
-            f"--listen-peer-urls=http://{LOOPBACK}:{peer}", "--unsafe-no-fsync",
+            f"--listen-peer-urls=http://{LOOPBACK}:{peer}", *(() if kept else ("--unsafe-no-fsync",)),
         ]))  # fmt: skip
-        certificate = self_signed()
-        token = secrets.token_hex(16)
+        credentials = credentials or Credentials.fresh()
+        certificate, node = credentials.certificate, self_signed()
         for name, content in (
             ("server.crt", certificate.pem), ("server.key", certificate.key),
-            ("tokens.csv", f'{token},admin,admin,"{ADMINISTRATORS}"\n'.encode()),
+            (f"{NODE}.crt", node.pem), (f"{NODE}.key", node.key),
+            ("tokens.csv", f'{credentials.token},admin,admin,"{MASTERS}"\n'.encode()),
         ):  # fmt: skip
-            (work / name).touch(0o600)
-            (work / name).write_bytes(content)
-        endpoint = Endpoint(f"https://{LOOPBACK}:{port}", token, ssl.create_default_context(cadata=certificate.pem.decode()))
+            write_secret(work / name, content)
+        context = ssl.create_default_context(cadata=certificate.pem.decode())
+        endpoint = Endpoint(f"https://{LOOPBACK}:{port}", credentials.token, context)
         program = Program(directory / "kube-apiserver", work, [*_arguments(work, store, port), *extra])
         await stack.enter_async_context(program)
-        found = Servers(work, endpoint, certificate.pem, program, etcd)
+        found = Servers(work, endpoint, certificate.pem, node, program, etcd)
         found.version = await _ready(endpoint, program)
         yield found
+
+
+@asynccontextmanager
+async def controllers(directory: Path, servers: Servers, *extra: str) -> AsyncIterator["Program"]:
+    """kube-controller-manager with `extra` arguments, if it is there, else our controllers; pods can be made on entry.
+
+    Raises StartError.
+    """
+    path = servers.work / "controllers.kubeconfig"
+    write_secret(path, kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate).encode())
+    program = Program(
+        Path(sys.executable), servers.work, ["-m", "localcluster.controllers", str(path)], servers.work / "controllers.log"
+    )
+    if (directory / CONTROLLERS).exists():
+        options = [
+            f"--kubeconfig={path}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={free_port()}",
+            "--leader-elect=false",
+            f"--service-account-private-key-file={servers.work / 'server.key'}",
+            f"--root-ca-file={servers.work / 'server.crt'}",
+            f"--cert-dir={servers.work / CONTROLLERS}",
+        ]
+        program = Program(directory / CONTROLLERS, servers.work, [*options, *extra])
+    async with program:
+        await _answer(servers.endpoint, program, "/api/v1/namespaces/default/serviceaccounts/default")
+        await _answer(servers.endpoint, program, "/api/v1/namespaces/default/configmaps/kube-root-ca.crt")
+        yield program
 
 
 def _arguments(work: Path, store: str, port: int) -> list[str]:
@@ -124,23 +164,36 @@ def _arguments(work: Path, store: str, port: int) -> list[str]:
         "--service-node-port-range=20000-60000",
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
+        # The node's kubelet serves with this certificate, and knows the API server by it.
+        f"--kubelet-certificate-authority={work / NODE}.crt",
+        f"--kubelet-client-certificate={work / NODE}.crt",
+        f"--kubelet-client-key={work / NODE}.key",
+        "--kubelet-preferred-address-types=InternalIP",
     ]
 
 
+def _end_with_parent() -> None:
+    """In the new process: SIGKILL when the one that has started it dies, as after a kill -9."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Program:
-    """An external program, for as long as a context lasts. What it prints goes to `log`."""
+    """An external program, for as long as a context lasts. What it prints goes to `log`. Ctrl-C does not reach it."""
 
     def __init__(self, path: Path, work: Path, arguments: Sequence[str], log: Path | None = None) -> None:
         self.path, self.work, self.arguments = path, work, arguments
         self.log = log or work / f"{path.name}.log"
         self._process: asyncio.subprocess.Process | None = None
+        self.pid = 0
 
     async def start(self) -> None:
         """Start it, again if it has ended."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                self.path, *self.arguments, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.work
+                self.path, *self.arguments, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.work,
+                start_new_session=True, preexec_fn=_end_with_parent if sys.platform == "linux" else None,
             )  # fmt: skip
+        self.pid = self._process.pid
 
     async def kill(self) -> None:
         """kill -9."""
@@ -148,11 +201,11 @@ class Program:
             self._process.kill()
             await self._process.wait()
 
-    @property
-    def pid(self) -> int:
-        """Its process, which has been started."""
-        assert self._process is not None
-        return self._process.pid
+    async def watch(self) -> None:
+        """Raise StartError once it has ended."""
+        if self._process is not None:
+            await self._process.wait()
+        raise StartError(str(self.ended))
 
     @property
     def ended(self) -> str | None:
@@ -178,26 +231,27 @@ class Program:
 
 
 async def _ready(endpoint: Endpoint, program: Program) -> str:
+    await _answer(endpoint, program, "/readyz")
+    return str(msgspec.json.decode(await _answer(endpoint, program, "/version"))["gitVersion"])
+
+
+async def _answer(endpoint: Endpoint, program: Program, path: str) -> bytes:
+    """What the API server answers at `path`, once it does. Raises StartError when `program` ends or is not ready in time."""
     transport = HttpTransport(endpoint, seconds=5.0)
     try:
         async with asyncio.timeout(_START_SECONDS):
-            while not await _answers(transport, "/readyz"):
+            while True:
+                with suppress(TransportError):
+                    found = await transport.send(Request("GET", path))
+                    if found.status == 200:
+                        return found.body
                 if why := program.ended:
                     raise StartError(why)
                 await asyncio.sleep(0.2)
-            found = await transport.send(Request("GET", "/version"))
-            return str(msgspec.json.decode(found.body)["gitVersion"])
     except TimeoutError:
-        raise StartError(f"kube-apiserver was not ready within {_START_SECONDS:g} s") from None
+        raise StartError(f"{program.path.name} was not ready within {_START_SECONDS:g} s") from None
     finally:
         await transport.close()
-
-
-async def _answers(transport: HttpTransport, path: str) -> bool:
-    try:
-        return (await transport.send(Request("GET", path))).status == 200
-    except TransportError:
-        return False
 
 
 def free_port() -> int:

@@ -1,0 +1,138 @@
+"""What stands beside a real API server: our controllers and the kubelet's own server; and all of it, where there is one."""
+
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from localcluster import envtest
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.certificates import self_signed
+from localcluster.cluster import REAL, local_cluster
+from localcluster.credentials import Credentials
+from localcluster.http_client import Endpoint, HttpTransport
+from localcluster.kubelet.api import Api
+from localcluster.kubelet.server import serve_node
+from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackendError
+from localcluster.request import Request
+from tests.polling import polled
+
+Obj = dict[str, Any]
+CORE = "/api/v1/namespaces"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+THINGS = "/apis/example.com/v1/namespaces/default/things"
+THING: Obj = {
+    "metadata": {"name": "things.example.com"},
+    "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}  # fmt: skip
+POD: Obj = {
+    "metadata": {"name": "web", "namespace": "team"},
+    "spec": {"nodeName": "local", "containers": [{"name": "main"}]},
+    "status": {"phase": "Running"},
+}
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    """A server without controllers in its process, and ours in another."""
+    found = Credentials.fresh()
+    server = ApiServer(Env.system(), tokens={found.token: ADMIN})
+    async with serve(server, ssl_context=found.certificate.server_context()) as running:
+        trusted = ssl.create_default_context(cadata=found.certificate.pem.decode())
+        endpoint = Endpoint(running.url, found.token, trusted)
+        none = envtest.Program(Path("none"), tmp_path, ())
+        servers = envtest.Servers(tmp_path, endpoint, found.certificate.pem, found.certificate, none, none)
+        transport = HttpTransport(endpoint)
+        async with envtest.controllers(tmp_path, servers):
+            yield Api(transport)
+        await transport.close()
+
+
+def owned_by(owner: Obj, api_version: str, kind: str, name: str) -> Obj:
+    meta = owner["metadata"]
+    return {"metadata": {"name": name, "ownerReferences": [
+        {"apiVersion": api_version, "kind": kind, "name": meta["name"], "uid": meta["uid"]}
+    ]}}  # fmt: skip
+
+
+@pytest.mark.cluster
+async def test_a_server_without_controllers_gets_ours(api: Api) -> None:
+    await api.call("POST", DEFINITIONS, THING)
+    await polled(lambda: api.get(f"{DEFINITIONS}/things.example.com"), lambda found: found["status"]["conditions"])
+    thing = await api.call("POST", THINGS, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}})
+    lost = {"metadata": {"name": "kube-root-ca.crt", "uid": "of one before it"}}
+    await api.call("POST", f"{CORE}/default/secrets", owned_by(thing, "example.com/v1", "Thing", "kept"))
+    await api.call("POST", f"{CORE}/default/secrets", owned_by(lost, "v1", "ConfigMap", "lost"))
+    await api.call("POST", CORE, {"metadata": {"name": "team"}})
+    await polled(lambda: api.get(f"{CORE}/team/serviceaccounts/default"))
+    await polled(lambda: api.get(f"{CORE}/default/secrets/lost"), lambda found: found is None)
+    assert await api.get(f"{CORE}/default/secrets/kept")
+    await api.call("DELETE", f"{THINGS}/one")
+    await api.call("DELETE", f"{CORE}/team")
+    for path in (f"{CORE}/default/secrets/kept", f"{CORE}/team"):
+        await polled(lambda path=path: api.get(path), lambda found: found is None)
+
+
+class Played:
+    """A pod that has printed its name."""
+
+    async def logs(self, pod: Pod, options: LogOptions) -> AsyncIterator[bytes]:
+        if options.previous:
+            raise PodBackendError("previous terminated container not found", 400)
+        yield f"{pod['metadata']['name']} {options.container} {options.tail_lines}".encode()
+
+    async def exec(self, pod: Pod, options: ExecOptions, streams: Any) -> int:
+        await streams.write_stdout(b"".join([await streams.read_stdin(), options.command[0].encode()]))
+        return 3
+
+
+async def test_a_kubelet_answers_the_holder_of_its_certificate() -> None:
+    certificate = self_signed()
+    async with serve_node(certificate, envtest.LOOPBACK) as node, aiohttp.ClientSession() as session:
+        node.find = lambda namespace, name: POD if (namespace, name) == ("team", "web") else None
+        node.backend = Played()  # type: ignore[assignment]
+        root = f"https://{envtest.LOOPBACK}:{node.port}"
+        trusted = certificate.client_context()
+        answer = await session.get(f"{root}/containerLogs/team/web/main?tailLines=2", ssl=trusted)
+        assert (answer.status, await answer.text()) == (200, "web main 2")
+        for path, status in (("team/web/main?previous=true", 400), ("team/other/main", 404), ("team/web/side", 400)):
+            assert (await session.get(f"{root}/containerLogs/{path}", ssl=trusted)).status == status, path
+        query = "command=ls&input=1&output=1"
+        async with session.ws_connect(
+            f"{root}/exec/team/web/main?{query}", ssl=trusted, protocols=("v5.channel.k8s.io",)
+        ) as socket:
+            await socket.send_bytes(b"\0in ")
+            assert await socket.receive_bytes() == b"\1in ls"
+            assert b'"ExitCode","message":"3"' in await socket.receive_bytes()
+        stranger = ssl.create_default_context(cadata=certificate.pem.decode())
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(f"{root}/containerLogs/team/web/main", ssl=stranger)
+
+
+async def test_a_real_server_needs_its_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(envtest.ASSETS, raising=False)
+    with pytest.raises(envtest.StartError, match=f"set {envtest.ASSETS} to a directory with etcd and kube-apiserver"):
+        async with local_cluster(server=REAL):
+            raise AssertionError("started")
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(envtest.assets() is None, reason=f"no real API server: set {envtest.ASSETS}")
+async def test_a_real_server_keeps_its_state_and_runs_pods_as_processes(tmp_path: Path) -> None:
+    body = {"metadata": {"name": "one"}, "spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "command": ["echo", "hello"]}],
+    }}  # fmt: skip
+    async with local_cluster(data_dir=tmp_path, server=REAL) as first:
+        api = Api(first.transport)
+        await api.call("POST", f"{CORE}/default/pods", body)
+        await polled(lambda: api.get(f"{CORE}/default/pods/one"), lambda pod: pod["status"]["phase"] == "Succeeded")
+        assert (await first.transport.send(Request("GET", f"{CORE}/default/pods/one/log"))).body == b"hello\n"
+    async with local_cluster(data_dir=tmp_path, server=REAL) as second:
+        assert second.kubeconfig() == first.kubeconfig()
+        assert (await Api(second.transport).call("GET", f"{CORE}/default/pods/one"))["status"]["phase"] == "Succeeded"
