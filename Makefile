@@ -57,9 +57,11 @@ demo-recovery: $(RUN) ## a rank is killed in the middle of a training, and the l
 	$(BIN)/jobcommon run -f examples/pytorch/recovery.yaml
 
 # Some three times what it takes, with and without coverage: a busy machine's loops vary. The unit is that of testutil/effort.py.
-test: export MOST_LOOPS = $(if $(COVERAGE),3200000,1800000)
-test: $(DEV) ## run the tests, but for the slow ones
-	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m 'not slow' $(COVERED)
+# With SERVER=real those with a cluster, on etcd and kube-apiserver from KUBEBUILDER_ASSETS, where the embedded server stands else.
+test: export MOST_LOOPS = $(if $(SERVER),0,$(if $(COVERAGE),3200000,1800000))
+test: export JOBCOMMON_SERVER = $(SERVER)
+test: $(DEV) ## run the tests, but for the slow ones; SERVER=real: those with a cluster on a real API server
+	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m '$(if $(SERVER),cluster and )not slow' $(COVERED)
 
 test-slow: $(DEV) ## run the slow tests
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m slow

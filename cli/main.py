@@ -21,7 +21,7 @@ from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.jobs import commands
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
-from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace, namespace_option
+from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace, Server, namespace_option
 from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.plan import describe
 from jobcommon.cli.run_command import RunCommand, run_command
@@ -99,8 +99,9 @@ def up_command(
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Serve a page of the jobs, too; see jobcommon dashboard.")
     ] = False,
+    server: Server = None,
 ) -> None:
-    """Keep an embedded cluster up, with all operators, until Ctrl-C.
+    """Keep a cluster up, with all operators, until Ctrl-C: an embedded one, or one with a real API server.
 
     kubectl and every other client can use it: a kubeconfig is written, and how to use it printed. Pods are local processes:
     their commands run from this environment, and images are not pulled.
@@ -123,6 +124,7 @@ def up_command(
         operators=operators,
         capacity=amounts(capacity or ()),
         with_dashboard=dashboard,
+        server=server,
     )
     try:
         process.run(serving)

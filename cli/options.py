@@ -44,3 +44,19 @@ _FILES = typer.Option(
 )
 Files = Annotated[list[str], _FILES]
 OptionalFiles = Annotated[list[str] | None, _FILES]
+
+
+def _server(value: str | None) -> str | None:
+    if value not in (None, "embedded", "real"):
+        raise UserError(f"--server {value}: write embedded or real")
+    return value
+
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="embedded|real",
+        callback=_server,
+        help="real: etcd and kube-apiserver from $KUBEBUILDER_ASSETS, as setup-envtest installs them; pods as before.",
+    ),
+]

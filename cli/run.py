@@ -1,4 +1,4 @@
-"""``jobcommon run``: jobs on an embedded cluster, from the manifest to their end."""
+"""``jobcommon run``: jobs on a cluster of their own, from the manifest to their end."""
 
 import asyncio
 import time
@@ -17,6 +17,7 @@ from jobcommon.cli.jobs.why import show
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.resources import Cluster
 from jobcommon.cli.stalls import State
+from jobcommon.cli.up import refusals
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.diagnosis import diagnose
@@ -26,17 +27,20 @@ from jobcommon.testutil.embedded import TrainingCluster, training_cluster
 WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 
 
-async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str, limits: Limits) -> int:
+async def run(
+    manifests: Sequence[Manifest], console: Console, *, namespace: str, limits: Limits, server: str | None = None
+) -> int:
     """Run the jobs to their end, or to a limit; the exit code. Raises `UserError` for bad input."""
     wanted = Wanted.of(manifests, namespace)
     display = Display(console, datetime.now)
-    async with training_cluster(wanted.frameworks) as running:
-        follower = await _follow(running, wanted, display, namespace, limits)
-        for job in follower.jobs:
-            summary(console, job, list(follower.pods.values()))
-            if not job.succeeded and not job.gone:
-                await _show_why(running, follower, job, console)
-        console.print(f"\nended after {display.elapsed}")
+    with refusals():
+        async with training_cluster(wanted.frameworks, server=server) as running:
+            follower = await _follow(running, wanted, display, namespace, limits)
+            for job in follower.jobs:
+                summary(console, job, list(follower.pods.values()))
+                if not job.succeeded and not job.gone:
+                    await _show_why(running, follower, job, console)
+            console.print(f"\nended after {display.elapsed}")
     if any(map(follower.stuck, follower.jobs)):
         return STUCK
     return 0 if all(job.succeeded for job in follower.jobs) else JOB_FAILED

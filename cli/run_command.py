@@ -12,7 +12,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
-from jobcommon.cli.options import OptionalFiles, namespace_option
+from jobcommon.cli.options import OptionalFiles, Server, namespace_option
 from jobcommon.cli.output import console
 from jobcommon.cli.script import Script, as_yaml
 
@@ -96,6 +96,7 @@ def run_command(
             min=0,
         ),
     ] = STUCK_AFTER,
+    server: Server = None,
 ) -> None:
     """Run jobs from the manifest to their end: here on an embedded cluster, or on the cluster of a kubeconfig.
 
@@ -130,6 +131,8 @@ def run_command(
     here = local if local is not None else not (elsewhere or as_plugin)
     if here and elsewhere:
         raise UserError("--local: leave out --kubeconfig and --context, or use --cluster")
+    if server and not here:
+        raise UserError("--server: is for a cluster that is started here; leave it out, or use --local")
     if script is None:
         own = {
             "--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources,
@@ -160,7 +163,7 @@ def run_command(
     if output == "yaml":
         typer.echo(as_yaml(manifests), nl=False)
     elif here:
-        _run_here(manifests, namespace or "default", timeout, stuck_after)
+        _run_here(manifests, namespace or "default", timeout, stuck_after, server)
     else:
         _run_there(manifests, Place(kubeconfig, kube_context, namespace), timeout, stuck_after, wait=wait)
 
@@ -171,11 +174,14 @@ def _given(filename: list[str] | None) -> list[str]:
     return filename
 
 
-def _run_here(manifests: list[Manifest], namespace: str, timeout: float | None, stuck_after: float) -> None:
+def _run_here(
+    manifests: list[Manifest], namespace: str, timeout: float | None, stuck_after: float, server: str | None
+) -> None:  # fmt: skip
     from jobcommon.cli.run import run
     from jobcommon.cli.wanted import Limits
 
-    sys.exit(process.run(run(manifests, console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
+    limits = Limits(timeout, stuck_after)
+    sys.exit(process.run(run(manifests, console(), namespace=namespace, limits=limits, server=server)))
 
 
 def _run_there(manifests: list[Manifest], place: Place, timeout: float | None, stuck_after: float, *, wait: bool) -> None:

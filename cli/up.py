@@ -14,6 +14,7 @@ from jobcommon.framework import Framework
 from jobcommon.testutil.embedded import training_cluster
 from localcluster import quantity
 from localcluster.apiserver import JournalError
+from localcluster.envtest import StartError
 from localcluster.kubeconfig import KubeconfigError, check_free, written
 
 
@@ -28,13 +29,14 @@ async def up(
     operators: bool,
     capacity: Mapping[str, str] | None = None,
     with_dashboard: bool = False,
+    server: str | None = None,
 ) -> None:
-    """Keep an embedded cluster up until cancelled; without `operators` only their kinds are installed."""
+    """Keep a cluster up until cancelled; without `operators` only their kinds are installed."""
     collect_garbage_rarely()
     with refusals(port, data_dir):
         check_free(kubeconfig)
         async with training_cluster(
-            frameworks, data_dir=data_dir, port=port, operators=operators, capacity=capacity
+            frameworks, data_dir=data_dir, port=port, operators=operators, capacity=capacity, server=server
         ) as running:
             with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
                 for line in introduction(running.url, frameworks, kubeconfig, data_dir):
@@ -47,10 +49,12 @@ async def up(
 
 
 @contextmanager
-def refusals(port: int, data_dir: Path | None = None) -> Iterator[None]:
-    """Explains what to do if the port, the data directory or the place of the kubeconfig is not available."""
+def refusals(port: int = 0, data_dir: Path | None = None) -> Iterator[None]:
+    """Explains what to do if the port, the data directory, the kubeconfig's place or the real server is not available."""
     try:
         yield
+    except StartError as error:
+        raise UserError(f"--server real: {error}") from None
     except KubeconfigError as error:
         raise UserError(f"--kubeconfig {error}") from None
     except JournalError as error:
