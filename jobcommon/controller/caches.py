@@ -106,7 +106,11 @@ class Caches:
         if gang is None or not gang.resources or not self.is_missing(POD_GROUPS):
             return ""
         if gang.native:
-            return f"the API server does not serve {POD_GROUP} of {gang.api_version}; see its flag --runtime-config"
+            return (
+                f"the API server serves no {POD_GROUP} of scheduling.k8s.io in a known version; Kubernetes 1.37 has v1beta1 "
+                "(feature gate GenericWorkload) and 1.36 v1alpha2 (GenericWorkload and GangScheduling), each with the API "
+                "server's flag --runtime-config=scheduling.k8s.io/VERSION=true; 1.35 and earlier have none"
+            )
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
 
     @property

@@ -276,7 +276,6 @@ class _Pass(Situation):
         retired, awaited = self._retire_earlier()
         forced, due_by_force = node_loss.force_deletions(job, self.slots.ours, self.now)
         surplus += [*retired, *in_place.put_back(job, self.slots.notable), *forced]
-        surplus += cleanup.stop_pods(self.gang.stuck, "their PodGroup waits for more pods than there are", unchanged=True)
         pods = self._missing_pods() if awaited is None else []
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
@@ -313,13 +312,9 @@ class _Pass(Situation):
         return attempt.retire_earlier(self.job, self.slots.earlier, self.observed.backed_off, self.now)
 
     def _missing_pods(self) -> list[Action]:
-        if self.gang.waiting or self.queue.admission.lacks:
-            return []
-        done = self.accounting.succeeded
-        vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]
-        free = [replica for replica in vacant if self.job.pod_name(replica) not in self.observed.predecessors]
-        missing = [replica for replica in free if self.framework.may_create(self.job, replica, self.tallies)]
-        return list(create_pods(self.job, missing, self.pod))
+        """One that is not created here has its reason in `held` or, with its type, in `blocked`: the condition says it."""
+        held = self.held
+        return list(create_pods(self.job, (r for r in self.missing if r not in held), self.pod))
 
     @property
     def _waiting_to_be_started(self) -> bool:

@@ -24,7 +24,7 @@ from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.gang_needs import Needs
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
-from jobcommon.reconcile.slots import Slot, Slots
+from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
@@ -86,16 +86,22 @@ class Gang:
     def members(self) -> tuple[Replica, ...]:
         """The replicas that run or are to run now.
 
-        Not those that have succeeded, nor those that the framework creates only when others are ready: of a native gang never.
+        Not those that have succeeded or have failed for good in a job that goes on, nor those that the framework creates only
+        when others are ready: of a native gang never.
         """
         native = self.scheduler is not None and self.scheduler.native
         return tuple(
             r
             for r in self.job.replicas
             if r.index not in self.tallies[r.type].succeeded_indexes
+            and not self._gives_up(r)
             and (r in self.slots.wanted or self.framework.may_create(self.job, r, self.tallies))
             and not (native and native_gang.comes_later(self.framework, self.job, r))
         )
+
+    def _gives_up(self, replica: Replica) -> bool:
+        slot = self.slots.wanted.get(replica)
+        return slot is not None and isinstance(slot.state, Ended | Recorded) and slot.state.given_up
 
     @property
     def min_member(self) -> int:
@@ -141,7 +147,10 @@ class Gang:
 
     @property
     def stuck(self) -> list[Slot]:
-        """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are."""
+        """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are.
+
+        They are entered as stopped by us (`accounting.stopping`), and then retired as all that is on record.
+        """
         if self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
             return []
         mark = self.scheduler.mark
@@ -150,6 +159,9 @@ class Gang:
 
     def _native_actions(self, api_version: str) -> list[Action]:
         if self.is_replaced:
+            # Without its PodGroup it would not be known that the pods are to go, before that is on record.
+            if not all(slot.recorded for slot in self.stuck):
+                return []
             return list(native_gang.deletions(api_version, self._objects, "the gang has changed"))
         priority = self.needs.priority_class
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
@@ -270,15 +282,15 @@ class Gang:
             )
             yield Event(WARNING, reasons.OTHER_SCHEDULER, text[:1024], lasting=True)
 
-    def note(self, *, started: bool) -> str:
+    @property
+    def note(self) -> str:
         """The same for the condition of a job without a more important message."""
         if self.off:
             return f"; gang scheduling is off: {self.off}"
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
             field = "spec.runPolicy.schedulingPolicy.minAvailable"
             return f"; {field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits"
-        unserved = f"; {self.unserved}" if self.unserved else ""
-        return unserved + (f"; its pods wait for {self.waiting}" if self.waiting and not started else "")
+        return f"; {self.unserved}" if self.unserved else ""
 
     # -- templates ----------------------------------------------------------------------------------------------------
 

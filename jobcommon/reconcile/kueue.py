@@ -39,8 +39,29 @@ class Queue:
 
     @cached_property
     def name(self) -> str:
-        """The queue that the job is labelled for; "" if there is none, or if the operator leaves it to others."""
-        return str(self.job.labels.get(kueue.QUEUE_LABEL) or "") if self.job.options.kueue else ""
+        """The queue of the job; "" if it has none, or if the operator leaves it to others.
+
+        A label that is removed or changed has no effect while there is quota, as Kueue's own integrations refuse it.
+        """
+        label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "") if self.job.options.kueue else ""
+        return self._holding or label
+
+    @property
+    def _holding(self) -> str:
+        """The queue in which the job has quota; "" without."""
+        found = self.found
+        if found is None or not found.has("QuotaReserved") or found.view.owner is None or found.view.owner.uid != self.job.uid:
+            return ""
+        return str(found.spec.get("queueName") or "")
+
+    @property
+    def kept(self) -> str:
+        """That the job keeps its quota though its label names another queue or none; "" if the label is as it was."""
+        label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "")
+        if not self._holding or label == self._holding:
+            return ""
+        now = f"names {label}" if label else "is gone"
+        return f"the label {kueue.QUEUE_LABEL} {now}; the job keeps its quota in queue {self.name} until its last pod has ended"
 
     @cached_property
     def workload_name(self) -> str:

@@ -1,7 +1,7 @@
 """What is known of an unfinished job in one pass, and the status and the events that report it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -13,7 +13,7 @@ from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobS
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import attempt, begun, deadlines, node_loss, progress, restarts, waiting
-from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
+from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import pod_manifest, selectors
 from jobcommon.reconcile.conditions import normalized, set_condition
@@ -55,6 +55,7 @@ class Situation:
         accounting = account_for_pods(job, slots, entering=not job.unread)
         tallies = tally(job, slots, accounting.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
+        accounting = stopping(accounting, gang.stuck)
         must_exist = accounting.must_exist(now)
         return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked, must_exist)
 
@@ -155,18 +156,41 @@ class Situation:
         """The failures by node, with those of this pass."""
         return node_loss.counted(self.job, self.accounting.entries)
 
+    @cached_property
+    def missing(self) -> Sequence[Replica]:
+        """The replicas that are to have a pod and have none, but for those of types that `blocked` names."""
+        done = self.accounting.succeeded
+        return [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]
+
+    @cached_property
+    def held(self) -> Mapping[Replica, str]:
+        """Those of `missing` whose pods may not be created now, and why."""
+        if (job_wide := self.queue.admission.lacks or self._gang_waits) and self.missing:
+            return dict.fromkeys(self.missing, job_wide)
+        found: dict[Replica, str] = {}
+        for replica in self.missing:
+            if self.job.pod_name(replica) in self.observed.predecessors:
+                found[replica] = "pods of an earlier job of this name are still terminating"
+            elif not self.framework.may_create(self.job, replica, self.tallies):
+                found[replica] = f"{replica.type} is created when the replicas that it needs are ready"
+        return found
+
+    @property
+    def _gang_waits(self) -> str:
+        return f"its pods wait for {self.gang.waiting}" if self.gang.waiting else ""
+
     @property
     def obstacles(self) -> str:
         """Why the job's pods are not created, for the Created condition."""
-        gang = self.gang.note(started=begun.is_started(self.job))
-        return gang + "".join(f"; {note}" for note in self._hindrances)
+        return self.gang.note + "".join(f"; {note}" for note in self._hindrances)
 
     @property
     def _hindrances(self) -> Sequence[str]:
         """Why the job does not go on as its spec says."""
         passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
         overdue = "activeDeadlineSeconds has passed, which ends the job once its spec can be read" if passed else ""
-        return [note for note in (overdue, self.blocked.why, self.observed.refusal) if note]
+        held = dict.fromkeys(self.held.values()) or [self._gang_waits if not begun.is_started(self.job) else ""]
+        return [note for note in (overdue, self.blocked.why, *held, self.queue.kept, self.observed.refusal) if note]
 
     @cached_property
     def waits(self) -> waiting.WaitingReasons:

@@ -614,6 +614,7 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     unready(world, "demo-worker-1")
     world.settle()
     assert "demo-launcher" not in world.pods
+    assert "; Launcher is created when the replicas that it needs are ready" in world.status["conditions"][-1]["message"]
     unready(world, "demo-worker-1")
     world.pods["demo-worker-1"] = world.pods["demo-worker-1"].running()
     world.settle()

@@ -6,6 +6,7 @@ from jobcommon.api.status import ConditionType, JobCondition, read_status
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, normalized, set_condition
 from jobcommon.testutil.builders import START, condition, job_manifest
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
 
@@ -146,6 +147,17 @@ def test_conditions_of_others_are_kept_and_never_the_current_one() -> None:
 
 def test_a_forged_list_of_conditions_does_not_grow_a_status() -> None:
     assert len(normalized([_of(f"T{number % 50}") for number in range(10_000)])) == MAX_FOREIGN
+
+
+def test_a_pod_that_waits_for_one_of_an_earlier_job_has_its_reason_in_the_condition() -> None:
+    before = ClusterModel.of(TEST_JOB, {"Worker": 2})
+    before.settle()
+    after_it = ClusterModel.of(TEST_JOB, {"Worker": 2}, uid="uid-second")
+    after_it.pods = {"demo-worker-0": before.pods["demo-worker-0"]}
+    after_it.settle()
+    assert "demo-worker-1" in after_it.pods
+    text = "TestJob demo is created; pods of an earlier job of this name are still terminating."
+    assert after_it.status["conditions"][-1]["message"] == text
 
 
 def _of(kind: str, holds: bool = True) -> JobCondition:

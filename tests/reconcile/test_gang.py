@@ -505,7 +505,7 @@ def test_a_pod_is_replaced_within_the_gang() -> None:
     there.phase("Pending").settle()
     there.tick(10).settle()
     assert "demo-worker-1" not in there.pods, "the scheduler wants it to wait"
-    assert there.message() == "TestJob demo is created.", "the job runs; an event says what is missing"
+    assert there.message() == "TestJob demo is created; its pods wait for volcano to take up PodGroup demo."
     assert there.events[-1].message == "Pods wait for volcano to take up PodGroup demo"
     assert there.status["startTime"] == started
     there.phase("Inqueue").settle()

@@ -47,7 +47,7 @@ class KueueWorld(ClusterModel):
         for (kind, name), manifest in self.others.items():
             view = self._view(manifest)
             if view.owner is None or view.owner.uid == uid:
-                companions[KUEUE_WORKLOADS if kind == "Workload" else kind, name] = view
+                companions[KUEUE_WORKLOADS if kind == "Workload" else f"{kind.lower()}s", name] = view
         views = {(PLURALS[one["kind"]], one["metadata"]["name"]): object_view(msgspec.json.encode(one)) for one in self.known}
         return replace(found, companions=companions, cluster=views, kueue_off=self.kueue_off)
 
@@ -448,6 +448,7 @@ def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> 
     assert one.current == "Running"
     one.exit("demo-master-0", 137).settle()
     assert one.pods == {}
+    assert "ResourceFlavor default is not there, or the operator may not list and watch resourceflavors" in one.message()
 
 
 # -- others ---------------------------------------------------------------------------------------------------------------
@@ -481,8 +482,28 @@ def test_a_job_without_a_queue_has_no_workload(labels: dict[str, str]) -> None:
     assert list(one.pods) == ["demo-master-0"]
 
 
-def test_a_job_that_leaves_its_queue_gives_its_workload_up_and_runs() -> None:
-    one = world({"Master": 1}).admit()
+@pytest.mark.parametrize(("label", "words"), [({}, "is gone"), ({QUEUE_LABEL: ""}, "is gone"), ({QUEUE_LABEL: "b"}, "names b")])
+def test_quota_is_kept_until_the_last_pod_has_ended_whatever_becomes_of_the_label(label: dict[str, str], words: str) -> None:
+    one = running({"Master": 1, "Worker": 1}, policy="ExitCode")
+    one.manifest["metadata"]["labels"] = label
+    one.settle()
+    assert (one.current, one.told("QuotaReserved")[0], len(one.pods)) == ("Running", "True", 2)
+    kept = f"the label {QUEUE_LABEL} {words}; the job keeps its quota in queue team until its last pod has ended"
+    assert kept in one.message()
+    one.exit("demo-worker-0", 137).settle()
+    assert one.pods["demo-worker-0"].raw["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker", "it is replaced with quota"
+    one.run().settle()
+    one.kueue(evicted(one.workload)).settle()
+    assert (one.current, one.told("QuotaReserved")[0]) == ("Suspended", "True"), "its pods terminate"
+    one.stop_terminating().settle()
+    if label.get(QUEUE_LABEL):
+        assert (one.workload["spec"]["queueName"], one.told("QuotaReserved")[0], one.pods) == ("b", "False", {})
+    else:
+        assert (len(one.pods), [key for key in one.others if key[0] == "Workload"]) == (2, []), "it runs without a queue"
+
+
+def test_a_job_that_leaves_its_queue_without_quota_gives_its_workload_up_and_runs() -> None:
+    one = queued({"Master": 1})
     one.manifest["metadata"]["labels"] = {}
     one.settle()
     assert (list(one.pods), [key for key in one.others if key[0] == "Workload"]) == (["demo-master-0"], [])

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api.gang import NATIVE, GangScheduler
+from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler
 from jobcommon.api.workload import V1ALPHA2, min_count
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.situation import Situation
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.native_gang import GROUP, WORKLOAD, NativeWorld, group_of
@@ -180,13 +182,51 @@ def test_a_replacement_that_waits_while_another_succeeds_is_placed(scheduler: Ga
     assert there.status.get("restarts") == 1, "the pod that never ran is no restart"
 
 
+@pytest.mark.parametrize("writes", range(12))
+def test_a_crash_while_the_gang_is_made_anew_is_no_disruption(writes: int) -> None:
+    there = waiting(ALPHA)
+    there.scale("Worker", 3)
+    for step in range(8):
+        there.step(writes=writes if step % 2 == 0 else None)
+    there.settle()
+    assert there.status.get("disruptions") is None
+    assert len(there.schedule()) == 3
+
+
+@pytest.mark.parametrize("scheduler", [BETA, ALPHA, VOLCANO, COSCHEDULING, YUNIKORN, KOORDINATOR], ids=lambda one: one.mark)
+def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangScheduler) -> None:
+    """Its peers would wait for it for ever."""
+    framework = replace(TF, options=replace(TF.options, gang=scheduler))
+    there = NativeWorld(framework, job_manifest(framework, {"PS": 1, "Worker": 3}, policy="ExitCode", enableDynamicWorker=True))
+    there.settle()
+    there.others.get(GROUP, {})["status"] = {"phase": "Inqueue"}
+    there.settle()
+    there.run().settle()
+    there.exit("demo-worker-1", 1).settle()
+    assert there.current == "Running"
+    job, observed = there.job, there.observed
+    members = Situation.start(framework, job, observed, there.now).gang.members
+    assert [str(one) for one in members] == ["PS-0", "Worker-0", "Worker-2"]
+    if scheduler is BETA:
+        assert min_count(there.others[GROUP]) == 3
+    there.exit("demo-worker-2", 137).settle()
+    there.tick(60).settle()
+    if scheduler.native:
+        assert there.schedule() == ["demo-worker-2"]
+
+
 @VERSIONS
+@pytest.mark.parametrize("scope", ["Pod", "Job"])
 @pytest.mark.parametrize("count", [2, 6])
-def test_scaled_while_it_waits(scheduler: GangScheduler, count: int) -> None:
-    there = waiting(scheduler)
+def test_scaled_while_it_waits(scheduler: GangScheduler, count: int, scope: str) -> None:
+    there = waiting(scheduler, run_policy={"restartScope": scope})
     there.scale("Worker", count).settle()
     there.tick(60).settle()
     assert min_count(there.others[GROUP]) == count
+    assert (there.status.get("disruptions"), there.status.get("attempt") or 0) == (None, 0), (
+        "we have deleted the pods ourselves"
+    )
+    assert there.current == "Created"
     there.room = count - 1
     assert there.schedule() == []
     there.room = count

@@ -326,8 +326,9 @@ async def test_a_server_without_the_api_is_named_until_it_serves_it() -> None:
     async with operating(world, settings=settings("kubernetes")):
         world.ok("POST", JOBS, a_job("early"))
         await cluster.until(lambda: len(cluster.pods("early")) == 2)
-        text = "the API server does not serve PodGroup of scheduling.k8s.io/v1beta1; see its flag --runtime-config"
+        text = "the API server serves no PodGroup of scheduling.k8s.io in a known version; Kubernetes 1.37 has v1beta1 "
         await cluster.until(lambda: f"gang scheduling is off: {text}" in cluster.message(name="early"))
+        assert "1.36 v1alpha2 (GenericWorkload and GangScheduling)" in cluster.message(name="early")
         cluster.install(NATIVE[0])
         await cluster.until(lambda: "created without it" in cluster.message(name="early"), step=1.0)
         world.ok("POST", JOBS, a_job("late"))
