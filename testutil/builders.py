@@ -162,8 +162,7 @@ class Pod:
         waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
         last = {
             "terminated": {
-                "exitCode": code,
-                "reason": "Error",
+                **self._run(restarts, code),
                 "startedAt": format_time(START),
                 "finishedAt": format_time(START),
             }
@@ -174,7 +173,7 @@ class Pod:
 
     def between_runs(self, code: int, at: float = START) -> "Pod":
         """The main container has just ended with `code`; the kubelet will start it again."""
-        state = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": format_time(at)}}
+        state = {"terminated": {**self._run(self.restarts, code), "finishedAt": format_time(at)}}
         return self._with(status={"phase": "Running", "containerStatuses": [self._main(self.restarts, state)]})
 
     def waiting(self, reason: str, message: str) -> "Pod":
@@ -207,15 +206,16 @@ class Pod:
 
     def with_init(self, code: int | None, *, restarts: int = 0, last: int | None = None, policy: str = "") -> "Pod":
         """An init container, running or ended with `code`, after a run that ended with `last`; of `policy` Always a sidecar."""
-        state = {"running": {}} if code is None else {"terminated": {"exitCode": code, "reason": "Error"}}
-        before = {"lastState": {"terminated": {"exitCode": last}}} if last is not None else {}
+        state = {"running": {}} if code is None else {"terminated": self._run(restarts, code)}
+        before = {"lastState": {"terminated": self._run(restarts - 1, last)}} if last is not None else {}
         spec = {"name": "prepare", "image": "image", **({"restartPolicy": policy} if policy else {})}
         status = {"name": "prepare", "restartCount": restarts, "state": state, **before}
         return self._with(spec={"initContainers": [spec]}, status={"initContainerStatuses": [status]})
 
     def restarted_after(self, code: int, restarts: int = 1) -> "Pod":
         """The main container runs again after a run that ended with `code`."""
-        main = self._main(restarts, {"running": {}}, ready=True) | {"lastState": {"terminated": {"exitCode": code}}}
+        last = {"lastState": {"terminated": self._run(restarts - 1, code)}}
+        main = self._main(restarts, {"running": {}}, ready=True) | last
         return self.running()._with(status={"containerStatuses": [main]})
 
     def with_stopping_image(self, attempt: int) -> "Pod":
@@ -238,7 +238,7 @@ class Pod:
         image = next(c["image"] for c in self.raw["spec"]["containers"] if c["name"] == self.main)
         message = f'Failed to apply default image tag "{image}": couldn\'t parse image name'
         main = self._main(self.restarts, {"waiting": {"reason": "InvalidImageName", "message": message}})
-        last = {"lastState": {"terminated": {"exitCode": 143, "reason": "Error"}}}
+        last = {"lastState": {"terminated": self._run(self.restarts, 143)}}
         return self._with(status={"phase": "Running", "containerStatuses": [main | last]})
 
     def main_ended(self, code: int, at: float = START) -> "Pod":
@@ -267,6 +267,17 @@ class Pod:
         known = self.raw["metadata"].get("annotations") or {}
         return self._with(spec={"containers": containers}, metadata={"annotations": {**known, **annotations}})
 
+    def in_attempt(self, attempt: int, earlier_runs: int) -> "Pod":
+        """Restarted in place for that attempt, after so many runs of earlier ones."""
+        own = {labels.ATTEMPT: str(attempt), labels.EARLIER_RUNS: str(earlier_runs)}
+        return self._with(metadata={"annotations": {**self.raw["metadata"].get("annotations", {}), **own}})
+
+    def without_id(self) -> "Pod":
+        """The kubelet does not know the container of the run that has ended."""
+        (main,) = self.raw["status"]["containerStatuses"]
+        run = {key: value for key, value in main["state"]["terminated"].items() if key != "containerID"}
+        return self._with(status={"containerStatuses": [{**main, "state": {"terminated": run}}]})
+
     def labelled(self, **own: str) -> "Pod":
         """With other labels of ours: ``replica_index="-1"``."""
         changed = {f"{labels.PREFIX}{key.replace('_', '-')}": value for key, value in own.items()}
@@ -284,7 +295,7 @@ class Pod:
 
     def _ended(self, phase: str, code: int, at: float, reason: str, message: str) -> "Pod":
         start = {"startedAt": self.raw["status"]["startTime"]} if "startTime" in self.raw["status"] else {}
-        run = {"exitCode": code, "reason": reason, "message": message, **start, "finishedAt": format_time(at)}
+        run = {**self._run(self.restarts, code), "reason": reason, "message": message, **start, "finishedAt": format_time(at)}
         status = {"phase": phase, "containerStatuses": [self._main(self.restarts, {"terminated": run})]}
         return self.scheduled()._condition("Ready", "False")._with(status=status)
 
@@ -294,6 +305,10 @@ class Pod:
 
     def _main(self, restarts: int, state: Manifest, *, ready: bool = False) -> Manifest:
         return {"name": self.main, "imageID": IMAGE_ID, "ready": ready, "restartCount": restarts, "state": state}
+
+    def _run(self, number: int, code: int) -> Manifest:
+        """A run of a container that ended with `code`."""
+        return {"exitCode": code, "reason": "Error" if code else "Completed", "containerID": f"test://{self.name}/{number}"}
 
     def _with(self, **parts: Mapping[str, Any]) -> "Pod":
         raw = deepcopy(self.raw)

@@ -43,7 +43,10 @@ class Running(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Terminated(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """A run of a container that has ended. `exit_code` is None when the API gave none that can be read."""
+    """A run of a container that has ended. `exit_code` is None when the API gave none that can be read.
+
+    `container_id` tells the runs of a container apart; "" when the kubelet knows none.
+    """
 
     exit_code: int | None = None
     signal: int = 0
@@ -51,6 +54,7 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, tag=True):
     message: str = ""
     started_at: float | None = None
     finished_at: float | None = None
+    container_id: str = ""
 
 
 class ContainerView(msgspec.Struct, frozen=True, gc=False):
@@ -136,6 +140,7 @@ class _Terminated(msgspec.Struct, rename="camel", gc=False):
     message: str | None = None
     started_at: WireTime | None = None
     finished_at: WireTime | None = None
+    container_id: str | None = msgspec.field(default=None, name="containerID")
 
 
 class _State(msgspec.Struct, gc=False):
@@ -280,4 +285,5 @@ def _terminated(run: _Terminated | None) -> Terminated | None:
         message=run.message or "",
         started_at=epoch(run.started_at),
         finished_at=epoch(run.finished_at),
+        container_id=run.container_id or "",
     )

@@ -6,7 +6,8 @@
     ├── TransportError     no response: the outcome of a write is unknown
     │   └── ForeignAnswerError   the response is not an API server's
     ├── StatusError        the server answered with a status of 400 or more
-    └── ManifestError      nothing was sent: the object could not even be made
+    ├── ManifestError      nothing was sent: the object could not even be made
+    └── NoLogError         the log of a run of a container cannot be had any more
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ class ForeignAnswerError(TransportError):
 
     It comes from something in between, such as a proxy or a login page. A write may or may not have been applied.
     """
+
+
+class NoLogError(ClientError):
+    """The log of a run of a container cannot be had any more, whatever the server answered."""
 
 
 @dataclass

@@ -13,7 +13,7 @@ from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.text import kind_of
 from jobcommon.api.time_spent import FIELDS, TimeSpent
-from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.errors import NoLogError, StatusError, TransportError
 from jobcommon.controller.durations import Duration, durations
 from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
@@ -144,7 +144,7 @@ def _status_events(result: Result) -> Iterable[Event]:
 
 
 def _log_events(result: Result) -> Iterable[Event]:
-    if isinstance(result.log_error, StatusError | TransportError):
+    if isinstance(result.log_error, StatusError | TransportError | NoLogError):
         text = f"A failed replica's log or events are not kept: {result.log_error}"
         yield Event(WARNING, reasons.FAILED_KEEP_LOGS, text[:1024], lasting=True)
 

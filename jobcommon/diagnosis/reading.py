@@ -11,8 +11,10 @@ import msgspec
 
 from jobcommon.api import labels, workload
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
+from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
+from jobcommon.client.container_log import printed_by
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path, object_path
@@ -24,6 +26,7 @@ from jobcommon.diagnosis.queues import is_queued
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.failed_logs import config_map_name
+from jobcommon.reconcile.slots import last_is_earlier
 
 Object = dict[str, Any]
 Query = tuple[tuple[str, str], ...]
@@ -141,11 +144,11 @@ async def _logs(
     rank = {name: number for number, name in enumerate(dict.fromkeys(failed))}
     chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_FAILED_LOGS]
     paths = (f"{object_path('v1', 'pods', namespace, name)}/log" for name in chosen)
-    answers = await send([Request("GET", path, runs[name]) for name, path in zip(chosen, paths, strict=True)])
+    answers = await send([Request("GET", path, runs[name][0]) for name, path in zip(chosen, paths, strict=True)])
     asked = dict(zip(chosen, answers, strict=True))
-    gone = {name for name, answer in asked.items() if answer.status >= 400}
-    logs = {name: asked[name].body.decode(errors="replace").splitlines() for name in chosen if name not in gone}
-    return logs, frozenset(gone | {name for name in failed if name not in runs})
+    printed = {name: printed_by(one.body, runs[name][1]) if one.status < 400 else None for name, one in asked.items()}
+    logs = {name: body.decode(errors="replace").splitlines() for name, body in printed.items() if body is not None}
+    return logs, frozenset({name for name in (*chosen, *failed) if name not in (logs if name in asked else runs)})
 
 
 async def read_kept(send: Send, job: Mapping[str, Any]) -> tuple[dict[str, str], list[Object]]:
@@ -182,7 +185,7 @@ async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Se
     paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in chosen]
     requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, chosen, strict=True)]
     for (pod, _), answer in zip(chosen, await send(requests) if requests else (), strict=True):
-        if answer.status >= 400:
+        if answer.status >= 400 or printed_by(answer.body) is None:
             continue
         name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
         lines = [line.partition(" ") for line in answer.body.decode(errors="replace").splitlines()]
@@ -246,13 +249,13 @@ def _is_well(pod: Object) -> bool:
     return status.get("phase") == "Succeeded" or (status.get("phase") == "Running" and ready and calm)
 
 
-def _failed_run(pod: Object) -> Query:
-    """The query for the last lines of the pod's failed run; empty without one."""
-    status = pod.get("status") or {}
-    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        for field in ("state", "lastState"):
-            if ((container.get(field) or {}).get("terminated") or {}).get("exitCode"):
-                # While it waits for its next start, the run that failed is still the last one.
-                previous = field == "lastState" and "running" in (container.get("state") or {})
-                return ("container", container["name"]), ("tailLines", str(TAIL_LINES)), ("previous", str(previous).lower())
-    return ()
+def _failed_run(pod: Object) -> tuple[Query, Terminated] | None:
+    """The query for the last lines of the failed run of the pod's present attempt, and that run; None without one."""
+    view = pod_view(msgspec.json.encode(pod))
+    earlier = last_is_earlier(view)
+    for container in (*view.init_containers, *view.containers):
+        for run in (container.state, container.last):
+            if isinstance(run, Terminated) and run.exit_code and not (earlier and run is container.last):
+                which = ("container", container.name), ("previous", str(run is container.last).lower())
+                return (*which, ("tailLines", str(TAIL_LINES)), ("timestamps", "true")), run
+    return None

@@ -8,12 +8,13 @@ that the platform ended is left out: its log has no cause, and its node may not 
 
 from collections.abc import Iterable, Iterator
 
-from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
+from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Terminated
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
-from jobcommon.reconcile.plan import Action, KeepLog
+from jobcommon.reconcile.plan import Action, KeepLog, SetImage
+from jobcommon.reconcile.slots import last_is_earlier
 
 MAX_LOG_BYTES = 64 * 1024
 """Of each log as many bytes are kept, from its end."""
@@ -54,8 +55,8 @@ def with_unkept(message: str, unkept: str) -> str:
 
 
 def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:
-    """The logs of the failed runs in pods that `actions` release, delete or reset."""
-    ended = {getattr(action, "uid", "") for action in actions} if job.keeps_failed_logs else ()
+    """The logs of the failed runs in pods that `actions` release, delete or stop."""
+    ended = {getattr(action, "uid", "") for action in actions if not _starts(action)} if job.keeps_failed_logs else ()
     if not ended:
         return ()
     last = {pod.uid for pod in _last_to_fail(job, pods)} if job.status.has(ConditionType.FAILED) else ()
@@ -64,37 +65,45 @@ def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -
     return tuple(log for log in logs if log is not None)
 
 
+def _starts(action: Action) -> bool:
+    """Whether it starts what was stopped before: what there is to keep was kept then."""
+    return isinstance(action, SetImage) and STOPPING_TAG not in action.image
+
+
 def _log_on_record(job: Job, pod: PodView) -> KeepLog | None:
     """The log of the latest failure on record that is one of this pod."""
     for number, failure in reversed([*enumerate(job.status.failures)][:MAX_FAILURES]):
-        for container, run, previous in _failed_runs(pod):
+        for container, run in _failed_runs(pod):
             if failure.pod == pod.name and _is_of(failure, run):
-                return KeepLog(pod.name, container.name, previous, key_of_failure(number, pod.name), pod.uid)
+                return KeepLog(pod.name, container.name, run.container_id, key_of_failure(number, pod.name), pod.uid)
     return None
 
 
 def _last_log(pod: PodView) -> KeepLog | None:
-    container, _, previous = next(_failed_runs(pod))
-    return KeepLog(pod.name, container.name, previous, f"last.{pod.name[:240]}.log", pod.uid)
+    container, run = next(_failed_runs(pod))
+    return KeepLog(pod.name, container.name, run.container_id, f"last.{pod.name[:240]}.log", pod.uid)
 
 
 def _last_to_fail(job: Job, pods: Iterable[PodView]) -> list[PodView]:
     """The first to fail of those whose failures the status had no room for."""
-    failed = [(run.finished_at or 0.0, pod.name, pod) for pod in pods for _, run, _ in [*_failed_runs(pod)][:1]]
+    failed = [(run.finished_at or 0.0, pod.name, pod) for pod in pods for _, run in [*_failed_runs(pod)][:1]]
     others = sorted(entry for entry in failed if _log_on_record(job, entry[2]) is None)
     return [pod for _, _, pod in others[:MAX_LAST]]
 
 
-def _failed_runs(pod: PodView) -> Iterator[tuple[ContainerView, Terminated, bool]]:
-    """The failed runs whose logs may still be there, and whether each is a container's previous one."""
+def _failed_runs(pod: PodView) -> Iterator[tuple[ContainerView, Terminated]]:
+    """The failed runs of the pod's attempt whose logs may still be there.
+
+    What ended before was kept when it was stopped, and may be a run that had not failed but was stopped by us.
+    """
     if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
         return
+    earlier = last_is_earlier(pod)
     for container in charged_containers(pod):
         if isinstance(container.state, Terminated) and container.state.exit_code:
-            yield container, container.state, False
-        if container.last is not None and container.last.exit_code:
-            # While it waits for its next start, the run that failed is still the last one.
-            yield container, container.last, not isinstance(container.state, Waiting)
+            yield container, container.state
+        if container.last is not None and container.last.exit_code and not earlier:
+            yield container, container.last
 
 
 def _is_of(failure: Failure, run: Terminated) -> bool:

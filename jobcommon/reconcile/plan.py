@@ -152,12 +152,12 @@ class KeepLog:
     """Copy the end of a failed run's log into the job's ConfigMap, as `key`, because an action of the plan ends its pod; and
     the events on that pod.
 
-    `previous`: the container has been started again since.
+    `run` is the run's container ID: the container may be started again at any time. A run without one has no log.
     """
 
     pod: str
     container: str
-    previous: bool
+    run: str
     key: str
     uid: str
 

@@ -32,6 +32,7 @@ from jobcommon.reconcile.ending import (
     failed_runs,
     is_over,
     life_of,
+    restarts_in_place,
     runs_undisturbed,
     stopped_by_image,
 )
@@ -257,6 +258,11 @@ def attempt_of(pod: PodView) -> int:
 def earlier_runs(pod: PodView) -> int:
     """How many runs of the pod's containers belong to earlier attempts; 0 for one that was not restarted in place."""
     return _number(pod, labels.EARLIER_RUNS)
+
+
+def last_is_earlier(pod: PodView) -> bool:
+    """Whether the last run before the present one belongs to an earlier attempt, which a restart in place has ended."""
+    return 0 < earlier_runs(pod) >= restarts_in_place(pod, RestartPolicy.ON_FAILURE)
 
 
 def starts_again(pod: PodView) -> bool:

@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.template import mappings_in
-from jobcommon.client.errors import ClientError, TransportError
+from jobcommon.client.container_log import printed_by
+from jobcommon.client.errors import ClientError, NoLogError, TransportError
 from jobcommon.client.objects import collection_path, metadata_only, object_path, sent
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered, response_error
@@ -28,6 +30,8 @@ T = TypeVar("T")
 LOG_SECONDS = 10.0
 """For reading the logs and events of one plan, all at the same time, and again for each attempt to write them."""
 _WRITES = 2
+# A run is the present one, then the one before, then gone.
+_POSITIONS = 2
 # The API server bounds lines and bytes, and cuts off the end of a longer log: then fewer lines are asked for.
 _TAILS = (1000, 50)
 _MOST_READ = 1 << 20
@@ -40,7 +44,8 @@ async def keep_logs(framework: Framework, transport: Transport, work: Work) -> C
     if work.job is None:
         return None
     about = {JOB_EVENTS: work.uid, **{key_of_events(log.key): log.uid for log in work.plan.logs}}
-    steps = [(log.key, _attempted(str(log), _end_of(transport, work.namespace, log))) for log in work.plan.logs]
+    printed = [log for log in work.plan.logs if log.run]
+    steps = [(log.key, _attempted(str(log), _end_of(transport, work.namespace, log))) for log in printed]
     steps += [(key, _attempted(key, _events(transport, work.namespace, uid))) for key, uid in about.items()]
     ends = await together(step for _, step in steps)
     kept = {key: end for (key, _), end in zip(steps, ends, strict=True) if isinstance(end, str)}
@@ -63,20 +68,51 @@ async def _attempted(what: str, step: Coroutine[Any, Any, T]) -> T | ClientError
 
 
 async def _end_of(transport: Transport, namespace: str, log: KeepLog) -> str:
+    """The end of the log of that run. Raises NoLogError if it cannot be had: a container has the logs of two runs."""
+    path = object_path(CORE, "pods", namespace, log.pod)
+    run, previous = await _position(transport, path, log)
+    for _ in range(_POSITIONS):
+        read, body = previous, await _read(transport, path, log, previous=previous)
+        # The container may have been started again meanwhile.
+        run, previous = await _position(transport, path, log)
+        if previous is read:
+            break
+    else:
+        raise NoLogError(f"{log}: its container was started again")
+    printed = printed_by(body, run)
+    if printed is None:
+        raise NoLogError(f"{log}: it is not there: {body.decode(errors='replace').strip()[:200]}")
+    # Bytes that are not UTF-8 become longer.
+    text = printed[-MAX_LOG_BYTES:].decode(errors="replace").encode()[-MAX_LOG_BYTES:]
+    return text.decode(errors="ignore")
+
+
+async def _read(transport: Transport, path: str, log: KeepLog, *, previous: bool) -> bytes:
     body = b""
     for lines in _TAILS:
-        run = ("container", log.container), ("previous", str(log.previous).lower())
-        part = ("tailLines", str(lines)), ("limitBytes", str(_MOST_READ))
-        path = f"{object_path(CORE, 'pods', namespace, log.pod)}/log"
-        response = await transport.send(Request("GET", path, (*run, *part)))
-        if response.status >= 300:
-            raise response_error(response)
-        body = response.body
+        run = ("container", log.container), ("previous", str(previous).lower()), ("timestamps", "true")
+        body = await _got(transport, f"{path}/log", *run, ("tailLines", str(lines)), ("limitBytes", str(_MOST_READ)))
         if len(body) < _MOST_READ:
-            break
-    # Bytes that are not UTF-8 become longer.
-    text = body[-MAX_LOG_BYTES:].decode(errors="replace").encode()[-MAX_LOG_BYTES:]
-    return text.decode(errors="ignore")
+            return body
+    # It is cut off anywhere, also in a time.
+    return body[: body.rfind(b"\n") + 1] or body
+
+
+async def _position(transport: Transport, path: str, log: KeepLog) -> tuple[Terminated, bool]:
+    """The run, and whether it is the one before the container's present one. Raises NoLogError if it is neither."""
+    pod = pod_view(await _got(transport, path))
+    for container in (*pod.init_containers, *pod.containers):
+        for run in (container.state, container.last) if container.name == log.container and pod.uid == log.uid else ():
+            if isinstance(run, Terminated) and run.container_id == log.run:
+                return run, run is container.last
+    raise NoLogError(f"{log}: its container was started again")
+
+
+async def _got(transport: Transport, path: str, *query: tuple[str, str]) -> bytes:
+    response = await transport.send(Request("GET", path, query))
+    if response.status >= 300:
+        raise response_error(response)
+    return response.body
 
 
 async def _events(transport: Transport, namespace: str, uid: str) -> str:

@@ -50,7 +50,10 @@ class WithLogs(InProcessTransport):
     """Each container has printed the same."""
 
     async def send(self, request: Request) -> Response:
-        return Response(200, PRINTED.encode()) if request.path.endswith("/log") else await super().send(request)
+        if not request.path.endswith("/log"):
+            return await super().send(request)
+        stamp = "2026-01-01T00:00:00Z " if ("timestamps", "true") in request.query else ""
+        return Response(200, "".join(f"{stamp}{line}\n" for line in PRINTED.splitlines()).encode())
 
 
 class Forty:

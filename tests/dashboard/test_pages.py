@@ -110,7 +110,8 @@ async def test_a_job_that_failed_begins_with_its_cause_and_the_last_lines() -> N
     status = {"conditions": [condition("Failed", message="TestJob one has failed")], "failures": [failure]}
     job = {**a_job("one", workers=1), "status": status}
     job["metadata"]["uid"] = uid
-    log = b'Traceback (most recent call last):\n  File "train.py", line 3\nZeroDivisionError: division by zero\n'
+    lines = ["Traceback (most recent call last):", '  File "train.py", line 3', "ZeroDivisionError: division by zero"]
+    log = "".join(f"{at} {line}\n" for line in lines).encode()
     pods = "/api/v1/namespaces/default/pods"
     transport = ScriptedTransport().on("GET", "/", reply({"items": []})).on("GET", f"{JOBS}/one", reply(job))
     transport.on("GET", pods, reply({"items": [pod]})).on("GET", f"{pods}/one-worker-0/log", Response(200, log))

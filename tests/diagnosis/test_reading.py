@@ -91,17 +91,38 @@ async def test_pods_are_read_page_by_page_and_those_of_another_job_are_left_out(
     assert events == [f"involvedObject.uid={uid}" for uid in ("u", "uid-demo-master-0", "uid-demo-worker-0")]
 
 
-async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_started_again() -> None:
-    ended = {"terminated": {"exitCode": 3}}
+#: what is answered for the log of a run that ended at 00:05:00, and the lines of it
+LOGS = {
+    "the log": (b"2026-01-01T00:04:59Z one\n2026-01-01T00:05:00Z two\n", ["one", "two"]),
+    "nothing printed": (b"", []),
+    "the kubelet has none": (b"unable to retrieve container logs for containerd://4711", None),
+    "that of the next run": (b"2026-01-01T00:05:09Z one\n", None),
+}
+
+
+@pytest.mark.parametrize(("answer", "lines"), LOGS.values(), ids=LOGS)
+async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_started_again(
+    answer: bytes, lines: list[str] | None
+) -> None:
+    ended = {"terminated": {"exitCode": 3, "finishedAt": "2026-01-01T00:05:00Z"}}
     again = [{"name": "main", "state": {"running": {}}, "lastState": ended}]
     server = Server(**{
         f"{OURS}/pods": [listing(pod(phase="Running", containerStatuses=again), pod("demo-worker-0"))],
-        f"{OURS}/pods/demo-master-0/log": [Response(200, b"one\ntwo\n")],
+        f"{OURS}/pods/demo-master-0/log": [Response(200, answer), Response(200, b"")],
     })  # fmt: skip
     found = await read_found(PYTORCH, job(), server.send)
-    assert found.logs == {"demo-master-0": ["one", "two"]}
-    (request,) = (request for asked in server.asked for request in asked if request.path.endswith("/log"))
-    assert dict(request.query) == {"container": "main", "tailLines": "400", "previous": "true"}
+    assert (found.logs.get("demo-master-0"), "demo-master-0" in found.gone) == (lines, lines is None)
+    request = next(r for asked in server.asked for r in asked if r.path.endswith("/log") and "previous" in dict(r.query))
+    assert dict(request.query) == {"container": "main", "tailLines": "400", "previous": "true", "timestamps": "true"}
+
+
+async def test_the_log_of_a_run_that_was_stopped_for_a_restart_in_place_is_not_read() -> None:
+    ended = {"terminated": {"exitCode": 143}}
+    again = [{"name": "main", "state": {"running": {}}, "lastState": ended, "restartCount": 1}]
+    own = pod(phase="Running", containerStatuses=again)
+    own["metadata"]["annotations"] = {"training.kubeflow.org/attempt": "1", "training.kubeflow.org/earlier-runs": "1"}
+    server = Server(**{f"{OURS}/pods": [listing(own)], f"{OURS}/pods/demo-master-0/log": [Response(200, b"")]})
+    assert (await read_found(PYTORCH, job(), server.send)).logs == {}
 
 
 async def test_events_of_a_deleted_pod_on_record_are_read_by_name() -> None:

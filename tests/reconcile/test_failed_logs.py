@@ -20,27 +20,28 @@ def a_job(policy: str = "OnFailure", **run_policy: Any) -> Manifest:
     return job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"keepFailedLogs": True, **run_policy})
 
 
-def kept(manifest: Manifest, *passes: dict[str, str]) -> list[tuple[str, str, bool]]:
-    """Key, container and `previous` of the logs that the last pass keeps."""
+def kept(manifest: Manifest, *passes: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Key, container and run of the logs that the last pass keeps."""
     first, logs = manifest, ()
     for pods in passes:
         # The pods are those of the first attempt.
         decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, first, {**RUNNING, **pods}), NOW)
         manifest, logs = next_pass(manifest, decided), decided.logs
-    return [(log.key, log.container, log.previous) for log in logs]
+    return [(log.key, log.container, log.run) for log in logs]
 
 
 FAILED, OTHER = {"Worker-0": "failed 137"}, {"Worker-1": "failed 1"}
-LOG = ("0.demo-worker-0.log", TEST_JOB.container, False)
+RUN = "test://demo-worker-0/0"
+LOG = ("0.demo-worker-0.log", TEST_JOB.container, RUN)
 IN_PLACE: dict[str, Any] = {"restartScope": "Job", "restartMethod": "Auto", "keepFailedLogs": None}
-AGAIN, PREVIOUS = {"Worker-0": "restarted_after 1"}, ("0.demo-worker-0.log", TEST_JOB.container, True)
+AGAIN = {"Worker-0": "restarted_after 1"}
 #: the job, its pods in passes that follow each other, and the logs that the last one keeps
-CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool]]]] = {
+CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, str]]]] = {
     "off": (a_job(keepFailedLogs=False), [FAILED, FAILED], []),
     "not on record yet": (a_job(), [FAILED], []),
     "to be replaced": (a_job(), [FAILED, FAILED], [LOG]),
     "released before": (a_job(), [FAILED, {"Worker-0": "failed 137,without_finalizer"}], []),
-    "another one later": (a_job(), [FAILED, OTHER, FAILED | OTHER], [LOG, ("1.demo-worker-1.log", *LOG[1:])]),
+    "another one later": (a_job(), [FAILED, OTHER, FAILED | OTHER], [LOG, ("1.demo-worker-1.log", TEST_JOB.container, "test://demo-worker-1/0")]),
     "a consequence": (a_job(restartScope="Job"), [FAILED | OTHER, FAILED | OTHER], [LOG]),
     "evicted": (a_job(), [{"Worker-0": "evicted"}] * 2, []),
     "evicted, with a code": (a_job(), [{"Worker-0": "failed 137,disrupted"}] * 2, []),
@@ -50,13 +51,18 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool
     "the job has failed, finished pods stay": (a_job("Never", cleanPodPolicy="None"), [FAILED, FAILED], [LOG]),
     "beside a sidecar": (a_job("Never"), [{"Worker-0": "main_ended 3"}] * 2, [LOG]),
     "an init container": (
-        a_job(backoffLimit=0), [{"Worker-0": "with_init 3"}] * 2, [("0.demo-worker-0.log", "prepare", False)],
+        a_job(backoffLimit=0), [{"Worker-0": "with_init 3"}] * 2, [("0.demo-worker-0.log", "prepare", RUN)],
     ),
-    "in place, and the limit is reached": (a_job(backoffLimit=1), [{"Worker-0": "crash_looping 1"}] * 2, [LOG]),
-    "in place, and runs again": (a_job(backoffLimit=0), [AGAIN] * 2, [PREVIOUS]),
+    "in place, and the limit is reached": (
+        a_job(backoffLimit=1), [{"Worker-0": "crash_looping 1"}] * 2, [(*LOG[:2], "test://demo-worker-0/1")],
+    ),
+    "a run of which the kubelet knows nothing": (
+        a_job("OnFailure"), [{"Worker-0": "failed 137"}, {"Worker-0": "failed 137,without_id"}], [(*LOG[:2], "")],
+    ),
+    "in place, and runs again": (a_job(backoffLimit=0), [AGAIN] * 2, [LOG]),
     "unset": (a_job(keepFailedLogs=None), [FAILED, FAILED], []),
-    "unset, in place, all begin again": (a_job(**IN_PLACE), [AGAIN] * 2, [PREVIOUS]),
-    "unset, in place, the job has failed": (a_job("ExitCode", **IN_PLACE), [AGAIN] * 2, [PREVIOUS]),
+    "unset, in place, all begin again": (a_job(**IN_PLACE), [AGAIN] * 2, [LOG]),
+    "unset, in place, the job has failed": (a_job("ExitCode", **IN_PLACE), [AGAIN] * 2, [LOG]),
     "in place, off": (a_job("ExitCode", **IN_PLACE | {"keepFailedLogs": False}), [AGAIN] * 2, []),
     "stopped when the job has succeeded": (
         a_job(), [{"Master-0": "succeeded"}, {"Master-0": "succeeded", "Worker-0": "failed 143,last_delete"}], [],
@@ -65,9 +71,29 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool
 }  # fmt: skip
 
 
+#: the second attempt, in place: its pods, and the logs that are kept when they go
+SECOND = {
+    "it runs": ("Worker-0", "running,in_attempt 1 1,restarted_after 143 1", []),
+    "it has failed": ("Worker-0", "running,in_attempt 1 1,restarted_after 143 1,between_runs 1", ["test://demo-worker-0/1"]),
+    "it has failed and runs again": ("Worker-0", "running,in_attempt 1 1,restarted_after 1 2", ["test://demo-worker-0/1"]),
+    "it was stopped by its image": ("Worker-0", "running,in_attempt 1 1,stopped_by_image", []),
+}
+
+
+@pytest.mark.parametrize(("slot", "state", "runs"), SECOND.values(), ids=SECOND)
+def test_what_we_stopped_for_a_restart_in_place_is_not_kept_again(slot: str, state: str, runs: list[str]) -> None:
+    """Its log is kept with the order to stop. The run before may be one that had not failed."""
+    manifest = a_job("ExitCode", **IN_PLACE)
+    failures = [{"replica": "Worker-1", "pod": "demo-worker-1", "reason": "Error", "exitCode": 1}]
+    conditions = [{"type": "Failed", "status": "True"}]
+    manifest["status"] = {"conditions": conditions, "replicaStatuses": {}, "failures": failures, "attempt": 1}
+    logs = decide(TEST_JOB, manifest, {**dict.fromkeys(RUNNING, "running,in_attempt 1 1"), slot: state}).logs
+    assert [(log.key, log.run) for log in logs] == [("last.demo-worker-0.log", run) for run in runs]
+
+
 @pytest.mark.parametrize(("manifest", "passes", "logs"), CASES.values(), ids=CASES)
 def test_logs_of_charged_failures_are_kept(
-    manifest: Manifest, passes: list[dict[str, str]], logs: list[tuple[str, str, bool]]
+    manifest: Manifest, passes: list[dict[str, str]], logs: list[tuple[str, str, str]]
 ) -> None:
     assert kept(manifest, *passes) == logs
 

@@ -29,7 +29,12 @@ JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
 NAME = "train-failed-logs"
-LOGS = (KeepLog("p", "test", False, "0.p.log", "uid-p"), KeepLog("q", "test", True, "1.q.log", "uid-q"))
+LOGS = (KeepLog("p", "test", "run-0", "0.p.log", "uid-p"), KeepLog("q", "test", "run-0", "1.q.log", "uid-q"))
+ENDED = {"terminated": {"exitCode": 1, "containerID": "run-0", "finishedAt": "2026-01-01T00:00:09Z"}}
+OVER: dict[str, Any] = {"state": ENDED}
+AGAIN: dict[str, Any] = {"state": {"running": {}}, "lastState": ENDED}
+AFTER_NEXT: dict[str, Any] = {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1, "containerID": "run-1"}}}
+STAMP = b"2026-01-01T00:00:09.123456789Z "
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
 NOT_FOUND = refusal(404, "NotFound")
 
@@ -46,9 +51,23 @@ def events(request: Request) -> Response:
     return Response(200, msgspec.json.encode({"items": [{"metadata": {}, "message": f"of {uid}"}]}))
 
 
+def pod(name: str, container: dict[str, Any], uid: str = "") -> Response:
+    """A pod and the state of its container."""
+    metadata = {"name": name, "uid": uid or f"uid-{name}"}
+    return reply({"metadata": metadata, "status": {"containerStatuses": [{"name": "test", **container}]}})
+
+
+def node(request: Request) -> Response:
+    """Of p the failed run is the latest; the container of q runs again. Each printed its name."""
+    name = request.path.split("/")[6]
+    if request.path.endswith("/log"):
+        return Response(200, STAMP + f"{name} fails\n".encode())
+    return pod(name, OVER if name == "p" else AGAIN)
+
+
 def server() -> ScriptedTransport:
     """Has logs, events, and a ConfigMap of the job."""
-    transport = ScriptedTransport().on("GET", POD, lambda request: Response(200, f"{request.path[-5]} fails\n".encode()))
+    transport = ScriptedTransport().on("GET", POD, node)
     transport.on("GET", EVENTS, events)
     return transport.on("DELETE", POD, reply()).on("PATCH", CONFIG_MAPS, reply())
 
@@ -64,14 +83,13 @@ def added(request: Request) -> dict[str, str]:
 async def test_logs_are_added_to_the_config_map_before_the_pod_is_deleted() -> None:
     transport = server()
     result = await executed(transport, *LOGS)
-    assert [(one.method, one.path) for one in transport.sent] == [
-        ("GET", f"{POD}/p/log"),
-        ("GET", f"{POD}/q/log"),
-        *[("GET", EVENTS)] * 3,
-        ("PATCH", f"{CONFIG_MAPS}/{NAME}"),
-        ("DELETE", f"{POD}/p"),
-    ]
-    assert [dict(one.query)["previous"] for one in transport.sent[:2]] == ["false", "true"]
+    about = [(one.method, one.path) for one in transport.sent]
+    assert [entry for entry in about if "/p" in entry[1].removeprefix(POD)] == [
+        ("GET", f"{POD}/p"), ("GET", f"{POD}/p/log"), ("GET", f"{POD}/p"), ("DELETE", f"{POD}/p"),
+    ]  # fmt: skip
+    assert about.count(("GET", EVENTS)) == 3
+    assert about[-2:] == [("PATCH", f"{CONFIG_MAPS}/{NAME}"), ("DELETE", f"{POD}/p")]
+    assert [dict(one.query)["previous"] for one in transport.sent if one.path.endswith("/log")] == ["false", "true"]
     assert added(transport.sent[-2]) == {
         "/metadata/ownerReferences/0/uid": "job-uid",
         "/data/0.p.log": "p fails\n",
@@ -133,6 +151,36 @@ async def test_a_replica_that_does_not_lead_says_nothing_of_logs() -> None:
     assert "FailedKeepLogs" not in [event.reason for event in telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events]
 
 
+#: what a pod shows before and after its log is read, what is read in between, and what is kept
+RUNS: dict[str, tuple[list[Response], list[bytes], str]] = {
+    "it is the latest": ([pod("p", OVER)], [b"a\n"], "a\n"),
+    "it runs again": ([pod("p", AGAIN)], [b"a\n"], "a\n"),
+    "it is started again meanwhile": ([pod("p", OVER), pod("p", AGAIN)], [b"of the next run\n", b"a\n"], "a\n"),
+    "it is started twice meanwhile": ([pod("p", AGAIN), pod("p", AFTER_NEXT)], [b"of the next run\n"], ""),
+    "it was started twice": ([pod("p", AFTER_NEXT)], [], ""),
+    "another pod has its name": ([pod("p", OVER, uid="another")], [], ""),
+    "it does not come to rest": ([pod("p", OVER), pod("p", AGAIN), pod("p", OVER)], [b"x\n", b"x\n"], ""),
+}
+
+
+@pytest.mark.parametrize(("pods", "logs", "kept"), RUNS.values(), ids=RUNS)
+async def test_the_log_is_that_of_the_run_that_failed(pods: list[Response], logs: list[bytes], kept: str) -> None:
+    """A log is asked for by the position of its run, which changes when the container is started again."""
+    transport = server().on("GET", f"{POD}/p", *pods).on("GET", f"{POD}/p/log", *[Response(200, STAMP + log) for log in logs])
+    result = await executed(transport, LOGS[0])
+    assert added(transport.made("PATCH")[0]).get("/data/0.p.log", "") == kept
+    assert len(transport.made("GET", f"{POD}/p/log")) == len(logs)
+    (event,) = [e for e in telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events if e.reason == "FailedKeepLogs"] or [None]
+    assert (event is None) == bool(kept)
+
+
+async def test_of_a_run_without_a_container_the_events_are_kept() -> None:
+    transport = server()
+    result = await executed(transport, replace(LOGS[0], run=""))
+    assert not transport.made("GET", f"{POD}/p")
+    assert (result.log_error, "/data/0.p.events" in added(transport.made("PATCH")[0])) == (None, True)
+
+
 class Silent(ScriptedTransport):
     """A node does not answer."""
 
@@ -151,6 +199,24 @@ def test_a_node_that_does_not_answer_is_waited_for_once() -> None:
     assert str(result.log_error) == "keep log of pods/q as 1.q.log: no answer within 10 s"
     assert added(transport.made("PATCH")[0])["/data/0.p.log"] == "p fails\n"
     assert transport.sent[-1].method == "DELETE"
+
+
+#: what kubelets answer with 200 in the place of a log, and logs of another run
+NO_LOGS = {
+    "gone": b"unable to retrieve container logs for containerd://4711",
+    "gone, in a line": b"unable to retrieve container logs for docker://4711\n",
+    "gone meanwhile": STAMP + b'a\nfailed to try resolving symlinks in path "/var/log/pods/x/0.log": no such file\n',
+    "of the next run": b"2026-01-01T00:00:13Z starting\n",
+}
+
+
+@pytest.mark.parametrize("answer", NO_LOGS.values(), ids=NO_LOGS)
+async def test_what_a_kubelet_says_in_the_place_of_a_log_is_not_kept(answer: bytes) -> None:
+    transport = server().on("GET", f"{POD}/p/log", Response(200, answer))
+    result = await executed(transport, *LOGS)
+    written = added(transport.made("PATCH")[0])
+    assert ("/data/0.p.log" in written, "/data/1.q.log" in written) == (False, True)
+    assert "FailedKeepLogs" in [event.reason for event in telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events]
 
 
 def lines(count: int, length: int) -> bytes:
@@ -173,10 +239,11 @@ async def test_the_end_of_a_log_is_kept(printed: bytes, kept: str) -> None:
     def log(request: Request) -> Response:
         """As the API server: the last lines, and of them the first bytes."""
         query = dict(request.query)
-        tail = b"".join(printed.splitlines(keepends=True)[-int(query["tailLines"]) :])
+        assert query["timestamps"] == "true"
+        tail = b"".join(STAMP + line for line in printed.splitlines(keepends=True)[-int(query["tailLines"]) :])
         return Response(200, tail[: int(query["limitBytes"])])
 
-    transport = server().on("GET", POD, log)
+    transport = server().on("GET", f"{POD}/p/log", log)
     await executed(transport, LOGS[0])
     text = added(transport.made("PATCH")[0])["/data/0.p.log"]
     assert len(text.encode()) <= MAX_LOG_BYTES
@@ -197,7 +264,7 @@ class Logs:
     """The kubelet's part: each pod printed its name."""
 
     async def logs(self, pod: Any, _options: Any) -> Any:
-        yield f"{pod['metadata']['name']} failed\n".encode()
+        yield STAMP + f"{pod['metadata']['name']} failed\n".encode()
 
 
 async def test_the_whole_operator_keeps_the_log_and_the_job_owns_it() -> None:

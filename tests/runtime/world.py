@@ -60,7 +60,9 @@ class World:
     def play(self, name: str, phase: str, exit_code: int | None = None) -> None:
         """The pod gets to `phase`, its first container ending with `exit_code`; without one it is ready."""
         runs, main = exit_code is None, self.pod(name)["spec"]["containers"][0]["name"]
-        state: Json = {"running": {}} if runs else {"terminated": {"exitCode": exit_code, "reason": "Error"}}
+        state: Json = (
+            {"running": {}} if runs else {"terminated": {"exitCode": exit_code, "reason": "Error", "containerID": name}}
+        )
         container = {"name": main, "state": state, "ready": runs, "restartCount": 0, "image": "", "imageID": ""}
         conditions = [{"type": "Ready", "status": str(runs)}]
         status = {"phase": phase, "containerStatuses": [container], "conditions": conditions}

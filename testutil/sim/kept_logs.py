@@ -6,6 +6,7 @@ from typing import Any
 from jobcommon.api.template import mapping_of
 from jobcommon.testutil.sim.faults import Fault
 from localcluster.apiserver.storage import Change, Item
+from localcluster.kubelet.lifecycle import ContainerState, Run
 
 Obj = Mapping[str, Any]
 SUFFIX = "-failed-logs"
@@ -20,6 +21,15 @@ _LOSING = frozenset({
 def printed(pod: str, code: int) -> str:
     """What every simulated container prints, as its log has it when it has ended."""
     return f"{pod} ends with {code}\n"
+
+
+def previous_run(pod: Mapping[str, Any], container: str, seen: ContainerState) -> Run | None:
+    """The run that the pod's status shows as the last state: while the next one is awaited, the latest."""
+    status = pod["status"]
+    every = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    last = [mapping_of(one["lastState"]).get("terminated") or {} for one in every if one["name"] == container]
+    shown = [run for run in (seen.run,) if run is not None and run.container_id in (end.get("containerID") for end in last)]
+    return shown[0] if shown else seen.last
 
 
 class KeptLogs:

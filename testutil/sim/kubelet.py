@@ -21,7 +21,7 @@ from typing import Any
 from jobcommon.client.request import STRATEGIC_PATCH, Request, Response
 from jobcommon.testutil.embedded import from_cluster
 from jobcommon.testutil.sim.ends import attempt_of, started_beside
-from jobcommon.testutil.sim.kept_logs import printed
+from jobcommon.testutil.sim.kept_logs import previous_run, printed
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
@@ -166,10 +166,10 @@ class Kubelet:
         if worker is None or silent:
             return from_cluster(ApiError(500, "InternalError", f"no answer of the node of pods/{name}").response())
         seen = worker.containers[query["container"]].seen
-        run = seen.last if query["previous"] == "true" else seen.run
+        run = previous_run(worker.pod.obj, query["container"], seen) if query["previous"] == "true" else seen.run
         if run is None or run.exit_code is None:
             return from_cluster(ApiError(400, "BadRequest", f"{query['container']} of pods/{name} has no such run").response())
-        return Response(200, printed(name, run.exit_code).encode())
+        return Response(200, f"{format_time(run.finished_at or 0.0)} {printed(name, run.exit_code)}".encode())
 
     def _admit(self, item: Item, node: str) -> _Worker:
         spec = item.obj["spec"]

@@ -40,7 +40,8 @@ class Backend:
             raise PodBackendError(f'container "{options.container}" in pod "{name}" is waiting to start: {reason}', 400)
         attempt = run.attempt
         if options.previous:
-            attempt -= 1
+            # While the next one is awaited, the latest run is the last state.
+            attempt -= _last_state(pod, options.container) != run.container_id
             if attempt < 0:
                 raise PodBackendError(f'previous terminated container "{options.container}" in pod "{name}" not found', 400)
         path = self._log_path(pod["metadata"]["uid"], options.container, attempt)
@@ -108,6 +109,13 @@ class Backend:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+
+def _last_state(pod: Pod, container: str) -> str:
+    """The container ID of the run that the pod's status shows as the last state; "" without one."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    last = next((status.get("lastState") or {} for status in statuses if status.get("name") == container), {})
+    return str((last.get("terminated") or {}).get("containerID") or "")
 
 
 def _waiting_reason(pod: Pod, container: str) -> str:
