@@ -30,7 +30,7 @@ from localcluster.scratch import scratch_directory
 
 EMBEDDED, REAL = "embedded", "real"
 #: The admission plugins of a real server that count on a controller which is not among ours.
-_CONTROLLED = "ResourceQuota,StorageObjectInUseProtection"
+_CONTROLLED = "ResourceQuota,StorageObjectInUseProtection,TaintNodesByCondition"
 
 
 @dataclass(frozen=True)
