@@ -71,13 +71,13 @@ class Servers:
         """kill -9 of the API server; it is back and ready on return. Raises StartError."""
         await self.program.kill()
         await self.program.start()
-        await _ready(self.endpoint, self.program)
+        await _ready(self.endpoint, self.store, self.program)
 
     async def restart_store(self) -> None:
         """kill -9 of etcd; it is back and the API server ready on return. Raises StartError."""
         await self.store.kill()
         await self.store.start()
-        await _ready(self.endpoint, self.program)
+        await _ready(self.endpoint, self.store, self.program)
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def servers(
         program = Program(directory / "kube-apiserver", work, [*_arguments(work, store, port), *extra])
         await stack.enter_async_context(program)
         found = Servers(work, endpoint, certificate.pem, node, program, etcd)
-        found.version = await _ready(endpoint, program)
+        found.version = await _ready(endpoint, etcd, program)
         yield found
 
 
@@ -140,8 +140,8 @@ async def controllers(directory: Path, servers: Servers, *extra: str) -> AsyncIt
         ]
         program = Program(directory / CONTROLLERS, servers.work, [*options, *extra])
     async with program:
-        await _answer(servers.endpoint, program, "/api/v1/namespaces/default/serviceaccounts/default")
-        await _answer(servers.endpoint, program, "/api/v1/namespaces/default/configmaps/kube-root-ca.crt")
+        for content in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+            await _answer(servers.endpoint, f"/api/v1/namespaces/default/{content}", program)
         yield program
 
 
@@ -230,13 +230,13 @@ class Program:
                 await self.kill()
 
 
-async def _ready(endpoint: Endpoint, program: Program) -> str:
-    await _answer(endpoint, program, "/readyz")
-    return str(msgspec.json.decode(await _answer(endpoint, program, "/version"))["gitVersion"])
+async def _ready(endpoint: Endpoint, *programs: Program) -> str:
+    await _answer(endpoint, "/readyz", *programs)
+    return str(msgspec.json.decode(await _answer(endpoint, "/version", *programs))["gitVersion"])
 
 
-async def _answer(endpoint: Endpoint, program: Program, path: str) -> bytes:
-    """What the API server answers at `path`, once it does. Raises StartError when `program` ends or is not ready in time."""
+async def _answer(endpoint: Endpoint, path: str, *programs: Program) -> bytes:
+    """What the API server answers at `path`, once it does. Raises StartError when a program ends, or after a time."""
     transport = HttpTransport(endpoint, seconds=5.0)
     try:
         async with asyncio.timeout(_START_SECONDS):
@@ -245,11 +245,12 @@ async def _answer(endpoint: Endpoint, program: Program, path: str) -> bytes:
                     found = await transport.send(Request("GET", path))
                     if found.status == 200:
                         return found.body
-                if why := program.ended:
-                    raise StartError(why)
+                for program in programs:
+                    if why := program.ended:
+                        raise StartError(why)
                 await asyncio.sleep(0.2)
     except TimeoutError:
-        raise StartError(f"{program.path.name} was not ready within {_START_SECONDS:g} s") from None
+        raise StartError(f"{programs[-1].path.name} was not ready within {_START_SECONDS:g} s") from None
     finally:
         await transport.close()
 

@@ -115,8 +115,15 @@ async def test_a_kubelet_answers_the_holder_of_its_certificate() -> None:
             await session.get(f"{root}/containerLogs/team/web/main", ssl=stranger)
 
 
-async def test_a_real_server_needs_its_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(envtest.ASSETS, raising=False)
+async def test_a_real_server_needs_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, text in (("etcd", "echo no room here; exit 3"), ("kube-apiserver", "sleep 600")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv(envtest.ASSETS, str(tmp_path))
+    with pytest.raises(envtest.StartError, match="etcd ended with exit code 3:\nno room here"):
+        async with local_cluster(server=REAL):
+            raise AssertionError("started")
+    monkeypatch.delenv(envtest.ASSETS)
     with pytest.raises(envtest.StartError, match=f"set {envtest.ASSETS} to a directory with etcd and kube-apiserver"):
         async with local_cluster(server=REAL):
             raise AssertionError("started")
