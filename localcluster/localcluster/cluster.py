@@ -29,8 +29,6 @@ from localcluster.request import Transport
 from localcluster.scratch import scratch_directory
 
 EMBEDDED, REAL = "embedded", "real"
-#: The admission plugins of a real server that count on a controller which is not among ours.
-_CONTROLLED = "ResourceQuota,StorageObjectInUseProtection,TaintNodesByCondition"
 
 
 @dataclass(frozen=True)
@@ -126,11 +124,8 @@ async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials
     assets = envtest.assets()
     if assets is None:
         raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {' and '.join(envtest.PROGRAMS)}")
-    # What these plugins begin, kube-controller-manager ends.
-    alone = () if (assets / envtest.CONTROLLERS).exists() else (f"--disable-admission-plugins={_CONTROLLED}",)
-    serving = envtest.servers(
-        assets, alone, work=directory / "servers", credentials=credentials, port=_port(directory, port), kept=kept
-    )
+    work, port = directory / "servers", _port(directory, port)
+    serving = envtest.servers(assets, envtest.fitting(assets), work=work, credentials=credentials, port=port, kept=kept)
     servers = await stack.enter_async_context(serving)
     (directory / "port").write_text(servers.endpoint.base_url.rpartition(":")[2])
     controllers = await stack.enter_async_context(envtest.controllers(assets, servers))

@@ -31,6 +31,8 @@ from localcluster.request import Request
 ASSETS = "KUBEBUILDER_ASSETS"
 PROGRAMS = ("etcd", "kube-apiserver")
 CONTROLLERS = "kube-controller-manager"
+#: The admission plugins whose work a controller ends that is not among ours.
+_CONTROLLED = "ResourceQuota,StorageObjectInUseProtection,TaintNodesByCondition"
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
 LOOPBACK = "127.0.0.1"
@@ -115,6 +117,11 @@ async def servers(
         found = Servers(work, endpoint, certificate.pem, node, program, etcd)
         found.version = await _ready(endpoint, etcd, program)
         yield found
+
+
+def fitting(directory: Path) -> tuple[str, ...]:
+    """The API server's arguments for `controllers` beside it."""
+    return () if (directory / CONTROLLERS).exists() else (f"--disable-admission-plugins={_CONTROLLED}",)
 
 
 @asynccontextmanager

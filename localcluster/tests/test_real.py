@@ -116,7 +116,7 @@ async def test_a_kubelet_answers_the_holder_of_its_certificate() -> None:
 
 
 async def test_a_real_server_needs_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, text in (("etcd", "echo no room here; exit 3"), ("kube-apiserver", "sleep 600")):
+    for name, text in (("etcd", "echo no room here; exit 3"), ("kube-apiserver", "exec sleep 600")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv(envtest.ASSETS, str(tmp_path))

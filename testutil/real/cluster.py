@@ -45,8 +45,8 @@ CONTAINERS, SCHEDULER = "containers with limits", "a scheduler that preempts"
 #: A cluster that is there counts only when it is marked: rows make and delete namespaces, and install our CRDs.
 MARKED, CONTEXT = "KUBECONFIG_REAL", "real"
 WHY_NOT = (
-    f"no real cluster: set {envtest.ASSETS} to a directory with etcd, kube-apiserver and kube-controller-manager, or {MARKED} "
-    f"to the kubeconfig of a cluster that may be written to (KUBECONFIG counts when its current context is named {CONTEXT!r})"
+    f"no real cluster: set {envtest.ASSETS} to a directory with etcd and kube-apiserver, or {MARKED} to the kubeconfig of a "
+    f"cluster that may be written to (KUBECONFIG counts when its current context is named {CONTEXT!r})"
 )
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
@@ -119,18 +119,23 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
             yield found
         return
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(envtest.servers(assets, _SERVER_ARGUMENTS))
+        servers = await stack.enter_async_context(envtest.servers(assets, (*_SERVER_ARGUMENTS, *envtest.fitting(assets))))
         admin = _write(directory, ADMINISTRATOR, endpoint(servers.endpoint), servers.certificate)
-        for name in ("kube-controller-manager", "kube-scheduler"):
-            if (assets / name).exists():
-                await stack.enter_async_context(Program(assets / name, servers.work, _arguments(name, servers, admin)))
-            elif name == "kube-controller-manager":
-                raise envtest.StartError(
-                    f"{assets} has no {name}; without it no pod has a service account and nothing is collected"
-                )
+        noticing = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
+        await stack.enter_async_context(envtest.controllers(assets, servers, *noticing))
+        if (assets / "kube-scheduler").exists():
+            options = [
+                f"--kubeconfig={admin}",
+                f"--bind-address={LOOPBACK}",
+                f"--secure-port={free_port()}",
+                "--leader-elect=false",
+            ]
+            await stack.enter_async_context(Program(assets / "kube-scheduler", servers.work, options))
         transport = HttpTransport(endpoint(servers.endpoint), timeouts=_PATIENT)
         stack.push_async_callback(transport.close)
         cluster = Cluster(f"kube-apiserver {servers.version}", directory, transport, servers=servers)
+        if not (assets / envtest.CONTROLLERS).exists():
+            cluster.lacks[NODE] = f"no {envtest.CONTROLLERS} notices that"
         await _start_node(stack, cluster, assets, admin)
         yield await stack.enter_async_context(_prepared(cluster))
 
@@ -151,7 +156,7 @@ async def _start_node(stack: AsyncExitStack, cluster: Cluster, assets: Path, adm
     )
     await stack.enter_async_context(cluster.node)
     cluster.name += ", pods as processes"
-    cluster.lacks = dict.fromkeys((CONTAINERS, SCHEDULER), "no kubelet with containerd was found")
+    cluster.lacks |= dict.fromkeys((CONTAINERS, SCHEDULER), "no kubelet with containerd was found")
 
 
 @asynccontextmanager
@@ -197,20 +202,6 @@ async def _created(api: Api, path: str, body: dict[str, Any]) -> None:
     except StatusError as error:
         if error.code != 409:
             raise
-
-
-def _arguments(name: str, servers: Servers, admin: Path) -> list[str]:
-    common = [f"--kubeconfig={admin}", f"--bind-address={LOOPBACK}", f"--secure-port={free_port()}", "--leader-elect=false"]
-    if name == "kube-scheduler":
-        return common
-    return [
-        *common,
-        f"--service-account-private-key-file={servers.work / 'server.key'}",
-        f"--root-ca-file={servers.work / 'server.crt'}",
-        f"--cert-dir={servers.work / name}",
-        f"--node-monitor-grace-period={_NODE_GRACE}s",
-        "--node-monitor-period=1s",
-    ]
 
 
 def _write(directory: Path, user: str, endpoint: StaticEndpoint, certificate: bytes) -> Path:
