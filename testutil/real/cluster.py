@@ -41,7 +41,7 @@ WEBHOOKS, POLICIES, NODE, SERVER = (
     "a node that can be killed",
     "an API server that can be killed",
 )
-CONTAINERS, SCHEDULER = "containers with limits", "a scheduler that preempts"
+CONTAINERS, SCHEDULER, QUOTAS = "containers with limits", "a scheduler that preempts", "quotas that are counted"
 #: A cluster that is there counts only when it is marked: rows make and delete namespaces, and install our CRDs.
 MARKED, CONTEXT = "KUBECONFIG_REAL", "real"
 WHY_NOT = (
@@ -135,7 +135,7 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
         stack.push_async_callback(transport.close)
         cluster = Cluster(f"kube-apiserver {servers.version}", directory, transport, servers=servers)
         if not (assets / envtest.CONTROLLERS).exists():
-            cluster.lacks[NODE] = f"no {envtest.CONTROLLERS} notices that"
+            cluster.lacks = dict.fromkeys((NODE, QUOTAS), f"{assets} has no {envtest.CONTROLLERS}")
         await _start_node(stack, cluster, assets, admin)
         yield await stack.enter_async_context(_prepared(cluster))
 
@@ -149,7 +149,8 @@ async def _start_node(stack: AsyncExitStack, cluster: Cluster, assets: Path, adm
         cluster.press = found.press
         cluster.name += ", kubelet and containerd"
         return
-    arguments = ["-m", "jobcommon.testutil.real.node", str(admin), str(cluster.directory)]
+    assert cluster.servers is not None
+    arguments = ["-m", "jobcommon.testutil.real.node", str(admin), str(cluster.directory), str(cluster.servers.work)]
     cluster.node, cluster.node_name = (
         Program(Path(sys.executable), ROOT, arguments, log=cluster.directory / "node.log"),
         "local",

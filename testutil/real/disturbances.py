@@ -4,18 +4,17 @@ import asyncio
 import signal
 import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any
 
 from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.testutil.processes import Process
 from jobcommon.testutil.real import admission
 from jobcommon.testutil.real.admission import Making, Webhook
-from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
+from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, POLICIES, QUOTAS, SERVER, WEBHOOKS
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import step
 from localcluster.certificates import self_signed
 from localcluster.cluster import background
-from localcluster.errors import ClientError
+from localcluster.errors import ClientError, StatusError
 from localcluster.timestamps import format_time
 
 _PREEMPTOR = "preemptor"
@@ -122,7 +121,7 @@ async def node_pressure(row: Run, on: bool) -> None:
     await row.cluster.press(on)
 
 
-@step()
+@step(QUOTAS)
 async def quota(row: Run, pods: int) -> None:
     """A ResourceQuota for so many pods; a later one replaces it."""
     path = row.path("resourcequotas")
@@ -131,9 +130,13 @@ async def quota(row: Run, pods: int) -> None:
     if pods:
         await row.api.call("POST", path, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": str(pods)}}})
 
-        async def known() -> Any:
-            found = await row.api.get(f"{path}/pods") or {}
-            return (found.get("status") or {}).get("hard")
+        async def known() -> bool:
+            body = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": row.cluster.image}]}}
+            try:
+                await row.api.call("POST", f"{row.path('pods')}?dryRun=All", body)
+            except StatusError as error:
+                return error.code == 403
+            return False
 
         await row.eventually(known, "the quota is in force")
 

@@ -1,4 +1,7 @@
-"""``python -m jobcommon.testutil.real.node KUBECONFIG DIRECTORY``: our kubelet for another control plane."""
+"""``python -m jobcommon.testutil.real.node KUBECONFIG DIRECTORY SERVERS``: our kubelet for another control plane.
+
+The directory of its servers has the certificate by which they know each other.
+"""
 
 import asyncio
 import signal
@@ -8,23 +11,30 @@ from pathlib import Path
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.embedded import ServerTransport
+from localcluster.certificates import Certificate
+from localcluster.envtest import LOOPBACK, NODE
 from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.options import KubeletOptions
+from localcluster.kubelet.server import serve_node
 
 
-async def main(kubeconfig: str, directory: Path) -> None:
+async def main(kubeconfig: str, directory: Path, servers: Path) -> None:
     """Run pods as processes until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     transport = HttpTransport(await find_cluster(kubeconfig), timeouts=Timeouts(read=60.0), user_agent="kubelet")
     volumes = directory / "kubelet"
     volumes.mkdir(exist_ok=True)
+    certificate = Certificate(*((servers / f"{NODE}.{suffix}").read_bytes() for suffix in ("crt", "key")))
     try:
-        async with Kubelet(ServerTransport(transport), KubeletOptions(volumes, stop_grace=1.0)):
-            await stop.wait()
+        async with serve_node(certificate, LOOPBACK) as served:
+            options = KubeletOptions(volumes, stop_grace=1.0, port=served.port)
+            async with Kubelet(ServerTransport(transport), options) as kubelet:
+                served.find, served.backend = kubelet.pod, kubelet.backend
+                await stop.wait()
     finally:
         await transport.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], *map(Path, sys.argv[2:])))
