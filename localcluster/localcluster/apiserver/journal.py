@@ -1,15 +1,12 @@
-"""Durability: an append-only log that survives ``kill -9`` and a torn tail.
+"""Durability: every write is a transaction of SQLite, which has reached the disk when `append` returns.
 
-File format: frames of ``magic · length · crc32`` (4 bytes each, little endian) and a JSON array of writes
-``[rv, table, namespace, name, object or null]``. Each write is a frame, so only the last one can be incomplete; it is cut off
-at the next start. A write for which the disk has no space is undone completely. Compaction writes the whole content to a second
-file and renames it over the first, so there is one format and no moment without a valid log.
+The file holds each object once, as it is now, and the version of the last write. A torn page, a lock, a full disk and the
+return from a crash are SQLite's business: write-ahead log, and a flush with every commit.
 """
 
-import fcntl
+import errno
 import os
-import struct
-import zlib
+import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -31,23 +28,11 @@ class Journal(Protocol):
     """Where writes are made durable."""
 
     def load(self) -> Iterable[Entry]:
-        """What was written before, in order."""
+        """What was written before."""
         ...
 
     def append(self, entry: Entry) -> None:
-        """Add a write; durable only after `sync`. Raises OSError, and then nothing is added."""
-        ...
-
-    def sync(self) -> None:
-        """Return once every appended write survives a crash. Raises OSError."""
-        ...
-
-    def wants_compaction(self) -> bool:
-        """Whether the log has outgrown its content."""
-        ...
-
-    def compact(self, entries: Iterable[Entry]) -> None:
-        """Replace the log by these entries."""
+        """Add a write, which then survives a crash. Raises OSError, and then nothing is added."""
         ...
 
     def close(self) -> None:
@@ -65,164 +50,84 @@ class MemoryJournal:
     def append(self, entry: Entry) -> None:
         """Forget the entry."""
 
-    def sync(self) -> None:
-        """Nothing to do."""
-
-    def wants_compaction(self) -> bool:
-        """Never."""
-        return False
-
-    def compact(self, entries: Iterable[Entry]) -> None:
-        """Nothing to do."""
-
     def close(self) -> None:
         """Nothing to do."""
 
 
 class JournalError(Exception):
-    """The data directory cannot be used: it is locked by a running server, or was damaged in the middle."""
+    """The data directory cannot be used: a running server has it, it is damaged, or it is of an earlier version."""
 
 
-_MAGIC = b"jcJ1"
-_HEADER = struct.Struct("<4sII")
-_MINIMUM = 8 * 1024 * 1024
+_FILE = "objects.sqlite"
+_SETTINGS = (
+    # The file belongs to this connection alone, until the process has ended, however that happens.
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    (
+        "CREATE TABLE IF NOT EXISTS objects ("
+        "tab TEXT, namespace TEXT, name TEXT, rv INTEGER NOT NULL, body BLOB, PRIMARY KEY (tab, namespace, name)) WITHOUT ROWID"
+    ),
+)
+#: The row that keeps the version of the last deletion has no table.
+_PUT = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM objects WHERE tab = ? AND namespace = ? AND name = ?"
+_encoder = msgspec.json.Encoder()
 
 
 class FileJournal:
-    """A journal in a directory. Raises `JournalError` when another server has it open or its content is damaged."""
+    """A journal in a directory. Raises `JournalError` when it cannot be used."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._directory = directory
-        self._path = directory / "journal"
-        self._lock = _lock(directory / "lock")
-        (directory / "journal.new").unlink(missing_ok=True)
-        self._file = self._path.open("a+b", buffering=0)
-        self._synced = True
-        self._size = 0
-        self._compacted_size = 0
-        _sync_directory(directory)
+        self._path = directory / _FILE
+        if (directory / "journal").exists():
+            raise JournalError(
+                f"{directory} holds the state of a cluster of an earlier version, whose format is no longer read: finish "
+                "its jobs with that version, and then delete the data directory, or choose another --data-dir"
+            )
+        self._path.touch(0o600)
+        # Each statement is a transaction of its own, unless one is begun.
+        self._file = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        try:
+            for setting in _SETTINGS:
+                self._file.execute(setting)
+        except sqlite3.DatabaseError as error:
+            self._file.close()
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> JournalError:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            text = f"{self._path.parent} is in use by another server: stop it, or choose another --data-dir"
+            return JournalError(text)
+        return JournalError(f"{self._path} cannot be read ({error}): restore a copy, or delete the directory to start empty")
 
     def load(self) -> Iterator[Entry]:
-        """Every complete frame; an incomplete last one is cut off. Raises JournalError on damage before the last."""
-        data = self._path.read_bytes()
-        position = 0
-        while (end := _frame_end(data, position)) is not None:
-            for fields in msgspec.json.decode(data[position + _HEADER.size : end]):
-                yield Entry(*fields)
-            position = end
-        if position < len(data):
-            self._refuse_damage(data, position)
-            self._file.truncate(position)
-            os.fsync(self._file.fileno())
-        self._size = self._compacted_size = position
-
-    def _refuse_damage(self, data: bytes, position: int) -> None:
-        # An interrupted append leaves garbage at the very end only. With a good frame after a bad one, cutting the file
-        # would silently lose acknowledged writes.
-        following = data.find(_MAGIC, position + 1)
-        while following >= 0:
-            if _frame_end(data, following) is not None:
-                raise JournalError(
-                    f"{self._path} is damaged at byte {position}: restore a copy, or delete the directory to start empty"
-                )
-            following = data.find(_MAGIC, following + 1)
+        """Every object, in the order of their versions. Raises JournalError on damage."""
+        try:
+            for tab, namespace, name, rv, body in self._file.execute("SELECT * FROM objects ORDER BY rv"):
+                yield Entry(rv, tab, namespace, name, None if body is None else msgspec.json.decode(body))
+        except (sqlite3.DatabaseError, msgspec.DecodeError) as error:
+            raise JournalError(
+                f"{self._path} is damaged ({error}): restore a copy, or delete the directory to start empty"
+            ) from None
 
     def append(self, entry: Entry) -> None:
-        """Write one frame."""
-        data = _frame([entry])
+        """One transaction."""
+        place = (entry.table, entry.namespace, entry.name)
         try:
-            _write(self._file.fileno(), data)
-        except OSError:
-            # A full disk may have taken half a frame: what is written next must not follow it.
-            self._file.truncate(self._size)
-            raise
-        self._size += len(data)
-        self._synced = False
-
-    def sync(self) -> None:
-        """fsync, if anything was written since the last time."""
-        if not self._synced:
-            os.fsync(self._file.fileno())
-            self._synced = True
-
-    def wants_compaction(self) -> bool:
-        """When more than half of a log of 8 MiB or more was written since the last compaction."""
-        return self._size > max(_MINIMUM, 2 * self._compacted_size)
-
-    def compact(self, entries: Iterable[Entry]) -> None:
-        """Write `entries` to a new file and rename it over the log. Where the disk has no room for both, the log stays."""
-        fresh = self._directory / "journal.new"
-        try:
-            size = self._write_new(fresh, entries)
-        except OSError:
-            fresh.unlink(missing_ok=True)
-            # Not again until the log has doubled: every attempt writes the whole content.
-            self._compacted_size = self._size
-            return
-        self._file.close()
-        fresh.replace(self._path)
-        _sync_directory(self._directory)
-        self._file = self._path.open("a+b", buffering=0)
-        self._size = self._compacted_size = size
-
-    @staticmethod
-    def _write_new(fresh: Path, entries: Iterable[Entry]) -> int:
-        size = 0
-        with fresh.open("wb") as file:
-            for entry in entries:
-                frame = _frame([entry])
-                file.write(frame)
-                size += len(frame)
-            file.flush()
-            os.fsync(file.fileno())
-        return size
+            if entry.obj is not None:
+                self._file.execute(_PUT, (*place, entry.rv, _encoder.encode(entry.obj)))
+                return
+            with self._file:
+                self._file.execute("BEGIN")
+                self._file.execute(_DELETE, place)
+                self._file.execute(_PUT, ("", "", "", entry.rv, None))
+        except sqlite3.DatabaseError as error:
+            full = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
+            code, text = (errno.ENOSPC, os.strerror(errno.ENOSPC)) if full else (errno.EIO, str(error))
+            raise OSError(code, text) from error
 
     def close(self) -> None:
-        """Sync, close and unlock; closing twice is harmless. Raises OSError."""
-        if self._file.closed:
-            return
-        try:
-            self.sync()
-        finally:
-            self._file.close()
-            os.close(self._lock)
-
-
-def _frame(entries: list[Entry]) -> bytes:
-    payload = msgspec.json.encode(entries)
-    return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
-
-
-def _frame_end(data: bytes, position: int) -> int | None:
-    start = position + _HEADER.size
-    if start > len(data):
-        return None
-    magic, length, crc = _HEADER.unpack_from(data, position)
-    end = start + int(length)
-    good = magic == _MAGIC and end <= len(data) and zlib.crc32(memoryview(data)[start:end]) == crc
-    return end if good else None
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _lock(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise JournalError(f"{path.parent} is in use by another server: stop it, or choose another --data-dir") from None
-    return descriptor
+        """Close and unlock; closing twice is harmless."""
+        self._file.close()

@@ -69,7 +69,6 @@ class ApiServer:
         self.authenticator = Authenticator(env, self.storage, dict(tokens or {}))
         self.documents = Documents(self.registry, self.authenticator.public_keys)
         bootstrap.ensure(env, self.storage)
-        self.storage.sync()
 
     def handle(self, request: Request, user: User | None = None) -> Response:
         """Answer one request. Without `user`, the request's bearer token identifies the user.
@@ -85,8 +84,6 @@ class ApiServer:
             if not info.is_resource:
                 return self.documents.answer(request)
             response = self._dispatch(self._call(request, info, user))
-            if request.method != "GET":
-                self.storage.sync()
         except ApiError as error:
             return error.response()
         except OSError as error:
@@ -97,8 +94,7 @@ class ApiServer:
         return response
 
     def close(self) -> None:
-        """Make everything durable and release the journal. The server must not be used afterwards."""
-        self.storage.sync()
+        """Release the journal. The server must not be used afterwards."""
         self.storage.journal.close()
 
     def watch(self, request: Request, wake: Callable[[], None], user: User | None = None) -> WatchStream:

@@ -264,19 +264,6 @@ class Storage:
         for listener in tuple(self.listeners):
             listener()
 
-    def sync(self) -> None:
-        """Make all writes durable; compact the journal if it has outgrown its content."""
-        self.journal.sync()
-        if self.journal.wants_compaction():
-            self.journal.compact(self._entries())
-
-    def _entries(self) -> Iterator[Entry]:
-        for table in self.tables.values():
-            for item in table.items():
-                yield Entry(item.rv, table.name, item.namespace, item.name, item.obj)
-        # The newest write may have been a deletion: without this line the version would go back after a restart.
-        yield Entry(self.rv, "", "", "", None)
-
     def compact(self, rv: int) -> None:
         """Forget history up to `rv` in every table, as the real server's store does every five minutes."""
         for table in self.tables.values():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.apiserver import journal as journal_module
+from localcluster.apiserver.journal import Entry, FileJournal
 from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
@@ -178,15 +178,15 @@ async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Pat
 
 async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first process writes on, its end is reported once there is room, and what waited then starts."""
-    write, full, refused = journal_module._write, False, asyncio.Event()
+    append, full, refused = FileJournal.append, False, asyncio.Event()
 
-    def limited(descriptor: int, data: bytes) -> None:
+    def limited(journal: FileJournal, entry: Entry) -> None:
         if full:
             refused.set()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(descriptor, data)
+        append(journal, entry)
 
-    monkeypatch.setattr(journal_module, "_write", limited)
+    monkeypatch.setattr(FileJournal, "append", limited)
     data, journal = tmp_path / "data", tmp_path / "journal"
     data.mkdir()
     flag = tmp_path / "go"
