@@ -23,8 +23,7 @@ from benchmarks.goals import goals
 from benchmarks.record import Results
 from benchmarks.soak.run import Plan, run
 from benchmarks.workloads import ALL, Workload
-from localcluster import envtest
-from localcluster.conformance import real
+from localcluster.conformance import envtest, real
 
 OTHERS = ("memory", "coldstart", "restart", "inplace", "small")
 #: On demand alone: it takes an hour, and its server is one that may be killed.

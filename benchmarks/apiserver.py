@@ -19,9 +19,8 @@ from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, Timeouts
 from jobcommon.testutil.embedded import DEFINITIONS, endpoint, install
-from localcluster import envtest
-from localcluster.conformance import real
-from localcluster.kubeconfig import kubeconfig
+from localcluster.client import kubeconfig
+from localcluster.conformance import envtest, real
 
 EMBEDDED, REAL = "embedded", "real"
 _PATIENT = Timeouts(connect=10.0, read=300.0, write=300.0)

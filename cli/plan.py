@@ -87,7 +87,7 @@ def _describe(
 def _refused_pods(decision: Plan) -> list[str]:
     """What an API server would say to the pods of a plan; the same is said once, with the first of its pods."""
     try:
-        from localcluster.pod_check import pod_errors
+        from localcluster.rules import pod_errors
     except ModuleNotFoundError:
         # The rules come with the embedded cluster, without which a plan can be made.
         return []

@@ -156,7 +156,7 @@ def run_command(
             tuple(include or ()), tuple(env or ()), tuple(resources or ()), nproc_per_node,
         )  # fmt: skip
         if here and output is None:
-            from localcluster.kubelet.node import machine_capacity
+            from localcluster.rules import machine_capacity
 
             described.check_machine(machine_capacity())
         manifests = described.manifests(unique=not here and output is None)

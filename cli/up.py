@@ -12,10 +12,9 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.framework import Framework
 from jobcommon.testutil.embedded import training_cluster
-from localcluster import quantity
-from localcluster.apiserver import JournalError
-from localcluster.envtest import StartError
-from localcluster.kubeconfig import KubeconfigError, check_free, written
+from localcluster.client import JournalError, KubeconfigError, check_free, written
+from localcluster.conformance import StartError
+from localcluster.rules import quantity
 
 
 async def up(

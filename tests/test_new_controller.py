@@ -9,8 +9,8 @@ from typing import Any
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import Request
 from jobcommon.testutil.embedded import InProcessTransport
-from localcluster.apiserver import ApiServer, Env
-from localcluster.cluster import background
+from localcluster import ApiServer, Env
+from localcluster.client import background
 from tests.architecture.source import ROOT
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/new-controller.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
 from jobcommon.testutil.embedded import TrainingCluster, training_cluster
 from jobcommon.testutil.polling import polled
-from localcluster.pod_backend import LogOptions
+from localcluster.client import LogOptions
 
 Manifest = dict[str, Any]
 WAIT_SECONDS = 120.0

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import localcluster.errors
-import localcluster.request
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
@@ -27,12 +25,8 @@ from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver import ADMIN, ApiServer, User, inprocess
-from localcluster.cluster import EMBEDDED, REAL, LocalCluster, background, local_cluster
-from localcluster.credentials import write_secret
-from localcluster.http_client import Endpoint
-from localcluster.pod_backend import PodBackend
-from localcluster.scratch import scratch_directory
+from localcluster import ApiServer, Cluster, User, client, local_cluster
+from localcluster.client import ADMIN, EMBEDDED, REAL, Endpoint, PodBackend, background, scratch_directory, write_secret
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ESTABLISH_SECONDS = 60.0
@@ -43,14 +37,12 @@ SERVER = "JOBCOMMON_SERVER"
 SETTINGS = Settings(metrics_port=None, log_format="console", log_level="error")
 
 
-def to_cluster(request: Request) -> localcluster.request.Request:
+def to_cluster(request: Request) -> client.Request:
     """The request as the embedded server takes it."""
-    return localcluster.request.Request(
-        request.method, request.path, request.query, request.body, request.content_type, request.headers
-    )
+    return client.Request(request.method, request.path, request.query, request.body, request.content_type, request.headers)
 
 
-def from_cluster(response: localcluster.request.Response) -> Response:
+def from_cluster(response: client.Response) -> Response:
     """The response as jobcommon takes it."""
     return Response(response.status, response.body, response.headers)
 
@@ -60,21 +52,21 @@ def endpoint(found: Endpoint) -> StaticEndpoint:
     return StaticEndpoint(found.base_url, found.token, found.ssl_context, found.server_name)
 
 
-def _sent(request: localcluster.request.Request) -> Request:
+def _sent(request: client.Request) -> Request:
     return Request(request.method, request.path, request.query, request.body, request.content_type, request.headers)
 
 
 class ClusterTransport:
     """A `jobcommon.client.request.Transport` over a transport of `localcluster`."""
 
-    def __init__(self, transport: localcluster.request.Transport) -> None:
+    def __init__(self, transport: client.Transport) -> None:
         self._inner = transport
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
         try:
             return from_cluster(await self._inner.send(to_cluster(request)))
-        except localcluster.errors.TransportError as error:
+        except client.TransportError as error:
             raise TransportError(str(error)) from error
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
@@ -83,9 +75,9 @@ class ClusterTransport:
             async with aclosing(self._inner.stream(to_cluster(request))) as lines:  # type: ignore[type-var]
                 async for line in lines:
                     yield line
-        except localcluster.errors.StatusError as error:
+        except client.StatusError as error:
             raise StatusError(error.code, error.reason, error.message, error.retry_after) from error
-        except localcluster.errors.TransportError as error:
+        except client.TransportError as error:
             raise TransportError(str(error)) from error
 
     async def close(self) -> None:
@@ -99,44 +91,44 @@ class ServerTransport:
     def __init__(self, transport: Transport) -> None:
         self._inner = transport
 
-    async def send(self, request: localcluster.request.Request) -> localcluster.request.Response:
-        """See `localcluster.request.Transport.send`."""
+    async def send(self, request: client.Request) -> client.Response:
+        """See `client.Transport.send`."""
         try:
             response = await self._inner.send(_sent(request))
         except TransportError as error:
-            raise localcluster.errors.TransportError(str(error)) from error
-        return localcluster.request.Response(response.status, response.body, response.headers)
+            raise client.TransportError(str(error)) from error
+        return client.Response(response.status, response.body, response.headers)
 
-    async def stream(self, request: localcluster.request.Request) -> AsyncIterator[bytes]:
-        """See `localcluster.request.Transport.stream`."""
+    async def stream(self, request: client.Request) -> AsyncIterator[bytes]:
+        """See `client.Transport.stream`."""
         try:
             async with aclosing(self._inner.stream(_sent(request))) as lines:  # type: ignore[type-var]
                 async for line in lines:
                     yield line
         except StatusError as error:
-            raise localcluster.errors.StatusError(error.code, error.reason, error.message, error.retry_after) from error
+            raise client.StatusError(error.code, error.reason, error.message, error.retry_after) from error
         except TransportError as error:
-            raise localcluster.errors.TransportError(str(error)) from error
+            raise client.TransportError(str(error)) from error
 
     async def close(self) -> None:
-        """See `localcluster.request.Transport.close`."""
+        """See `client.Transport.close`."""
         await self._inner.close()
 
 
 class InProcessTransport(ClusterTransport):
     """A `jobcommon.client.request.Transport` to a server in the same process and event loop.
 
-    See `localcluster.apiserver.inprocess.InProcessTransport`.
+    See `localcluster.client.InProcessTransport`.
     """
 
     def __init__(
         self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "jobcommon"
     ) -> None:
-        super().__init__(inprocess.InProcessTransport(server, user, pods, user_agent))
+        super().__init__(client.InProcessTransport(server, user, pods, user_agent))
 
 
 @dataclass(frozen=True)
-class TrainingCluster(LocalCluster):
+class TrainingCluster(Cluster):
     """A running cluster that `client` reaches in process, as administrator."""
 
     client: Transport
@@ -156,11 +148,11 @@ async def training_cluster(
 ) -> AsyncIterator[TrainingCluster]:
     """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
 
-    `server` is as for `localcluster.cluster.local_cluster`; None: what the environment's JOBCOMMON_SERVER says, so that a suite
+    `server` is as for `localcluster.local_cluster`; None: what the environment's JOBCOMMON_SERVER says, so that a suite
     runs on a real server by one switch. The operators take reports of progress on a free port of the loopback interface, with
     the cluster's certificate.
 
-    Raises as `localcluster.cluster.local_cluster` does.
+    Raises as `localcluster.local_cluster` does.
     """
     server = server or os.environ.get(SERVER) or EMBEDDED
     async with AsyncExitStack() as stack:

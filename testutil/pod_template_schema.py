@@ -12,7 +12,7 @@ from typing import Any
 from jobcommon import crd
 from jobcommon.api.text import shortened
 from jobcommon.crd.pod_template import ARTEFACT, QUANTITY
-from localcluster.schemas import kubernetes_definitions
+from localcluster.rules import kubernetes_definitions
 
 Json = dict[str, Any]
 

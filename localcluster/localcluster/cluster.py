@@ -32,7 +32,7 @@ EMBEDDED, REAL = "embedded", "real"
 
 
 @dataclass(frozen=True)
-class LocalCluster:
+class Cluster:
     """A running cluster. `transport` reaches it as administrator, in process or over HTTPS if it is a real one.
 
     `pods` has its pods' logs, if it has a node.
@@ -58,7 +58,7 @@ async def local_cluster(
     node: bool = True,
     server: str = EMBEDDED,
     user_agent: str = "localcluster",
-) -> AsyncIterator[LocalCluster]:
+) -> AsyncIterator[Cluster]:
     """A cluster that runs while the context lasts; afterwards no process of a pod is left.
 
     State is kept in memory, or in `data_dir`, which also restores it after a crash; so do the token, the certificate
@@ -77,7 +77,7 @@ async def local_cluster(
         begin = _real if server == REAL else _embedded
         started = await begin(stack, directory, credentials, port, kept=data_dir is not None)
         if not node:
-            yield LocalCluster(started.url, credentials, started.transport(user_agent), None)
+            yield Cluster(started.url, credentials, started.transport(user_agent), None)
             return
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
@@ -86,7 +86,7 @@ async def local_cluster(
             options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
         kubelet = await stack.enter_async_context(Kubelet(started.transport("kubelet"), options))
         started.connect(kubelet)
-        yield LocalCluster(started.url, credentials, started.transport(user_agent), kubelet.backend)
+        yield Cluster(started.url, credentials, started.transport(user_agent), kubelet.backend)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
-from localcluster.apiserver import ADMIN, ApiServer, Env
+from localcluster import ApiServer, Env
+from localcluster.client import ADMIN
 
 KINDS = (PYTORCH, TF, MXNET, MPI)
 ABSENT = object()

@@ -29,9 +29,7 @@ from jobcommon.operators.mxnet.framework import MXNET
 from jobcommon.operators.pytorch.framework import PYTORCH
 from jobcommon.operators.tf.framework import TF
 from jobcommon.testutil.pod_template_schema import generate
-from localcluster.apiserver.crd import validate_crd
-from localcluster.apiserver.schema import CompiledSchema, compile_schema
-from localcluster.apiserver.version_priority import version_priority
+from localcluster.rules import CompiledSchema, compile_schema, validate_crd, version_priority
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]

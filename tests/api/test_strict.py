@@ -15,7 +15,7 @@ from jobcommon.crd import custom_resource_definition, field_errors
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import Manifest, job_manifest
-from localcluster.apiserver.schema import compile_schema
+from localcluster.rules import compile_schema
 
 ROOT = Path(__file__).parents[2]
 WORKER = "spec.pytorchReplicaSpecs[Worker]"

@@ -17,8 +17,8 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.embedded import SETTINGS, InProcessTransport, install
-from localcluster.apiserver import ApiServer, Env
-from localcluster.cluster import background
+from localcluster import ApiServer, Env
+from localcluster.client import background
 from tests.architecture.source import ROOT, functions
 
 HOP = re.compile(r"^(\d+)\. `([\w/]+\.py):([\w.]+)`", re.MULTILINE)

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.sim.assumptions import ASSUMPTIONS
-from localcluster.conformance.cases import TABLE
+from localcluster.conformance import TABLE
 from tests.architecture.source import ROOT, modules, tree
 
 DOCUMENT = ROOT / "docs" / "assumptions.md"

@@ -5,12 +5,14 @@ import configparser
 import re
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import grimp
 import pytest
 
+import localcluster
 from tests.architecture.source import PACKAGES, ROOT
 
 
@@ -85,3 +87,21 @@ def test_the_library_imports_only_what_it_declares() -> None:
             tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"jobcommon"}
             undeclared |= {top for top in tops if not declared & {p.lower().replace("_", "-") for p in providers.get(top, ())}}
     assert undeclared == set()
+
+
+def test_the_embedded_cluster_is_reached_by_its_front_door() -> None:
+    """Twelve names of `localcluster`, of which four are modules with names of their own; and the command."""
+    names, wrong = set(localcluster.__all__), []
+    doors = {f"localcluster.{name}" for name in ("client", "conformance", "model", "rules")}
+    assert len(names) == 12
+    for folder in ("jobcommon", "operators", "cli", "testutil", "tests", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    wrong += [f"{path}: {one.name}" for one in node.names if one.name.startswith("localcluster.")]
+                elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "localcluster":
+                    given = {one.name for one in node.names}
+                    offered = set(import_module(node.module).__all__) if node.module in {*doors, "localcluster"} else set()
+                    if given - offered and node.module != "localcluster.__main__":
+                        wrong.append(f"{path}: {node.module} {given - offered}")
+    assert not wrong

@@ -26,7 +26,7 @@ from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.native_definitions import definitions
 from jobcommon.testutil.recording import Access, Recording, access
-from localcluster.pod_backend import PodBackend
+from localcluster.client import PodBackend
 from tests.kinds import EVERY_KIND
 from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating

@@ -22,7 +22,7 @@ from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.embedded import SETTINGS, training_cluster
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import CONTAINERS, WHY_NOT, given, real_cluster
-from localcluster.cluster import background
+from localcluster.client import background
 from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED, Seeded
 from tests.cli.train_cluster import api_for
 

@@ -11,17 +11,17 @@ from rich.console import Console
 
 from jobcommon.cli.jobs.access import Api
 from jobcommon.client.transport import HttpTransport, StaticEndpoint
-from localcluster.cluster import LocalCluster
+from localcluster import Cluster
 
 
-def endpoint(cluster: LocalCluster, token: str | None = None) -> StaticEndpoint:
+def endpoint(cluster: Cluster, token: str | None = None) -> StaticEndpoint:
     """The cluster for a user with this token; without one, for the administrator."""
     context = ssl.create_default_context(cadata=cluster.credentials.certificate.pem.decode())
     return StaticEndpoint(cluster.url, token or cluster.credentials.token, context)
 
 
 @asynccontextmanager
-async def api_for(cluster: LocalCluster, token: str | None = None, namespace: str = "default") -> AsyncIterator[Api]:
+async def api_for(cluster: Cluster, token: str | None = None, namespace: str = "default") -> AsyncIterator[Api]:
     """Requests to the cluster by HTTP."""
     transport = HttpTransport(endpoint(cluster, token))
     try:

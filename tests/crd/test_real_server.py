@@ -18,8 +18,7 @@ from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.polling import polled
-from localcluster.conformance import real
-from localcluster.conformance.target import Target, embedded
+from localcluster.conformance import Target, embedded, real
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FRAMEWORKS = (PYTORCH, TF, MXNET, MPI, JAX, XGBOOST, PADDLE)

@@ -34,8 +34,7 @@ from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
 from jobcommon.testutil.sim.simulation import MOST_PLANS
-from localcluster.conformance import edge_pods
-from localcluster.conformance.cases import TABLE
+from localcluster.conformance import TABLE, edge_pods
 from tests.architecture.source import ROOT
 from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS

@@ -31,8 +31,8 @@ from jobcommon.operators.tf import TF
 from jobcommon.testutil.cluster import cluster_for
 from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.polling import polled
-from localcluster import envtest
-from localcluster.kubeconfig import kubeconfig
+from localcluster.client import kubeconfig
+from localcluster.conformance import envtest
 from tests.cli.commands import ROOT, kubectl_path
 from tests.migration.runbook import INSTALLERS, OPERATORS, Block, blocks
 from tests.upgrade.reference import SHAPES, Shape

@@ -18,7 +18,7 @@ from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.embedded import SETTINGS
 from jobcommon.testutil.polling import polled
-from localcluster.cluster import background
+from localcluster.client import background
 from tests.runtime.test_gang import definition
 
 pytestmark = pytest.mark.cluster

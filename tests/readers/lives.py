@@ -24,8 +24,8 @@ from jobcommon.testutil.sim.framework_lifecycles import whole_job
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Simulation
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Change
+from localcluster import ApiServer
+from localcluster.model import Change
 from tests.architecture.source import ROOT
 from tests.kinds import KINDS
 

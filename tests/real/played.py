@@ -11,11 +11,8 @@ from jobcommon import Framework, Settings, custom_resource_definition, run_opera
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.polling import polled
-from localcluster import envtest
-from localcluster.cluster import background
-from localcluster.errors import StatusError
-from localcluster.kubeconfig import kubeconfig
-from localcluster.kubelet.api import Api
+from localcluster.client import Api, StatusError, background, kubeconfig
+from localcluster.conformance import envtest
 
 Obj = dict[str, Any]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -18,9 +18,8 @@ from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.polling import polled
-from localcluster import envtest
-from localcluster.certificates import self_signed
-from localcluster.errors import StatusError
+from localcluster.client import StatusError, self_signed
+from localcluster.conformance import envtest
 from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking
 
 KUEUE, MANIFESTS = "kueue", "kueue.yaml"

@@ -11,7 +11,7 @@ from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.native_definitions import definitions
-from localcluster import envtest
+from localcluster.conformance import envtest
 from tests.runtime.world import world_with_testjobs
 
 Obj = dict[str, Any]

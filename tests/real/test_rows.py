@@ -17,7 +17,7 @@ from jobcommon.testutil.real.run import Run
 from jobcommon.testutil.real.runner import Outcome, run_row
 from jobcommon.testutil.real.steps import make_pod, run, step
 from jobcommon.testutil.real.table import Expected, Row
-from localcluster import envtest
+from localcluster.conformance import envtest
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
 OF_EVERY_KIND = ("success", "eviction")

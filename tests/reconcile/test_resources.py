@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcommon.reconcile.resources import pod_resources
-from localcluster.apiserver.kinds.pod_defaults import defaulted
+from localcluster.rules import defaulted
 from tests.reconcile.test_properties import BOUNDED
 
 

@@ -20,7 +20,7 @@ from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.sim.loop import SimLoop
-from localcluster.pod_backend import PodBackend
+from localcluster.client import PodBackend
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.world import JOBS, PODS, World, operating, world_with_testjobs
 

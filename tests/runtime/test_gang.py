@@ -14,8 +14,7 @@ from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.native_definitions import definitions
-from localcluster.controllers.access import Access
-from localcluster.controllers.definitions import DefinitionController
+from localcluster.model import Access, DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs

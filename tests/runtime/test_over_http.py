@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from jobcommon.client.transport import StaticEndpoint
 from jobcommon.runtime.manager import run_against
-from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster import ApiServer, Env, serve
+from localcluster.client import ADMIN
 from tests.runtime.fakes import TESTJOB, a_job, crd
 from tests.runtime.world import JOBS, PODS, SETTINGS, World
 

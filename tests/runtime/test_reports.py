@@ -20,8 +20,8 @@ from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 from jobcommon.api.timestamp import parse_time
 from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, TokenError
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
-from localcluster.certificates import self_signed
+from localcluster.client import self_signed
+from localcluster.model import KEY_NAME, KEY_TABLE
 from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, quiet_log, reply
 from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs

@@ -14,8 +14,8 @@ from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.embedded import InProcessTransport
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.users import ADMIN
+from localcluster import ApiServer, Env
+from localcluster.client import ADMIN
 from tests.runtime.fakes import TESTJOB, FakeClock, crd, quiet_log
 
 Json = dict[str, Any]

@@ -22,8 +22,7 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import job_manifest, replica_spec
-from localcluster.conformance.real import control_plane
-from localcluster.envtest import assets
+from localcluster.conformance import assets, control_plane
 from tests.charts.charts import OPERATORS, render, the
 
 Json = dict[str, Any]

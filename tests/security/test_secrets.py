@@ -22,9 +22,8 @@ from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import job_manifest
-from localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from localcluster.certificates import self_signed
-from localcluster.credentials import Credentials
+from localcluster import ApiServer, Env, serve
+from localcluster.client import ADMIN, Credentials, self_signed
 from tests.charts.charts import CHARTS, OPERATORS, render
 from tests.cli.commands import answered
 from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched

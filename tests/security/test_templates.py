@@ -20,7 +20,7 @@ from jobcommon.testutil.builders import START, Pod, job_manifest, observe, repli
 from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.recording import Recording
-from localcluster.apiserver.users import User
+from localcluster import User
 from tests.kinds import EVERY_KIND
 from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs

@@ -19,7 +19,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.sim import definitions, user
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run, Simulation
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 from tests.sim.bad_jobs import BAD_JOBS, FRAMEWORKS, BadJob, Verdict, healthy
 
 #: Plans of a job that fails: a refusal is learnt by one, and what was made for the job goes, thing by thing.

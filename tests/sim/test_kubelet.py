@@ -13,9 +13,8 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.kubelet import DOWN, PARTITIONED, Kubelet
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.users import ADMIN
-from localcluster.controllers import Controllers
+from localcluster import ApiServer, Controllers, Env
+from localcluster.client import ADMIN
 
 Obj = dict[str, Any]
 

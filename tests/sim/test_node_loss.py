@@ -7,7 +7,7 @@ import pytest
 from jobcommon.testutil.sim.kubelet import DOWN, STATE
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.simulation import Simulation
-from localcluster.apiserver.storage import Change
+from localcluster.model import Change
 
 
 class Stopwatch(Simulation):

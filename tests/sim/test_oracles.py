@@ -17,8 +17,8 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import TORCH
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.scenario import Scenario
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.users import ADMIN
+from localcluster import ApiServer, Env
+from localcluster.client import ADMIN
 
 Obj = dict[str, Any]
 OPERATOR = "operator-0"

@@ -8,7 +8,7 @@ from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.simulation import Simulation
-from localcluster.apiserver.storage import Change
+from localcluster.model import Change
 
 FAST = (0, 1)
 """Seeds by which a request takes less than 0.1 s."""

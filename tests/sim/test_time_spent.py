@@ -6,7 +6,7 @@ from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Simulation
 from jobcommon.testutil.sim.time_truth import TimeTruth
-from localcluster.apiserver.storage import Change
+from localcluster.model import Change
 
 FAST = 0
 """A seed by which a watch takes milliseconds."""

@@ -13,7 +13,7 @@ from jobcommon.testutil.real.cluster import WHY_NOT, embedded_cluster, given, re
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.real.runner import AT_ONCE, run_rows
 from jobcommon.testutil.real.table import Row
-from localcluster import envtest
+from localcluster.conformance import envtest
 
 
 def main() -> int:

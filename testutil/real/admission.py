@@ -11,9 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from localcluster.certificates import self_signed
-from localcluster.envtest import LOOPBACK
-from localcluster.kubelet.api import Api
+from localcluster.client import Api, self_signed
+from localcluster.conformance import LOOPBACK
 
 Object = dict[str, Any]
 Answer = Callable[[Object], Object]

@@ -24,12 +24,8 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.embedded import ServerTransport, endpoint, install
 from jobcommon.testutil.processes import ROOT, Ground
 from jobcommon.testutil.real.containers import container_node
-from localcluster import envtest
-from localcluster.conformance import real
-from localcluster.envtest import LOOPBACK, Program, Servers, free_port
-from localcluster.errors import StatusError
-from localcluster.kubeconfig import kubeconfig
-from localcluster.kubelet.api import Api
+from localcluster.client import Api, StatusError, kubeconfig
+from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port, real
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)
 OPERATORS = "training-operators"

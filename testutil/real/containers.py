@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobcommon.testutil.polling import polled
-from localcluster.envtest import LOOPBACK, Program, StartError, free_port
+from localcluster.conformance import LOOPBACK, Program, StartError, free_port
 
 SHELL, PAUSE = "jobcommon.test/shell:1", "jobcommon.test/pause:1"
 # The API server asks for logs at the node's name, and the kubelet listens on this machine only; so it need not ask who that is.

@@ -12,10 +12,8 @@ from jobcommon.testutil.real.admission import Making, Webhook
 from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, POLICIES, QUOTAS, SERVER, WEBHOOKS
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import step
-from localcluster.certificates import self_signed
-from localcluster.cluster import background
-from localcluster.errors import ClientError, StatusError
-from localcluster.timestamps import format_time
+from localcluster.client import ClientError, StatusError, background, self_signed
+from localcluster.model import format_time
 
 _PREEMPTOR = "preemptor"
 

@@ -11,11 +11,10 @@ from pathlib import Path
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.embedded import ServerTransport
-from localcluster.certificates import Certificate
-from localcluster.envtest import LOOPBACK, NODE
-from localcluster.kubelet.kubelet import Kubelet
-from localcluster.kubelet.options import KubeletOptions
-from localcluster.kubelet.server import serve_node
+from localcluster import Kubelet
+from localcluster.client import Certificate
+from localcluster.conformance import LOOPBACK, NODE
+from localcluster.model import KubeletOptions, serve_node
 
 
 async def main(kubeconfig: str, directory: Path, servers: Path) -> None:

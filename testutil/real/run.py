@@ -15,9 +15,7 @@ from jobcommon.framework import Framework
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
-from localcluster.cluster import background
-from localcluster.errors import ClientError
-from localcluster.kubelet.api import Api
+from localcluster.client import Api, ClientError, background
 
 Object = dict[str, Any]
 JOB = "job"

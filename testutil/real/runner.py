@@ -5,16 +5,16 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
-import localcluster.errors
 from jobcommon.client.errors import ClientError
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import Cluster
 from jobcommon.testutil.real.run import PATIENCE, RowError, Run
 from jobcommon.testutil.real.steps import Step, gone_namespace
 from jobcommon.testutil.real.table import Row
+from localcluster import client
 
 # What ends a row and not the program.
-_PROBLEMS = (RowError, AssertionError, ClientError, localcluster.errors.ClientError, TimeoutError)
+_PROBLEMS = (RowError, AssertionError, ClientError, client.ClientError, TimeoutError)
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4
 

@@ -14,7 +14,7 @@ from jobcommon.testutil.sim.job_templates import JobTemplate
 from jobcommon.testutil.sim.kept_logs import SUFFIX
 from jobcommon.testutil.sim.kubelet import DOWN, PARTITIONED
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 
 
 def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:

@@ -14,8 +14,8 @@ from jobcommon.api.template import mapping_of
 from jobcommon.client.request import JSON
 from jobcommon.framework import Framework
 from jobcommon.testutil.sim import definitions, user
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
+from localcluster import ApiServer
+from localcluster.model import Item
 
 Obj = dict[str, Any]
 Path = tuple[str, ...]

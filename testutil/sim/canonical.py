@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.testutil.sim.kept_logs import SUFFIX
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 
 Obj = dict[str, Any]
 

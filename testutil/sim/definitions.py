@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcommon.framework import Framework
 from jobcommon.testutil.sim import user
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "format": "int32"}

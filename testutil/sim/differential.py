@@ -17,7 +17,7 @@ from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.oracles import OVER
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, is_slow
-from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
+from localcluster.model import ADDED, DELETED, MODIFIED
 
 LIVENESS_SECONDS = 150.0
 """Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself (oracle O4)."""

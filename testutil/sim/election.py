@@ -14,7 +14,7 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.processes import Process
 from jobcommon.testutil.sim.simulation import Simulation
-from localcluster.apiserver.storage import Change
+from localcluster.model import Change
 
 SCENARIO = "pytorch/L2-retryable-exit"
 REPLICAS = 2

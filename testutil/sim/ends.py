@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from jobcommon.api import labels
-from localcluster.apiserver.storage import Item
+from localcluster.model import Item
 
 
 def phase(pod: Item) -> str:

@@ -16,8 +16,8 @@ from jobcommon.testutil.sim.kubelet import DOWN, STATE, Kubelet
 from jobcommon.testutil.sim.nodes import PodCollector
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import RefusedError, ask
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
+from localcluster import ApiServer
+from localcluster.model import Item
 
 Obj = dict[str, Any]
 T = TypeVar("T")

@@ -17,10 +17,9 @@ from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN
-from localcluster.controllers.controllers import Controller
-from localcluster.request import MERGE_PATCH, Request
+from localcluster import ApiServer
+from localcluster.client import ADMIN, MERGE_PATCH, Request
+from localcluster.model import Controller
 
 #: The seconds until a silent watch is closed (`jobcommon.cache.informer.WATCH_SILENCE`), and until a lease is taken over.
 SILENCE_SECONDS = 155.0

@@ -12,7 +12,8 @@ from jobcommon.testutil.embedded import from_cluster
 from jobcommon.testutil.recording import access
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write
-from localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
+from localcluster.client import ApiError
+from localcluster.model import expired, too_large_version, unauthorized
 
 #: The value of a lag that delivers nothing until its end: ``frozen``, with a plural or an operator after a colon.
 BOOKMARK = b'{"type":"BOOKMARK"'

@@ -11,13 +11,8 @@ import msgspec
 from jobcommon.framework import Framework
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.user import install
-from localcluster.apiserver import Env
-from localcluster.apiserver.custom import resources_of
-from localcluster.apiserver.journal import Entry, MemoryJournal
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Obj
-from localcluster.controllers.controllers import Controllers
+from localcluster import ApiServer, Controllers, Env
+from localcluster.model import Entry, MemoryJournal, Obj, Resource, resources_of
 
 _HISTORY = 4096
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from jobcommon.api.template import mapping_of
 from jobcommon.testutil.sim.faults import Fault
-from localcluster.apiserver.storage import Change, Item
-from localcluster.kubelet.lifecycle import ContainerState, Run
+from localcluster.model import Change, ContainerState, Item, Run
 
 Obj = Mapping[str, Any]
 SUFFIX = "-failed-logs"

@@ -23,14 +23,21 @@ from jobcommon.testutil.embedded import from_cluster
 from jobcommon.testutil.sim.ends import attempt_of, started_beside
 from jobcommon.testutil.sim.kept_logs import previous_run, printed
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.kubelet import images
-from localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
-from localcluster.kubelet.status import pod_status
-from localcluster.timestamps import format_time
+from localcluster import ApiServer
+from localcluster.client import ApiError
+from localcluster.model import (
+    TERMINAL,
+    Access,
+    ContainerState,
+    Decision,
+    Item,
+    Run,
+    Settings,
+    decide,
+    format_time,
+    images,
+    pod_status,
+)
 
 Obj = dict[str, Any]
 STATE = "sim.jobcommon/state"

@@ -12,10 +12,8 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kubelet import Draw
 from jobcommon.testutil.sim.scenario import Scenario
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
-from localcluster.controllers.access import Access
-from localcluster.timestamps import parse_time
+from localcluster import ApiServer
+from localcluster.model import ADDED, DELETED, Access, Change, Item, parse_time
 
 Obj = dict[str, Any]
 WORKLOADS = kueue_names.KUEUE_WORKLOADS

@@ -9,7 +9,7 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import JOB, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 
 _NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
 _CONTAINERS = [{"name": "main", "image": "image", "command": ["run"]}]

@@ -6,9 +6,8 @@ from jobcommon.api.workload import V1ALPHA2, V1BETA1, min_count
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.nodes import delete_pod, disrupt
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
+from localcluster import ApiServer
+from localcluster.model import Access, Item
 
 POD_GROUPS = "podgroups.scheduling.k8s.io"
 PROTECTION = "scheduling.k8s.io/podgroup-protection"

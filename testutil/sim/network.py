@@ -19,9 +19,8 @@ from jobcommon.client.responses import response_error
 from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.testutil.embedded import from_cluster, to_cluster
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN
+from localcluster import ApiServer
+from localcluster.client import ADMIN, ApiError
 
 ENDPOINT = StaticEndpoint("http://simulated")
 _END = None

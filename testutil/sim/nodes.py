@@ -8,10 +8,8 @@ from typing import Any
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
 from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.timestamps import format_time, parse_time
+from localcluster import ApiServer
+from localcluster.model import Access, Item, format_time, parse_time
 
 Obj = dict[str, Any]
 #: node-monitor-grace-period. What follows is up to the embedded cluster's controller of taints.

@@ -19,8 +19,7 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kept_logs import KeptLogs
 from jobcommon.testutil.sim.kueue import WORKLOADS, WithinQuota
 from jobcommon.testutil.sim.scenario import Scenario
-from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
-from localcluster.timestamps import parse_time
+from localcluster.model import ADDED, DELETED, Change, Item, parse_time
 
 Obj = dict[str, Any]
 OVER = ("Succeeded", "Failed")

@@ -17,12 +17,8 @@ from jobcommon.testutil.sim.kueue import Kueue
 from jobcommon.testutil.sim.nodes import Nodes, PodCollector, ready_of
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.controllers.controllers import Controller
-from localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
-from localcluster.timestamps import parse_time
+from localcluster import ApiServer
+from localcluster.model import DEFAULT_SCHEDULER, Access, Controller, Item, parse_time
 
 Obj = dict[str, Any]
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobcommon.framework import Framework
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 
 Manifest = Mapping[str, Any]
 

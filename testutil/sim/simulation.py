@@ -30,10 +30,8 @@ from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.training import Programs
 from jobcommon.testutil.sim.user import User
-from localcluster.apiserver import Env
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Change
-from localcluster.controllers.controllers import Controller, Controllers
+from localcluster import ApiServer, Controllers, Env
+from localcluster.model import Change, Controller
 
 QUIET_SECONDS = 65.0
 """A run is at rest after this time without a change and with nothing due: a cache that failed to list retries in a minute."""

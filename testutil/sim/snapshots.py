@@ -1,7 +1,6 @@
 """Putting a store back to what it was, as a restore of etcd does."""
 
-from localcluster.apiserver.registry import CRD_TABLE
-from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
+from localcluster.model import ADDED, CRD_TABLE, DELETED, MODIFIED, Change, Item, Storage
 
 Snapshot = tuple[int, dict[str, list[Item]]]
 

@@ -13,7 +13,7 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import JobTemplate
 from jobcommon.testutil.sim.scenario import SETTINGS, Exit, Scenario, Training, UserStep
 from jobcommon.testutil.sim.training import TRAINED
-from localcluster.apiserver.server import ApiServer
+from localcluster import ApiServer
 
 _REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 30, "evaluationSeconds": 30, "progressStartDeadlineSeconds": 60}
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from jobcommon.framework import Framework
-from localcluster.apiserver.storage import Change
+from localcluster.model import Change
 
 _FIELDS = {"Suspended": "queued", "Stalled": "stalled", "Restarting": "restarting", "Running": "running"}
 

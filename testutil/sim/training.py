@@ -16,9 +16,8 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kubelet import Kubelet
 from jobcommon.testutil.sim.scenario import Scenario, Training
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Change, Item
-from localcluster.timestamps import format_time
+from localcluster import ApiServer
+from localcluster.model import Change, Item, format_time
 
 TRAINED = "trained"
 """The word that is given when the last step is made."""

@@ -13,11 +13,10 @@ from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario, UserStep
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.apiserver.users import MASTERS
-from localcluster.apiserver.users import User as Identity
-from localcluster.request import JSON, MERGE_PATCH, Request
+from localcluster import ApiServer
+from localcluster import User as Identity
+from localcluster.client import JSON, MASTERS, MERGE_PATCH, Request
+from localcluster.model import Item
 
 Obj = dict[str, Any]
 Do = Callable[[ApiServer], None]

@@ -1,11 +1,17 @@
-"""The conformance suite: the same requests to the embedded API server and to a real one.
+"""Front door: real API servers, and the table of what one has answered, to which the embedded one is held.
 
-Where they differ, the real one is right.
-
-A `Case` is data: steps, each a request with what its answer must be. `cases.TABLE` holds the facts that were measured;
-`sequences.sequence` makes one from a seed, without expectations. `driver.Driver` sends a case to a `Target` and gives a
-`Record`, in which everything that may differ between two right servers (uids, versions, times, allocated addresses) is
-replaced by what must not: which one it is, and their order. Two servers agree on a case when their records are equal.
-
-``python -m localcluster.conformance --help`` runs it; docs/conformance.md says which real servers it finds.
+A `Case` is data: steps, each a request with what its answer must be. `TABLE` holds the facts that were recorded.
+`driver.Driver` sends a case to a `Target` and gives what was expected and has not come.
 """
+
+from localcluster import envtest
+from localcluster.conformance import edge_pods, real
+from localcluster.conformance.cases import TABLE
+from localcluster.conformance.real import control_plane
+from localcluster.conformance.target import Target, embedded
+from localcluster.envtest import LOOPBACK, NODE, Program, Servers, StartError, assets, free_port
+
+__all__ = [
+    "LOOPBACK", "NODE", "TABLE", "Program", "Servers", "StartError", "Target", "assets", "control_plane", "edge_pods",
+    "embedded", "envtest", "free_port", "real",
+]  # fmt: skip

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import localcluster
-
-_ROOT = str(Path(localcluster.__file__).parents[1])
+_ROOT = str(Path(__file__).parents[2])
 _LAUNCH = f"import sys; sys.path.insert(0, {_ROOT!r}); from localcluster.kubelet.shim.main import main; main()"
 
 Message = dict[str, Any]

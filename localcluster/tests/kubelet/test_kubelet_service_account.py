@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from localcluster.cluster import LocalCluster, local_cluster
+from localcluster.cluster import Cluster, local_cluster
 from localcluster.kubelet import kubelet, sandbox
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.environment import container_environment
@@ -84,7 +84,7 @@ def test_pods_do_not_inherit_the_way_to_another_cluster(monkeypatch: pytest.Monk
 class Running:
     """A cluster, seen from one namespace."""
 
-    cluster: LocalCluster
+    cluster: Cluster
     namespace: str = "default"
 
     @property
