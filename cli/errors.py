@@ -21,7 +21,7 @@ class UserError(Exception):
 
 # By extra: what needs it, and the modules that come with it. The operator's image has none of the embedded cluster.
 _EXTRAS = {
-    "local": ("the embedded cluster", ("localcluster", "jsonschema_rs", "jsonpatch", "jsonpath", "cel_expr_python")),
+    "local": ("the embedded cluster", ("localcluster", "jsonschema_rs", "jsonpatch", "jsonpath")),
     "dashboard": ("the dashboard", ("jinja2",)),
 }
 
