@@ -1,6 +1,6 @@
 """What the API server needs of the component that runs the pods.
 
-The server stores pods and does not run them. `pods/log`, `pods/exec`, `pods/attach` and `pods/portforward` are
+The server stores pods and does not run them. `pods/log`, `pods/exec` and `pods/portforward` are
 answered by a `PodBackend`, which the kubelet implements and hands to `localcluster.apiserver.serve(server, pods=backend)`.
 The server has already authenticated and authorised the caller, read the pod and chosen the container (``options.container``
 is always the name of a container that the pod's spec has) before it calls the backend.
@@ -49,7 +49,7 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExecOptions:
-    """The query of ``pods/exec`` and ``pods/attach``; `command` is empty for attach."""
+    """The query of ``pods/exec``."""
 
     container: str
     command: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class TerminalSize:
 
 
 class ExecStreams(Protocol):
-    """The caller's end of an exec or attach session."""
+    """The caller's end of an exec session."""
 
     async def read_stdin(self) -> bytes:
         """The next piece of standard input; ``b""`` once the caller has closed it or gone away."""
@@ -115,10 +115,6 @@ class PodBackend(Protocol):
 
     async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
         """Run a command in the container and return its exit code."""
-        ...
-
-    async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
-        """Join the container's main process until it ends or the caller leaves; return its exit code (0 on leaving)."""
         ...
 
     async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver import last_applied, managed_fields, ownership
+from localcluster.apiserver import managed_fields, ownership
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.field_set_schema import (
     Changes,
@@ -105,8 +105,7 @@ def _apply(
         others = (entry.fields for manager, entry in managers.items() if manager != me)
         merged = _prune(schema, merged, last.fields, owned_by(schema, wanted).union(*others))
     changes = compare(schema, ownable(current), ownable(merged))
-    free = last_applied.unchanged_since(schema, current) if me.name == last_applied.KUBECTL else frozenset()
-    managers = _settle(managers, me, changes, free, force=force)
+    managers = _settle(managers, me, changes, force=force)
     if merged != current:
         # The time is that of the last change: a manager whose apply changes nothing is listed without one.
         managers[me] = Entry.of(version, claimed, now)
@@ -161,9 +160,9 @@ def _prune(schema: FieldSetSchema, merged: Json, last: frozenset[Path], claimed:
     return pruned
 
 
-def _settle(managers: Managers, me: Manager, changes: Changes, free: Set[Path], *, force: bool) -> Managers:
-    """The managers and their fields after the apply. Raises `ApplyConflictError` for others' fields not in `free`."""
-    written = from_fields_v1(changes.written) - free
+def _settle(managers: Managers, me: Manager, changes: Changes, *, force: bool) -> Managers:
+    """The managers and their fields after the apply. Raises `ApplyConflictError` for others' fields."""
+    written = from_fields_v1(changes.written)
     conflicts = [(other, path) for other, entry in managers.items() if other != me for path in sorted(entry.fields & written)]
     if conflicts and not force:
         raise _conflict(conflicts, managers)

@@ -37,7 +37,7 @@ def _workloads(verbs: str) -> list[Obj]:
 
 _EDIT = [
     *_workloads(_ALL), _rules(_ALL, "secrets"),
-    _rules("create get", "pods/attach pods/exec pods/portforward pods/eviction"),
+    _rules("create get", "pods/exec pods/portforward pods/eviction"),
     _READABLE, _rules(_ALL, "leases", "coordination.k8s.io"),
 ]  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz")

@@ -56,7 +56,7 @@ _CORE = (
     _core("persistentvolumes", "PersistentVolume", False, short_names=("pv",), status=True, returns_deleted=True),
     _core("pods", "Pod", short_names=("po",), categories=_ALL, status=True, generation=True, returns_deleted=True,
           subresources={
-              "attach": ("create", "get"), "binding": ("create",), "ephemeralcontainers": ("get", "patch", "update"),
+              "binding": ("create",), "ephemeralcontainers": ("get", "patch", "update"),
               "eviction": ("create",), "exec": ("create", "get"), "log": ("get",), "portforward": ("create", "get"),
           },
           strategy=Strategy(

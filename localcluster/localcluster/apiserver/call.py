@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import yaml
 
 from localcluster.apiserver import protobuf
 from localcluster.apiserver.authentication import Authenticator
@@ -27,15 +26,11 @@ from localcluster.apiserver.route import RequestInfo
 from localcluster.apiserver.storage import Item, Storage
 from localcluster.apiserver.transform import transform
 from localcluster.apiserver.users import User
-from localcluster.apiserver.yaml_scalars import reads_as_kubectl
 from localcluster.request import APPLY_PATCH, Request, Response
 
 Obj = dict[str, Any]
 
 BODY_LIMIT = 3 * 1024 * 1024
-#: Limits of a body in YAML.
-YAML_DEPTH = 1000
-YAML_ALIASES = 100
 #: etcd's request limit (1.5 MiB): the maximum size of a stored object.
 OBJECT_LIMIT = 1536 * 1024
 
@@ -140,52 +135,24 @@ def _quoted(text: str) -> str:
 
 
 def decode(body: bytes, content_type: str) -> Obj:
-    """An object from JSON or YAML. Raises 400, 413 or 415 ApiErrors."""
+    """An object from JSON or protobuf. Raises 400, 413 or 415 ApiErrors."""
     if len(body) > BODY_LIMIT:
         message = f"Request entity too large: limit is {BODY_LIMIT}"
         raise ApiError(413, "RequestEntityTooLarge", message)
     media = content_type.partition(";")[0].strip()
     try:
-        if media in ("application/json", ""):
+        # An apply configuration may be in YAML; what kubectl and the client libraries send is JSON.
+        if media in ("application/json", APPLY_PATCH, ""):
             value = _decoder.decode(body)
         elif media == protobuf.MEDIA_TYPE:
             value = protobuf.decode(body)
-        elif media in ("application/yaml", "application/apply-patch+yaml"):
-            value = _from_yaml(body)
         else:
-            accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            accepted = f"application/json, {protobuf.MEDIA_TYPE}"
             raise unsupported_media_type(
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             )
-    except (msgspec.DecodeError, yaml.YAMLError, protobuf.ProtobufError, RecursionError) as error:
+    except (msgspec.DecodeError, protobuf.ProtobufError, RecursionError) as error:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): couldn't parse it: {error}") from None
     if not isinstance(value, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object): it is not a JSON object")
     return value
-
-
-@reads_as_kubectl
-class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads plain scalars as a real server does."""
-
-
-def _from_yaml(body: bytes) -> Any:
-    """Decode YAML. Most bodies of this media type are JSON, which is decoded as such.
-
-    The nesting is checked first: libyaml's composer recurses without a limit, until the process dies.
-    """
-    try:
-        return _decoder.decode(body)
-    except msgspec.DecodeError:
-        pass  # it is YAML
-    depth = aliases = 0
-    for event in yaml.parse(body, Loader=_YamlLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        aliases += isinstance(event, yaml.AliasEvent)
-        if depth > YAML_DEPTH or aliases > YAML_ALIASES:
-            raise yaml.YAMLError(f"nested more than {YAML_DEPTH} deep, or with more than {YAML_ALIASES} aliases")
-    loader = _YamlLoader(body)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()

@@ -1,4 +1,4 @@
-"""The channel protocols of pods/exec, attach and portforward: several streams over one WebSocket, the first byte says which.
+"""The channel protocols of pods/exec and portforward: several streams over one WebSocket, the first byte says which.
 
 Source: k8s.io/apimachinery remotecommand constants. v4: 0 stdin, 1 stdout, 2 stderr, 3 error (the final Status), 4 resize. v5
 adds 255, by which the client closes a channel (its standard input). Without a subprotocol 3 is a text, of an error only.

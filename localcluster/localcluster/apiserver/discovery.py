@@ -12,7 +12,6 @@ Obj = dict[str, Any]
 
 #: The kinds that a subresource takes or gives where they are not the resource's own.
 _SUBRESOURCE_KINDS = {
-    "attach": ("", "v1", "PodAttachOptions"),
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "exec": ("", "v1", "PodExecOptions"),

@@ -1,4 +1,4 @@
-"""Log, exec, attach and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`.
+"""Log, exec and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`.
 
 The embedded server serves them itself. For a real one `localcluster.kubelet.server` does, which it asks as it asks a kubelet.
 """
@@ -164,13 +164,12 @@ async def _session(call: Session, pods: PodBackend | None, http: web.BaseRequest
     if phase in ("Succeeded", "Failed"):
         raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
     backend = _connected(call, pods)
-    run = backend.exec if call.subresource == "exec" else backend.attach
     socket = _upgrade(http, _PREFERRED)
     await socket.prepare(http)
     streams = channels.Channels(socket)
     reader = asyncio.create_task(streams.read())
     try:
-        status = _outcome(await _to_the_end(run(pod, options, streams), streams))
+        status = _outcome(await _to_the_end(backend.exec(pod, options, streams), streams))
     except PodBackendError as error:
         status = _refused(error).status()
     except ConnectionError:
@@ -199,7 +198,7 @@ async def _to_the_end(command: Coroutine[Any, Any, int], streams: channels.Chann
 def _exec_options(call: Session) -> ExecOptions:
     query = dict(call.query)
     command = tuple(value for key, value in call.query if key == "command")
-    if call.subresource == "exec" and not command:
+    if not command:
         raise bad_request("you must specify at least 1 command for the container")
     tty = _flag(query, "tty")
     return ExecOptions(
@@ -256,6 +255,5 @@ async def _port_forward(call: Session, pods: PodBackend | None, http: web.BaseRe
 _HANDLERS: Mapping[str, Callable[[Session, PodBackend | None, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
     "log": _logs,
     "exec": _session,
-    "attach": _session,
     "portforward": _port_forward,
 }

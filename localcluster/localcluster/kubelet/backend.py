@@ -1,4 +1,4 @@
-"""The kubelet's answers to the API server: logs, exec, attach and port-forward."""
+"""The kubelet's answers to the API server: logs, exec and port-forward."""
 
 import asyncio
 import contextlib
@@ -56,27 +56,6 @@ class Backend:
     async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
         """See `PodBackend.exec`."""
         return await run_exec(self._container(pod, options.container), options, streams)
-
-    async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
-        """See `PodBackend.attach`: the output from now on; a container's process has no standard input here."""
-        container = self._container(pod, options.container)
-        if not container.seen.running:
-            raise PodBackendError(f'container "{options.container}" is not running', 400)
-        follow = LogOptions(container=options.container, follow=True, tail_lines=0)
-
-        async def copy() -> None:
-            async for piece in self.logs(pod, follow):
-                await streams.write_stdout(piece)
-
-        copying, leaving = asyncio.create_task(copy()), asyncio.create_task(streams.closed())
-        try:
-            await asyncio.wait((copying, leaving), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (copying, leaving):
-                task.cancel()
-            await asyncio.gather(copying, leaving, return_exceptions=True)
-        run = container.seen.run
-        return run.exit_code if run is not None and not run.running else 0
 
     async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
         """See `PodBackend.port_forward`."""

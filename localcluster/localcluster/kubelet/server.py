@@ -1,4 +1,4 @@
-"""The kubelet as a real API server asks it: logs, exec, attach and port-forward over HTTPS.
+"""The kubelet as a real API server asks it: logs, exec and port-forward over HTTPS.
 
 Paths and parameters are those of the kubelet's server. Streams are WebSockets: the node declares that it takes them
 (`DECLARED`), so an API server of 1.36 and later passes its clients' on; an earlier one would ask for SPDY, and is refused.
@@ -16,7 +16,7 @@ from localcluster.certificates import Certificate
 from localcluster.pod_backend import Pod, PodBackend
 
 DECLARED = ("ExtendWebSocketsToKubelet",)
-_SUBRESOURCES = {"containerLogs": "log", "exec": "exec", "attach": "attach", "portForward": "portforward"}
+_SUBRESOURCES = {"containerLogs": "log", "exec": "exec", "portForward": "portforward"}
 _PARAMETERS = {"input": "stdin", "output": "stdout", "error": "stderr", "port": "ports"}
 
 

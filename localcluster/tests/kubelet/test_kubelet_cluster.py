@@ -19,7 +19,7 @@ from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
 from tests.kubelet.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
-from tests.polling import PATIENCE, polled
+from tests.polling import PATIENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -133,22 +133,6 @@ async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:
     assert found is not None
     with pytest.raises(PodBackendError, match="previous terminated container"):
         _ = [piece async for piece in local.kubelet.backend.logs(found, LogOptions("main", previous=True))]
-
-
-async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) -> None:
-    script = "until [ -e go ]; do echo up; sleep 0.02; done; echo end; exit 4"
-    await local.create(shell("p", script, workingDir=str(tmp_path)))
-    await local.running("p")
-    found = await local.get("p")
-    assert found is not None
-    from localcluster.pod_backend import ExecOptions
-
-    caller = Caller()
-    session = asyncio.ensure_future(local.kubelet.backend.attach(found, ExecOptions("main", stdout=True), caller))
-    await polled(lambda: caller.out)  # attached is who gets output
-    (tmp_path / "go").touch()
-    assert await session == 4
-    assert caller.out.endswith(b"end\n")
 
 
 async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Path) -> None:

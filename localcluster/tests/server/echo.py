@@ -31,12 +31,6 @@ class Echo:
         await streams.write_stderr(b"careful")
         return 7 if options.command == ("fail",) else 0
 
-    async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
-        await streams.write_stdout(b"attached")
-        await streams.closed()
-        self.asked.append("left")
-        return 0
-
     async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
         if port == 1:
             raise PodBackendError("connection refused", 500)

@@ -1,6 +1,5 @@
 """Discovery, health and the OpenAPI documents."""
 
-import json
 from typing import Any
 
 import pytest
@@ -81,17 +80,6 @@ def test_documents_are_cached_by_tag_until_a_definition_changes(api: Api) -> Non
     api.delete(f"{DEFINITIONS}/foos.ex.com")
     changed = api.send("GET", "/openapi/v3", headers={"if-none-match": tag})
     assert (changed.code, "apis/ex.com/v1" in changed.body["paths"]) == (200, False)
-
-
-def test_the_v2_document(api: Api) -> None:
-    answer = api.get("/openapi/v2")
-    assert json.loads(answer.response.body)["swagger"] == "2.0"
-    binary = {"accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
-    answer = api.send("GET", "/openapi/v2", headers=binary)
-    # The old name of the form is no valid media type, so the answer has the new one.
-    assert answer.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    assert answer.response.body.startswith(b"\n\x032.0")
-    assert api.send("GET", "/openapi/v3", headers=binary).code == 406
 
 
 def test_the_root_lists_paths(api: Api) -> None:

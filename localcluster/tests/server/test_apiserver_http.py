@@ -234,13 +234,6 @@ async def test_without_a_subprotocol_exec_tells_errors_only_and_as_text(http: Ht
     assert 3 not in await session(http, "exec", [("command", "true"), ("stdout", "true")], None, silent)
 
 
-async def test_attach_ends_when_the_client_leaves(http: Http) -> None:
-    await http.running_pod()
-    async with http.session.ws_connect(f"{http.url}{PODS}/a/attach", protocols=("v5.channel.k8s.io",)) as socket:
-        assert (await socket.receive()).data == b"\x01attached"
-    await polled(lambda: http.backend.asked == ["left"])
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.openapi import content_hash, v2_document, v3_document, v3_index
+from localcluster.apiserver.openapi import content_hash, v3_document, v3_index
 from localcluster.apiserver.resource import Resource
 
 Json = dict[str, Any]
@@ -67,12 +67,6 @@ def test_every_reference_of_a_v3_document_leads_somewhere(path: str) -> None:
     assert found
 
 
-def test_every_reference_of_the_v2_document_leads_somewhere() -> None:
-    document = v2_document(ALL)
-    found = {one.removeprefix("#/definitions/") for one in references(document)}
-    assert found <= document["definitions"].keys()
-
-
 @pytest.mark.parametrize(
     ("path", "url", "kind", "strategic"),
     [
@@ -110,16 +104,7 @@ def test_crd_definition() -> None:
     assert "x-kubernetes-embedded-resource" not in schema
 
 
-def test_v2_has_only_words_v2_knows() -> None:
-    definition = v2_document(ALL)["definitions"]["org.kubeflow.v1.PyTorchJob"]
-    spec = definition["properties"]["spec"]["properties"]
-    assert spec["port"] == {"x-kubernetes-int-or-string": True, "type": "string", "format": "int-or-string"}
-    assert "properties" not in spec["free"]
-    assert "nullable" not in spec["maybe"]
-
-
 def test_building_leaves_the_schemas_alone() -> None:
     before = json.dumps(CRD_VERSION)
     v3_document(ALL, "apis/kubeflow.org/v1")
-    v2_document(ALL)
     assert json.dumps(CRD_VERSION) == before

@@ -1,4 +1,4 @@
-"""/openapi/v2 and /openapi/v3, made from the built-in definitions and the CRDs that are served.
+"""/openapi/v3, made from the built-in definitions and the CRDs that are served.
 
 All functions are pure; the caller caches the documents until the set of resources changes.
 """
@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from localcluster.apiserver.builtin_schemas import Json, kubernetes_version
-from localcluster.apiserver.openapi import protobuf
-from localcluster.apiserver.openapi.definitions import collect, v2_definitions, v3_schemas
+from localcluster.apiserver.openapi.definitions import collect, v3_schemas
 from localcluster.apiserver.openapi.paths import group_version_path, paths
 from localcluster.apiserver.resource import Resource
 
-__all__ = ["protobuf", "v2_document", "v3_document", "v3_index"]
+__all__ = ["v3_document", "v3_index"]
 
 
 def _info() -> Json:
@@ -57,18 +56,7 @@ def v3_document(resources: Iterable[Resource], path: str) -> bytes | None:
     document = {
         "openapi": "3.0.0",
         "info": _info(),
-        "paths": paths(members, v3=True),
+        "paths": paths(members),
         "components": {"schemas": v3_schemas(collect(members))},
     }
     return msgspec.json.encode(document)
-
-
-def v2_document(resources: Iterable[Resource]) -> Json:
-    """The document of everything."""
-    members = list(resources)
-    return {
-        "swagger": "2.0",
-        "info": _info(),
-        "paths": paths(members, v3=False),
-        "definitions": v2_definitions(collect(members)),
-    }

@@ -1,4 +1,4 @@
-"""The schema definitions of what the server serves, in the two forms that the OpenAPI documents have."""
+"""The schema definitions of what the server serves, as the OpenAPI documents have them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,8 +17,6 @@ _API_VERSION = {
 }
 _KIND = {"type": "string", "description": "The kind of this object, in CamelCase."}
 _METADATA_TEXT = "Standard object metadata: name, namespace, labels, annotations, owners."
-# What OpenAPI v2 has no words for; kubectl's use of v2 does not need it.
-_V3_ONLY = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kubernetes-validations")
 _SCALARS: dict[str, Json] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
@@ -63,7 +61,7 @@ def _custom_list(resource: Resource) -> Json:
 
 
 def collect(resources: Iterable[Resource]) -> dict[str, Json]:
-    """The definitions of the resources' kinds and lists and all they refer to, in the built-in (v2) reference form."""
+    """The definitions of the resources' kinds and lists and all they refer to, in the built-in reference form."""
     known = builtin_schemas.definitions()
     found: dict[str, Json] = {}
     wanted = [f"{_META}{name}" for name in ("DeleteOptions", "Status", "Patch", "APIResourceList")]
@@ -117,20 +115,6 @@ def _for_v3(node: Json) -> Json:
     return {**beside, "allOf": [reference]} if beside else reference
 
 
-def _for_v2(node: Json) -> Json:
-    kept = {key: value for key, value in node.items() if key not in _V3_ONLY}
-    if node.get("x-kubernetes-int-or-string"):
-        return {**kept, "type": "string", "format": "int-or-string"}
-    if node.get("x-kubernetes-preserve-unknown-fields"):
-        kept.pop("properties", None)  # kubectl would call what is not listed unknown
-    return kept
-
-
 def v3_schemas(definitions: dict[str, Json]) -> dict[str, Json]:
     """The definitions as ``components.schemas``."""
     return {name: _SCALARS.get(name) or _mapped(one, _for_v3) for name, one in definitions.items()}
-
-
-def v2_definitions(definitions: dict[str, Json]) -> dict[str, Json]:
-    """The definitions as ``definitions`` of a v2 document."""
-    return {name: _mapped(one, _for_v2) for name, one in definitions.items()}

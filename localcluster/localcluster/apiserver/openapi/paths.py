@@ -6,13 +6,12 @@ by itself, or refuses a server-side dry run), and whether PATCH takes a strategi
 
 from collections.abc import Iterable, Iterator
 
-from localcluster.apiserver.builtin_schemas import REF_PREFIX, Json
+from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.openapi.definitions import GVK, V3_PREFIX, definition_name, gvk_of
 from localcluster.apiserver.resource import Resource
 
 _PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 _STRATEGIC = "application/strategic-merge-patch+json"
-_BODY_TYPES = ("application/json", "application/yaml")
 _WRITE_PARAMETERS = {
     "dryRun": "All: go through every stage, store nothing.",
     "fieldManager": "The name under which the written fields are owned.",
@@ -71,59 +70,41 @@ def _patch_types(resource: Resource) -> tuple[str, ...]:
     return _PATCH_TYPES if resource.custom else (*_PATCH_TYPES, _STRATEGIC)
 
 
-def _path_parameters(url: str, v3: bool) -> list[Json]:
+def _path_parameters(url: str) -> list[Json]:
     names = [name for name in ("namespace", "name") if "{" + name + "}" in url]
-    shape: Json = {"schema": {"type": "string"}} if v3 else {"type": "string"}
-    return [{"name": name, "in": "path", "required": True, **shape} for name in names]
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
 
 
-def _operation(resource: Resource, verb: str, action: str, suffix: str, v3: bool) -> Json:
+def _operation(resource: Resource, verb: str, action: str, suffix: str) -> Json:
     query: list[Json] = [
-        {
-            "name": name,
-            "in": "query",
-            "description": text,
-            **({"schema": {"type": _TYPES.get(name, "string")}} if v3 else {"type": _TYPES.get(name, "string")}),
-        }
+        {"name": name, "in": "query", "description": text, "schema": {"type": _TYPES.get(name, "string")}}
         for name, text in _parameters(verb).items()
     ]
-    name = definition_name(resource) + ("List" if verb == "list" else "")
-    reference = {"$ref": (V3_PREFIX if v3 else REF_PREFIX) + name}
-    answer: Json = {"description": "OK"}
+    reference = {"$ref": V3_PREFIX + definition_name(resource) + ("List" if verb == "list" else "")}
     operation: Json = {
         "operationId": f"{action}_{resource.group}_{resource.version}_{resource.kind}{suffix}".replace(".", "_"),
         "parameters": query,
-        "responses": {"200": answer},
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}},
         "x-kubernetes-action": action,
         GVK: gvk_of(resource),
     }
-    body = verb in ("create", "update", "patch")
-    types = _patch_types(resource) if verb == "patch" else _BODY_TYPES
-    if v3:
-        answer["content"] = {"application/json": {"schema": reference}}
-        if body:
-            schema = {"type": "object"} if verb == "patch" else reference
-            operation["requestBody"] = {"required": True, "content": {media: {"schema": schema} for media in types}}
-        return operation
-    answer["schema"] = reference
-    operation["produces"] = ["application/json"]
-    if body:
-        operation["consumes"] = list(types)
+    if verb in ("create", "update", "patch"):
+        types = _patch_types(resource) if verb == "patch" else ("application/json",)
         schema = {"type": "object"} if verb == "patch" else reference
-        query.append({"name": "body", "in": "body", "required": True, "schema": schema})
+        operation["requestBody"] = {"required": True, "content": {media: {"schema": schema} for media in types}}
     return operation
 
 
-def paths(resources: Iterable[Resource], *, v3: bool) -> dict[str, Json]:
+def paths(resources: Iterable[Resource]) -> dict[str, Json]:
     """The ``paths`` of a document about these resources."""
     found: dict[str, Json] = {}
     for resource in resources:
         for url, single, verbs, suffix in _urls(resource):
             operations = {
-                method: _operation(resource, verb, action, suffix, v3)
+                method: _operation(resource, verb, action, suffix)
                 for verb, method, one, action in _VERBS
                 if one is single and verb in verbs
             }
             if operations:
-                found[url] = {**operations, "parameters": _path_parameters(url, v3)}
+                found[url] = {**operations, "parameters": _path_parameters(url)}
     return found

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver import last_applied
 from localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
 from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
@@ -35,7 +34,7 @@ def apply(call: Call) -> Response:
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     live = call.storage.table(call.resource.storage_key).get(call.namespace, name)
-    merged = _merge(call, live, config, asked)
+    merged = _merge(call, live, config)
     if live is not None:
         return call.answer(replace(call, live, accept(call, merged)))
     uid = config["metadata"].get("uid")
@@ -73,17 +72,14 @@ def _untyped(call: Call, problems: Sequence[str]) -> ApiError:
     return ApiError(500, "", f"failed to create typed patch object ({what}): {told}")
 
 
-def _merge(call: Call, live: Item | None, config: Obj, asked: Obj) -> Obj:
+def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
     resource = call.resource
-    manager = manager_of(call)
     try:
-        merged = merge(
-            field_sets_of(resource), None if live is None else resource.typed(live.obj), config, manager=manager,
+        return merge(
+            field_sets_of(resource), None if live is None else resource.typed(live.obj), config, manager=manager_of(call),
             now=call.env.timestamp(), force=call.query.get("force") == "true", subresource=call.info.subresource,
             status_subresource=resource.status, custom=resource.custom, reset=reset(call),
         )  # fmt: skip
-        # What the client sent, without defaults.
-        return last_applied.noted(merged, asked) if manager == last_applied.KUBECTL else merged
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None
     except UntypableError as error:

@@ -173,7 +173,7 @@ def refuse_ephemeral(call: Call) -> Response:
 
 
 def needs_stream(call: Call) -> Response:
-    """log, exec, attach and portforward reach this only without a pod backend behind the server."""
+    """log, exec and portforward reach this only without a pod backend behind the server."""
     call.live()
     raise bad_request(f"pods/{call.info.subresource} is not available: no kubelet is connected to this server")
 
@@ -186,7 +186,7 @@ HANDLERS: Mapping[tuple[str, str, str], Callable[[Call], Response]] = {
     ("namespaces", "finalize", "update"): finalize,
     **{
         ("pods", subresource, verb): needs_stream
-        for subresource in ("log", "exec", "attach", "portforward")
+        for subresource in ("log", "exec", "portforward")
         for verb in ("get", "create")
     },
 }

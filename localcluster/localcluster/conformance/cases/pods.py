@@ -23,7 +23,7 @@ CASES = (
         Step("GET", PODS, "n", subresource="log", query={"container": "x"}, expect=Expect(400, message="is not valid")),
         *(Step("POST", PODS, "n", subresource=what, query={"command": "true", "ports": "80"},
                expect=Expect(400, "BadRequest", "pod n does not have a host assigned"))
-          for what in ("exec", "attach", "portforward")),
+          for what in ("exec", "portforward")),
     )),
     _pod("a duplicate env", None, {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]},
         fields={"spec.containers.0.env.1.value": "2"}),
