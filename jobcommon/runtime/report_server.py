@@ -1,23 +1,22 @@
 """The HTTPS server to which programs report their progress, in the protocol of Kubeflow Trainer (KEP-2779).
 
 Its answers are those of Trainer's server (pkg/statusserver): 200 with the report, 403 without a good token, 404 for another
-path, 413 above 64 KiB, 422 for what is no report. Every replica of the operator answers, from memory, in threads of its own:
-the client of transformers waits for them inside the training loop, and must wait neither for the API server nor for a plan.
+path, 413 above 64 KiB, 422 for what is no report. Every replica of the operator answers, from memory, in a thread of its own:
+the client of transformers waits for it inside the training loop, and must wait neither for the API server nor for a plan.
 """
 
 import asyncio
 import re
 import ssl
-import threading
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import msgspec
+from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from jobcommon.api.status import TrainerStatus
@@ -25,12 +24,9 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework
 from jobcommon.reconcile.reporting import audience
 from jobcommon.runtime.account_tokens import BoundPod, TokenError, UnknownKeyError
+from jobcommon.runtime.bounded_server import BodyError, Limits, serving
 from jobcommon.runtime.logging import Log
-from jobcommon.runtime.threaded_server import CLIENT_TIMEOUT, Handler, ThreadedServer, serving
 
-MAX_BODY = 1 << 16
-MAX_DISCARDED = 1 << 20
-MAX_CONNECTIONS = 256
 CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
 _PATH = re.compile(r"/apis/([^/]+/[^/]+)/namespaces/([^/]+)/([^/]+)/([^/]+)/status")
 
@@ -59,6 +55,15 @@ class ForbiddenError(ReportError):
         super().__init__(HTTPStatus.FORBIDDEN, "Forbidden", "Forbidden")
 
 
+_BODIES = {
+    error.status: error
+    for error in (
+        ReportError(HTTPStatus.LENGTH_REQUIRED, "BadRequest", "Content-Length is needed"),
+        ReportError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", "Payload too large"),
+    )
+}
+
+
 class _Report(BaseModel):
     trainer_status: TrainerStatus | None = None
     model_config = {"alias_generator": lambda _: "trainerStatus", "strict": True}
@@ -77,40 +82,69 @@ def certificate_in(directory: Path) -> str:
 @asynccontextmanager
 async def serve_reports(
     frameworks: Collection[Framework], verify: Verify, refresh: Callable[[], None], take: Take, log: Log,
-    *, host: str, port: int, directory: Path,
+    *, host: str, port: int, directory: Path, limits: Limits | None = None, refused: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[int]:  # fmt: skip
     """Serve inside the context; yields the port, which the system chooses if `port` is 0.
 
     `verify` gives the pod of a token for an audience, or raises TokenError; `take` takes a report, or raises ReportError. Both
-    are called in other threads, `refresh` (the keys may be out of date) in the event loop. The certificate in `directory` is
-    read again when it changes. Raises OSError if the address is in use or there is no certificate.
+    are called in another thread, as is `refused`, for each request that is given up for load; `refresh` (the keys may be out of
+    date) in the event loop. The certificate in `directory` is read again when it changes. Raises OSError if the address is in
+    use or there is no certificate.
     """
     loop = asyncio.get_running_loop()
     served = {(framework.api_version, framework.plural): framework for framework in frameworks}
 
-    def answer(path: str, authorization: str, body: bytes) -> bytes:
-        found = _PATH.fullmatch(path)
+    def sender(request: web.BaseRequest) -> tuple[ReportedJob, BoundPod]:
+        found = _PATH.fullmatch(request.raw_path.partition("?")[0])
         version, namespace, plural, name = map(unquote, found.groups()) if found else ("", "", "", "")
-        if (framework := served.get((version, plural))) is None:
+        # As Trainer's: anything but a POST to that path is not found.
+        if request.method != "POST" or (framework := served.get((version, plural))) is None:
             raise ReportError(HTTPStatus.NOT_FOUND, "NotFound", "Not found")
-        scheme, _, token = authorization.strip().partition(" ")
+        scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
         try:
-            pod = verify(token.strip() if scheme.lower() == "bearer" else "", audience(version, namespace, plural, name))
+            bearer = token.strip() if scheme.lower() == "bearer" and token.isascii() else ""
+            pod = verify(bearer, audience(version, namespace, plural, name))
         except TokenError as error:
             if isinstance(error, UnknownKeyError):
                 loop.call_soon_threadsafe(refresh)
             raise ForbiddenError from None
         if pod.namespace != namespace:
             raise ForbiddenError
-        report = _read(body)
-        if report is None:
-            return b"{}\n"
-        take(ReportedJob(framework, namespace, name), pod, report)
-        told = report.model_dump(by_alias=True, exclude_none=True)
-        return msgspec.json.encode({"trainerStatus": told}) + b"\n"
+        return ReportedJob(framework, namespace, name), pod
 
-    async with serving(_Server(answer, _Context(directory), host, port, log), "reports") as bound:
+    async def answer(request: web.BaseRequest, body: Callable[[], Awaitable[bytes]]) -> web.Response:
+        try:
+            target, pod = sender(request)
+            report = _read(await body())
+            if report is None:
+                return _json(HTTPStatus.OK, {})
+            take(target, pod, report)
+            return _json(HTTPStatus.OK, {"trainerStatus": report.model_dump(by_alias=True, exclude_none=True)})
+        except ReportError as error:
+            return _failure(error)
+        except BodyError as error:
+            return _failure(_BODIES[error.status])
+        except OSError:
+            # The client has gone.
+            raise
+        except Exception:
+            log.exception("could not take a report")
+            return _failure(ReportError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "Internal error"))
+
+    context = _Context(directory).current
+    async with serving(
+        answer, "reports", host=host, port=port, limits=limits or Limits(), context=context, refused=refused
+    ) as bound:
         yield bound
+
+
+def _json(status: HTTPStatus, body: object) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(body) + b"\n", content_type="application/json")
+
+
+def _failure(error: ReportError) -> web.Response:
+    status = {"metadata": {}, "status": "Failure", "message": error.message, "reason": error.reason}
+    return _json(error.status, {**status, "code": error.status.value})
 
 
 def _read(body: bytes) -> TrainerStatus | None:
@@ -135,18 +169,14 @@ class _Context:
 
     def __init__(self, directory: Path) -> None:
         self._files = directory / CERTIFICATE, directory / KEY
-        self._lock = threading.Lock()
         self._made_of, self._made = self._stamp(), self._make()
 
     def current(self) -> ssl.SSLContext:
         """The context to use now. While a new certificate cannot be read, the old one."""
-        with self._lock:
-            try:
-                if (stamp := self._stamp()) != self._made_of:
-                    self._made_of, self._made = stamp, self._make()
-            except OSError:
-                pass
-            return self._made
+        with suppress(OSError):
+            if (stamp := self._stamp()) != self._made_of:
+                self._made_of, self._made = stamp, self._make()
+        return self._made
 
     def _stamp(self) -> tuple[int, ...]:
         return tuple(file.stat().st_mtime_ns for file in self._files)
@@ -156,74 +186,3 @@ class _Context:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(*self._files)
         return context
-
-
-class _Handler(Handler):
-    server: "_Server"
-
-    def setup(self) -> None:
-        # In this thread, so that a client that does not answer holds up no other.
-        self.request.settimeout(CLIENT_TIMEOUT)
-        self.request = self.server.context.current().wrap_socket(self.request, server_side=True)
-        super().setup()
-
-    def finish(self) -> None:
-        super().finish()
-        self.request.close()
-
-    def do_POST(self) -> None:  # noqa: N802  the standard library calls it
-        try:
-            path, authorization = self.path.partition("?")[0], self.headers.get("Authorization", "")
-            self._send(HTTPStatus.OK, self.server.answer(path, authorization, self._body()))
-        except ReportError as error:
-            self._refuse(error)
-        except OSError:
-            raise
-        except Exception:
-            self.server.log.exception("could not take a report")
-            self._refuse(ReportError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "Internal error"))
-
-    def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
-            raise ReportError(HTTPStatus.LENGTH_REQUIRED, "BadRequest", "Content-Length is needed")
-        # A client that is still sending would not read the answer.
-        body = self.rfile.read(min(int(length[:20]), MAX_DISCARDED))
-        if len(body) > MAX_BODY:
-            raise ReportError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", "Payload too large")
-        return body
-
-    def _refuse(self, error: ReportError) -> None:
-        status = {"metadata": {}, "status": "Failure", "message": error.message, "reason": error.reason}
-        self._send(error.status, msgspec.json.encode({**status, "code": error.status.value}) + b"\n")
-
-    def _send(self, status: HTTPStatus, body: bytes) -> None:
-        self.answer(status, body, "application/json")
-
-    def send_error(self, code: int, *_: object) -> None:
-        # As Trainer's: anything but a POST to that path is not found.
-        if code == HTTPStatus.NOT_IMPLEMENTED:
-            with suppress(ReportError):
-                self._body()
-        found = HTTPStatus.NOT_FOUND if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
-        self._refuse(ReportError(found, found.phrase.replace(" ", ""), found.phrase.capitalize()))
-
-
-class _Server(ThreadedServer):
-    """Answers `MAX_CONNECTIONS` clients at a time; one that knows no TLS is no error of ours either."""
-
-    request_queue_size = MAX_CONNECTIONS
-
-    def __init__(self, answer: Callable[[str, str, bytes], bytes], context: _Context, host: str, port: int, log: Log) -> None:
-        self.answer, self.context, self.log = answer, context, log
-        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__(host, port, _Handler)
-
-    def verify_request(self, *_: object) -> bool:
-        return self._free.acquire(blocking=False)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()

@@ -51,7 +51,9 @@ RULE = yaml.safe_load((ROOT / "charts/jobcommon-lib/shared/values.yaml").read_te
     "prometheusRule"
 ]
 WORDS = dict(
-    enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
+    enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"]
+    )
 )
 SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
 KIB = failed_logs.MAX_LOG_BYTES // 1024
