@@ -39,6 +39,11 @@ class ReportedJob:
     namespace: str
     name: str
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its plural, namespace and name."""
+        return self.framework.plural, self.namespace, self.name
+
 
 class ReportError(Exception):
     """Why a report is not taken: what is answered instead of 200."""
@@ -62,6 +67,13 @@ _BODIES = {
         ReportError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", "Payload too large"),
     )
 }
+
+
+class BusyError(ReportError):
+    """More is to be read than can be kept; the program reports again."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", "Busy")
 
 
 class _Report(BaseModel):
@@ -121,6 +133,8 @@ async def serve_reports(
             take(target, pod, report)
             return _json(HTTPStatus.OK, {"trainerStatus": report.model_dump(by_alias=True, exclude_none=True)})
         except ReportError as error:
+            if isinstance(error, BusyError):
+                refused()
             return _failure(error)
         except BodyError as error:
             return _failure(_BODIES[error.status])

@@ -17,8 +17,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
+from jobcommon.api.status import TrainerStatus
 from jobcommon.api.timestamp import parse_time
-from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, TokenError
+from jobcommon.framework import Framework
+from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
+from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.report_server import BusyError, ReportedJob
+from jobcommon.runtime.report_writer import MAX_UNKNOWN, ReportWriter
 from jobcommon.runtime.settings import Settings
 from localcluster.client import self_signed
 from localcluster.model import KEY_NAME, KEY_TABLE
@@ -214,6 +220,38 @@ async def test_a_pod_of_the_namespace_cannot_report_for_a_job_of_others(world: W
         assert (await stranger.post(report(99)))[0] == 403
         assert (await program.post(report(1)))[0] == 200
         await settled(world, lambda: status(world).get("progress", {}).get("highestStep") == 1)
+
+
+async def test_reports_of_others_neither_change_delay_nor_displace_those_of_the_job(world: World, settings: Settings) -> None:
+    """Before a pod is known, and after."""
+    names = [f"other-{number}" for number in range(3)]
+    async with running(world, settings, "train", *names) as program:
+        strangers = [Program(world, f"{name}-worker-0") for name in names]
+        for step, stranger in enumerate(strangers, 1):
+            stranger.url = program.url
+            await stranger.post(report(2**31 - 1, 99))
+            await program.post(report(step, step))
+            await stranger.post(report(2**31 - 1, 98))
+            began = world.clock.monotonic()
+            await settled(world, lambda step=step: status(world).get("progress", {}).get("step") == step)
+            assert world.clock.monotonic() - began < 1
+            assert (await stranger.post(report(1)))[0] == 403
+            assert status(world)["progress"]["highestStep"] == step
+            assert status(world)["trainerStatus"]["progressPercentage"] == step
+            await world.clock.advance(10)
+
+
+async def test_reports_of_unknown_pods_are_kept_until_they_are_too_many() -> None:
+    writer = ReportWriter(ScriptedTransport(), _no_executor, FakeClock(), quiet_log(), Metrics())
+    target, sent = ReportedJob(TESTJOB, "default", "train"), TrainerStatus(last_updated_time="2026-11-24T02:00:00Z")
+    for number in range(MAX_UNKNOWN):
+        writer.take(target, BoundPod("default", "pod", f"{number}"), sent)
+    with pytest.raises(BusyError):
+        writer.take(target, BoundPod("default", "pod", "one more"), sent)
+
+
+def _no_executor(_: Framework) -> Executor:
+    raise AssertionError("nothing is written")
 
 
 async def test_the_last_report_is_written_after_the_job_has_finished(world: World, settings: Settings) -> None:
