@@ -45,6 +45,7 @@ from .api.status import JobStatus as JobStatus
 from .api.status import Metric as Metric
 from .api.status import NodeFailures as NodeFailures
 from .api.status import ReplicaStatus as ReplicaStatus
+from .api.status import StallRecord as StallRecord
 from .api.status import TrainerStatus as TrainerStatus
 from .api.template import containers_of as containers_of
 from .api.time_spent import TimeSpent as TimeSpent

@@ -17,7 +17,8 @@ MAX_MESSAGE = 1024
 MAX_METRICS = 256
 MAX_ATTEMPT = 999_999
 """The highest number of an attempt; a higher one is not ours, and is ignored. With the pauses between attempts, years away."""
-_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+MAX_COUNT = 2**31 - 1
+_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 _Text = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -105,9 +106,19 @@ class JobProgress(ApiModel):
     step: _Count | None = Field(None, description="The highest step of the current run.")
     armed: bool | None = Field(None, description="Whether the current run has reported two distinct steps.")
     attempt: _Count | None = Field(None, description="The attempt that the current run belongs to.")
+    restart_time: str | None = Field(None, description="The lastRestartTime of the job when the current run reported first.")
     last_progress_time: str | None = Field(None, description="When the step of the current run was reported first.")
     last_report_time: str | None = Field(None, description="When the last recorded report arrived.")
     recorded_time: str | None = Field(None, description="When it was recorded.")
+
+
+class StallRecord(ApiModel):
+    """A stall: since when the job counts as stalled, and for want of what. Another step or deadline makes it another stall."""
+
+    since: str = Field(description="When the deadline was found to have passed.")
+    step: _Count | None = Field(None, description="The step after which none followed; none if the run has not made two steps.")
+    last_progress_time: str = Field(description="When the run reported that step first, or began.")
+    seconds: _Count = Field(description="The deadline from then on, with the time that an evaluation may take.")
 
 
 class NodeFailures(ApiModel):
@@ -146,8 +157,12 @@ class JobStatus(ApiModel):
     service_name: str | None = Field(
         None, description="The name of the job's headless Service, if another owner's Service had the name of the job."
     )
+    last_restart_time: str | None = Field(
+        None, description="When a restart, in place or by a new pod, a disruption or a new attempt was recorded last."
+    )
     trainer_status: TrainerStatus | None = Field(None, description="The last report of the program, if reportProgress is set.")
     progress: JobProgress | None = Field(None, description="Progress derived from the reports.")
+    stall: StallRecord | None = Field(None, description="The stall of a job that is Stalled.")
     time_spent: TimeSpent | None = Field(None, description="Where its time went, in seconds.")
     early_failures: EarlyFailures | None = Field(
         None, description="The last failures within minUptimeSeconds of the start, with the same exit."

@@ -22,6 +22,7 @@ from jobcommon.api.status import (
     Metric,
     NodeFailures,
     ReplicaStatus,
+    StallRecord,
     TrainerStatus,
 )
 from jobcommon.api.time_spent import TimeSpent
@@ -57,7 +58,7 @@ def _part(model: type[BaseModel], *, without: tuple[str, ...] = (), always: tupl
 
 _PARTS: dict[Any, Any] = {}
 _PARTS[list[Metric]] = list[_part(Metric)]  # type: ignore[misc]
-_PARTS.update({model: _part(model) for model in (TrainerStatus, JobProgress, EarlyFailures, TimeSpent)})
+_PARTS.update({model: _part(model) for model in (TrainerStatus, JobProgress, StallRecord, EarlyFailures, TimeSpent)})
 _PARTS[list[JobCondition]] = list[_part(JobCondition)]  # type: ignore[misc]
 _PARTS[list[NodeFailures]] = list[_part(NodeFailures)]  # type: ignore[misc]
 _PARTS[list[Failure]] = list[_part(Failure)]  # type: ignore[misc]

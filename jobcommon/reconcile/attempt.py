@@ -63,9 +63,9 @@ def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
 
 
 def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
-    """The accounting in which a deadline begins a new attempt. It is charged to the first replica type."""
-    first = next(kind for kind in job.replica_specs if job.count(kind))
-    charged = {**accounting.restarts, first: accounting.restarts[first] + 1}
+    """The accounting in which a deadline begins a new attempt. It is charged to the first replica type with replicas."""
+    first = [kind for kind in job.replica_specs if job.count(kind)][:1]
+    charged = {kind: times + (kind in first) for kind, times in accounting.restarts.items()}
     return _in_new_attempt(job, replace(accounting, entries=(), restarts=charged), pods)
 
 

@@ -63,5 +63,5 @@ def of_placement(job: Job, slots: Slots) -> Deadline | None:
     restarts = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
     message = f"Job {job.name} has failed because {cause}"
     # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
-    _, restarted = limits.restarts_so_far(job.status)
+    _, restarted = limits.restarts_so_far(job.status) if job.restarts_together else (0, None)
     return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts)

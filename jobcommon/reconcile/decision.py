@@ -17,7 +17,7 @@ from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
-from jobcommon.api.timestamp import format_time, readable_time
+from jobcommon.api.timestamp import format_moment, format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome
 from jobcommon.reconcile import attempt, begun, cleanup, in_place, limits, node_loss, progress, restarts
 from jobcommon.reconcile.accounting import account_for_pods
@@ -256,7 +256,7 @@ class _Pass(Situation):
         changes: dict[str, Any] = {"start_time": self.start_time}
         if job.restarts_together and self.slots.ours:
             # The next life of the job begins when the pods of the last one are gone.
-            changes["attempt"] = min(self.accounting.attempt + 1, MAX_ATTEMPT)
+            changes |= {"attempt": min(self.accounting.attempt + 1, MAX_ATTEMPT), "last_restart_time": format_moment(self.now)}
         status = status.model_copy(update=changes)
         return self._plan(status, "job is resumed", events=[Event(NORMAL, reason, message)])
 

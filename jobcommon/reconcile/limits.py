@@ -60,7 +60,8 @@ def restarts_so_far(status: JobStatus) -> tuple[int, float | None]:
     """How often replicas have been restarted, and when the last restart was recorded (seconds since the epoch)."""
     restarting = status.condition(ConditionType.RESTARTING)
     earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
-    return earlier, parse_time(restarting.last_update_time) if restarting else None
+    # A release without that field has the time of the condition alone, which a new message moves.
+    return earlier, parse_time(status.last_restart_time or (restarting.last_update_time if restarting else None))
 
 
 def restart_due(started: float | None, earlier: int, now: float, recorded_at: float | None = None) -> Due:

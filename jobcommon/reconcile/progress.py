@@ -1,8 +1,8 @@
 """Progress, by the reports of the program: when a job is stalled, and when its restarts bring nothing.
 
-`plan_report` records what a program has reported. A run is one life of the program: it begins when the job begins to run, or
-with a step below the last one. Its deadline holds from the second distinct step, because the first report comes before the
-first step; heartbeats, which repeat a step, are no progress.
+`plan_report` records what a program has reported. A run is one life of the program: it begins when the job begins to run, when
+a replica restarts, also in place by the kubelet, or with a step below the last one. Its deadline holds from the second distinct
+step, because the first report comes before the first step; heartbeats, which repeat a step, are no progress.
 
 The times in the status are of the clocks of several processes, which may be wrong, and a false stall restarts a healthy
 training. So a deadline counts from the last sign of life that the process which decides has seen, by its monotonic clock.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from jobcommon.api import reasons
 from jobcommon.api.job import StallAction
 from jobcommon.api.pod import Terminated
-from jobcommon.api.status import ConditionType, EarlyFailures, JobProgress, JobStatus, TrainerStatus
+from jobcommon.api.status import MAX_COUNT, ConditionType, EarlyFailures, JobProgress, JobStatus, StallRecord, TrainerStatus
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
@@ -40,11 +40,12 @@ _DONE = 100
 class Stall:
     """A job that is to make progress: when it counts as stalled (seconds since the epoch), and why, as a sentence.
 
-    `deadline`: what follows, once the condition Stalled is on record.
+    `record`: what is on record of the stall, or is to be from then on. `deadline`: what follows, once it is on record.
     """
 
     at: float
     text: str
+    record: StallRecord
     deadline: Deadline | None
 
 
@@ -108,8 +109,8 @@ def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
         changes |= {"highest_step": step, "restarts": status.restarts}
     same_run = is_of_this_run(status) and known.step is not None and step >= known.step
     if not same_run or step != known.step:
-        attempt = {"attempt": status.attempt, "last_progress_time": format_moment(since)}
-        changes |= {"step": step, "armed": True if same_run else None, **attempt}
+        run = {"attempt": status.attempt, "restart_time": status.last_restart_time, "last_progress_time": format_moment(since)}
+        changes |= {"step": step, "armed": True if same_run else None, **run}
     return known.model_copy(update=changes)
 
 
@@ -125,13 +126,13 @@ def signs_of_life(status: JobStatus) -> object:
 
 
 def stall(job: Job, now: float, same_for: float | None = None, whole: bool = True, reported: bool = True) -> Stall | None:
-    """When the job counts as stalled; None without a deadline, or while it does not run or has reported 100 %.
+    """When the job counts as stalled; None without a deadline or replicas, or while it does not run or has reported 100 %.
 
     `same_for`, `reported`: see `Observed`. `whole`: all replicas run; before the first steps are made they must.
     """
     policy, status = job.run_policy, job.status
     began, report = _run_began(status), status.trainer_status
-    if not reports(job) or job.suspended or began is None:
+    if not reports(job) or job.suspended or began is None or not job.total_replicas:
         return None
     known = status.progress if is_of_this_run(status) else None
     last = parse_time(known.last_progress_time) if known is not None else None
@@ -146,7 +147,6 @@ def stall(job: Job, now: float, same_for: float | None = None, whole: bool = Tru
         plus = f" and evaluationSeconds {allowed}" if allowed else ""
         text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
     else:
-        # The kubelet may have restarted the program in place, and the job has been running all the time.
         last = began if last is None else max(began, last)
         # By a clock that was set back no step is of this run, and yet it may evaluate.
         told = status.progress is not None and (status.progress.attempt or 0) == (status.attempt or 0)
@@ -157,19 +157,34 @@ def stall(job: Job, now: float, same_for: float | None = None, whole: bool = Tru
     if seconds is None:
         return None
     seen = now - same_for if same_for is not None else None
-    if seen is not None:
-        # A report is seen when it is recorded, at most so much later.
-        last = min(max(last, seen - RECORD_SECONDS), seen)
-    at, text = last + seconds + allowed, f"{text}; {name} is {seconds}{plus}"
-    noticed = status.condition(ConditionType.STALLED)
-    # What the condition says of the last progress is still so, whenever that was.
-    if noticed is None or not noticed.is_true or not noticed.message.startswith(f"{text}."):
-        return Stall(at, text, None)
-    since = seen or parse_time(noticed.last_transition_time)
+    text = f"{text}; {name} is {seconds}{plus}"
+    step = known.step if known is not None and known.armed else None
+    new = StallRecord(
+        since=format_moment(now), step=step, last_progress_time=format_moment(last), seconds=min(seconds + allowed, MAX_COUNT)
+    )
+    if (record := _on_record(status, new, last)) is None:
+        if seen is not None:
+            # A report is seen when it is recorded, at most so much later.
+            last = min(max(last, seen - RECORD_SECONDS), seen)
+        return Stall(last + seconds + allowed, text, new, None)
+    since = seen or parse_time(record.since)
     if since is None or policy.stall_action in (None, StallAction.NONE):
-        return Stall(now, text, None)
+        return Stall(now, text, record, None)
     restarts = policy.stall_action == StallAction.RESTART
-    return Stall(now, text, Deadline(since + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
+    return Stall(now, text, record, Deadline(since + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
+
+
+def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecord | None:
+    """The stall on record if it is the one that was `found`: it lasts, whenever this process began to watch."""
+    noticed, known = status.condition(ConditionType.STALLED), status.stall
+    if noticed is None or not noticed.is_true:
+        return None
+    if known is not None:
+        same = (known.step, known.last_progress_time, known.seconds) == (found.step, found.last_progress_time, found.seconds)
+        return known if same else None
+    # A release without the field has written the condition alone.
+    since = parse_time(noticed.last_transition_time)
+    return found.model_copy(update={"since": format_moment(since)}) if since is not None and last <= since else None
 
 
 def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailures | None:
@@ -219,19 +234,26 @@ def _metric(report: TrainerStatus, name: str) -> str:
     return next((metric.value for metric in report.metrics or () if metric.name == name), "")
 
 
-def _run_began(status: JobStatus) -> float | None:
+def _job_runs_since(status: JobStatus) -> float | None:
     """When the job began to run, last; None while it does not."""
     running = status.condition(ConditionType.RUNNING)
     return parse_time(running.last_transition_time) if running is not None and running.is_true else None
 
 
+def _run_began(status: JobStatus) -> float | None:
+    """The same, or when a replica was restarted since, which the condition Running may not show."""
+    began = _job_runs_since(status)
+    return max(began, parse_time(status.last_restart_time) or began) if began is not None else None
+
+
 def is_of_this_run(status: JobStatus) -> bool:
-    """Whether the last progress was made since the job began to run, and in its current attempt."""
-    known, began = status.progress, _run_began(status)
+    """Whether the last progress was made since the job began to run, in its current attempt, and since its last restart."""
+    known, began = status.progress, _job_runs_since(status)
     last = parse_time(known.last_progress_time) if known is not None else None
     if known is None or last is None or (known.attempt or 0) != (status.attempt or 0):
         return False
-    return began is None or last >= began
+    # The reports have times of another clock than the restarts, so these are not compared.
+    return known.restart_time == status.last_restart_time and (began is None or last >= began)
 
 
 def _end(run: Terminated) -> float:

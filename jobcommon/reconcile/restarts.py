@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from jobcommon.api.pod import Terminated
-from jobcommon.api.status import Failure, JobStatus
+from jobcommon.api.status import ConditionType, Failure, JobStatus
+from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import Accounting, failure_of
 from jobcommon.reconcile.ending import (
@@ -38,6 +39,16 @@ def count(job: Job, accounting: Accounting, slots: Slots, *, ends: bool) -> int:
     failed_now = len(accounting.having(Verdict.RETRYABLE)) if ends else 0
     in_place = sum(slot.failed_runs.restarted for slot in slots.living)
     return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
+
+
+def recorded_time(before: JobStatus, after: tuple[int | None, ...], now: float) -> str | None:
+    """The time of the last restart, which is `now` if one of the numbers of restarts, disruptions and attempts rises."""
+    known = (before.restarts, before.disruptions, before.attempt)
+    if any((new or 0) > (old or 0) for new, old in zip(after, known, strict=True)):
+        return format_moment(now)
+    # A release without the field has kept the time in the condition.
+    restarting = before.condition(ConditionType.RESTARTING)
+    return before.last_restart_time or (restarting.last_update_time if restarting is not None else None)
 
 
 def note(slots: Slots) -> str:

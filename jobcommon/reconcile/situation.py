@@ -121,8 +121,10 @@ class Situation:
 
     @cached_property
     def stall(self) -> progress.Stall | None:
-        """When and why the job counts as stalled."""
+        """When and why the job counts as stalled; None while the kubelet is to restart a program of it."""
         observed = self.observed
+        if any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in self.slots.living):
+            return None
         return progress.stall(self.job, self.now, observed.same_for, self._whole(), observed.reported)
 
     @cached_property
@@ -266,13 +268,17 @@ class Situation:
         for kind, is_true, reason, message in steps:
             text = with_unkept(message, self.observed.unkept)
             conditions = set_condition(conditions, kind, is_true, reason, text, self.now)
+        times = restarts.count(job, self.accounting, self.slots, ends=ends) or None
+        stalled = any(condition.type == ConditionType.STALLED and condition.is_true for condition in conditions)
         status = job.status.model_copy(
             update={
                 "conditions": list(conditions),
+                "stall": self.stall.record if stalled and self.stall is not None else None,
                 "replica_statuses": replica_statuses(
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
-                "restarts": restarts.count(job, self.accounting, self.slots, ends=ends) or None,
+                "restarts": times,
+                "last_restart_time": restarts.recorded_time(job.status, (times, disruptions, attempt_number), self.now),
                 "disruptions": disruptions or None,
                 "early_failures": self.early_failures,
                 "node_failures": self.node_failures,

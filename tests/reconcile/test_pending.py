@@ -1,5 +1,6 @@
 """pendingDeadlineSeconds: replicas that no node takes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.plan import deletes_pod
-from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass, status_of
 
+SLOTS = (("Master", 0), ("Worker", 0), ("Worker", 1))
 LIMIT = {"pendingDeadlineSeconds": 120}
 RESTART = {**LIMIT, "pendingDeadlineAction": "Restart", "restartScope": "Job"}
 WAITING = {"Master-0": "running", "Worker-0": "unschedulable", "Worker-1": "unschedulable"}
@@ -57,6 +59,23 @@ def test_jobs_within_the_limit_go_on(pods: dict[str, str], run_policy: Manifest)
     decided = decide(TEST_JOB, a_job(**run_policy), pods, START + 1000)
     assert decided.status is not None
     assert "PendingTooLong" not in last(decided)
+
+
+@pytest.mark.parametrize("scope", ["Pod", "Job"])
+@pytest.mark.parametrize("messages", [["0/8 nodes"], ["0/8 nodes", "8 Insufficient gpu", "8 had a taint"]], ids=len)
+def test_the_limit_counts_from_the_creation_whatever_the_scheduler_says_meanwhile(messages: list[str], scope: str) -> None:
+    manifest = a_job(restartScope=scope, **LIMIT)
+    lost = {"Master-0": "running", "Worker-0": "running,evicted", "Worker-1": "running"}
+    manifest = next_pass(manifest, decide(TEST_JOB, manifest, lost, START + 10))
+    job = read_job(TEST_JOB, manifest)
+    ends = []
+    for turn, at in enumerate(range(20, 400, 20)):
+        pods = [Pod.of(TEST_JOB, job, kind, index, uid=f"new-{kind}-{index}", at=START + 20) for kind, index in SLOTS]
+        held = [pod.unschedulable(messages[turn % len(messages)]) if "worker" in pod.name else pod.running() for pod in pods]
+        seen = replace(observe(TEST_JOB, manifest), pods=tuple(pod.view for pod in held))
+        manifest = next_pass(manifest, plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START + at))
+        ends += [at] if read_job(TEST_JOB, manifest).status.finished else []
+    assert ends[:1] == [140]
 
 
 def test_a_silent_scheduler_is_named() -> None:

@@ -1,16 +1,21 @@
 """Bad input: every manifest is read, says where and what is wrong, and fails its job once, not the operator."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jobcommon.api.gang import NATIVE, VOLCANO
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import read_status
+from jobcommon.framework import Framework, Options, ProgressServer
+from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import plan, read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import status_of
+from jobcommon.testutil.plans import next_pass, status_of
 
 W = "spec.testReplicaSpecs.Worker"
 AT = "spec.testReplicaSpecs[Worker]"
@@ -267,3 +272,47 @@ def test_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend: bool)
 def test_unknown_fields_survive() -> None:
     status = read_status({"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}})
     assert status.to_json() == {"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}}
+
+
+OPTIONS = Options(progress=ProgressServer("https://operator", "certificate"))
+EVERYTHING: Manifest = {
+    "reportProgress": True, "progressDeadlineSeconds": 20, "progressStartDeadlineSeconds": 20, "evaluationSeconds": 1,
+    "stallAction": "Restart", "maxRestartsWithoutProgress": 0, "minUptimeSeconds": 1, "backoffLimit": 5, "restartScope": "Job",
+    "activeDeadlineSeconds": 10**6, "pendingDeadlineSeconds": 1, "pendingDeadlineAction": "Restart", "nodeLossSeconds": 1,
+    "keepFailedLogs": True, "schedulingPolicy": {},
+}  # fmt: skip
+RUNS: list[Manifest] = [condition("Created"), condition("Running")]
+STEPS = {"step": 2, "armed": True, "lastProgressTime": "2023-11-14T22:13:20Z", "highestStep": 2}
+#: statuses of jobs in each phase, with and without the objects that a status may have
+PHASES: dict[str, Manifest] = {
+    "new": {},
+    "runs": {"conditions": RUNS},
+    "of empty objects": {"conditions": [{}], "progress": {}, "stall": {}, "timeSpent": {}, "replicaStatuses": {"Worker": {}}},
+    "has made progress": {"conditions": RUNS, "progress": STEPS, "startTime": "2023-11-14T22:13:20Z"},
+    "stalled": {"conditions": [*RUNS, condition("Stalled")], "progress": STEPS, "startTime": "2023-11-14T22:13:20Z"},
+    "restarts": {"conditions": [condition("Created"), condition("Restarting")], "attempt": 1, "restarts": 1},
+    "suspended": {"conditions": [condition("Created"), condition("Suspended")]},
+    "finished": {"conditions": [condition("Created"), condition("Failed")]},
+}
+
+
+@pytest.mark.parametrize("framework", [TEST_JOB, MPI], ids=lambda framework: framework.name)
+@pytest.mark.parametrize("phase", PHASES)
+def test_nothing_raises_for_a_job_without_replicas(framework: Framework, phase: str) -> None:
+    """Neither with pods that are left of it, nor when deadlines pass."""
+    names = [one.name for one in framework.replica_types]
+    full = job_manifest(framework, dict.fromkeys(names, 1), policy="OnFailure")
+    states = {"running", "running,failed 1", "unschedulable", "evicted", "lost", "crash_looping 2"}
+    left = [{}, *({f"{name}-0": state for name in names} for state in sorted(states))]
+    options = [{}, {"gang": VOLCANO}, {"gang": NATIVE[0]}, {"kueue": True}]
+    for more in options:
+        kind = replace(framework, options=replace(OPTIONS, **more))
+        for pods in left:
+            for specs in ({}, dict.fromkeys(names, 0), {names[-1]: 0}):
+                manifest = job_manifest(kind, specs, policy="OnFailure", run_policy=EVERYTHING, status=PHASES[phase])
+                manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"}
+                observed = replace(observe(framework, full, pods), same_for=100.0)
+                for turn in range(3):
+                    decided = plan(kind, read_job(kind, manifest), observed, START + 100 * turn)
+                    assert decided.reason
+                    manifest = next_pass(manifest, decided)

@@ -331,6 +331,44 @@ def test_a_job_that_does_not_run_is_not_stalled(way: str) -> None:
     assert stalled(passed(training(running, (710, 3), (720, 4)), 780))
 
 
+#: how the other worker is at 30 s, and from 40 s on; whether the progress of before is still held against the run then
+RESTARTS = {
+    "in place by the kubelet": ("restarted_after 1", "restarted_after 1", False),
+    "in place, after a pause": ("crash_looping 0", "restarted_after 1", False),
+    "with a new pod": ("running,failed 137", "running", False),
+    "after an eviction": ("running,evicted", "running", False),
+    "not at all": ("running", "running", True),
+}
+
+
+@pytest.mark.parametrize(("then", "later", "armed"), RESTARTS.values(), ids=RESTARTS)
+def test_a_restart_begins_another_run(then: str, later: str, armed: bool) -> None:
+    """It loads its data and compiles again, which the deadline for the start is for."""
+    policy = {**WATCHED, "progressStartDeadlineSeconds": 900}
+    manifest = passed(training(a_job("ExitCode" if "failed" in then else "OnFailure", **policy), (10, 1), (20, 7)), 21)
+    pods = {**RUNNING, "Worker-1": later}
+    manifest = passed(manifest, 30, {**RUNNING, "Worker-1": then})
+    if later == "running" and not armed:
+        manifest = passed(manifest, 35, {"Master-0": "running", "Worker-0": "running"})
+    manifest = passed(manifest, 40, pods)
+    assert on_record(manifest).has(ConditionType.RUNNING)
+    assert stalled(passed(manifest, 200, pods)) == armed
+    if armed:
+        return
+    late = passed(training(manifest, (41, 8)), 200, pods)
+    assert not stalled(late), "a report of the run before was on its way"
+    assert stalled(passed(training(manifest, (41, 8), (150, 0)), 1050, pods)), "the deadline for the start"
+    assert stalled(passed(training(late, (210, 3), (220, 4)), 280, pods))
+
+
+def test_a_program_that_waits_for_its_restart_is_not_stalled() -> None:
+    """The kubelet's pauses are as long as five minutes."""
+    manifest = training(a_job(**WATCHED), (10, 1), (20, 7))
+    crashed = {**RUNNING, "Worker-1": "crash_looping 3"}
+    assert not stalled(passed(manifest, 200, crashed))
+    assert not stalled(passed(passed(manifest, 80), 81, crashed))
+
+
 # -- what follows --------------------------------------------------------------------------------------------------------------
 
 
@@ -349,6 +387,34 @@ def test_the_action_waits_for_a_report_that_is_on_its_way(action: str) -> None:
     early = decided(manifest, ACTS_AT - 1)
     assert (early.status, early.wake_at) == (None, START + ACTS_AT)
     assert holding(decided(reported(manifest, ACTS_AT - 1, 8), ACTS_AT)) == ["Created", "Running"]
+
+
+#: what is changed of the job once the stall is on record, what is observed beside its pods, and whether the action follows
+ACTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "as it was": ({}, {}, True),
+    "logs cannot be kept": ({}, {"unkept": "not all logs and events of failed replicas are kept: forbidden"}, True),
+    "a quota refuses a pod": ({}, {"refusal": "pods/x is refused: exceeded quota: q"}, True),
+    "a release without the field has written it": ({"stall": None}, {}, True),
+    "the deadline is longer now": ({"progressDeadlineSeconds": 600}, {}, False),
+    "the deadline is another, and has passed": ({"progressDeadlineSeconds": 61}, {}, False),
+}
+
+
+@pytest.mark.parametrize(("changed", "observed", "acts"), ACTIONS.values(), ids=ACTIONS)
+def test_the_action_follows_whatever_else_the_condition_says(
+    changed: dict[str, Any], observed: dict[str, Any], acts: bool
+) -> None:
+    manifest = stalled_with("Fail")
+    assert manifest["status"]["stall"] == {
+        "since": format_moment(START + 80), "step": 7, "lastProgressTime": format_moment(START + 20), "seconds": 60
+    }  # fmt: skip
+    manifest["status"] = {name: value for name, value in manifest["status"].items() if name not in changed}
+    manifest["spec"]["runPolicy"] |= {name: value for name, value in changed.items() if name != "stall"}
+    for at in (81, ACTS_AT - 1, ACTS_AT):
+        seen = replace(observe(TEST_JOB, manifest, RUNNING), **observed)
+        manifest = next_pass(manifest, plan(TEST_JOB, job_of(manifest), seen, START + at))
+    assert on_record(manifest).has(ConditionType.FAILED) == acts
+    assert (on_record(manifest).stall is not None) == stalled(manifest)
 
 
 def test_without_an_action_the_job_stays() -> None:
