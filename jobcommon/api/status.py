@@ -128,6 +128,15 @@ class NodeFailures(ApiModel):
     count: _Count = Field(description="How many. From two on, new pods avoid the node.")
 
 
+class ReplicaFailures(ApiModel):
+    """Replicas of one type of which equally many runs have failed."""
+
+    type: str = Field(description="Their type.")
+    indexes: str = Field(description="Their indexes, as ranges (0-3,7).")
+    runs: _Count | None = Field(None, description="The failed runs of each that maxRestartsWithoutProgress counts.")
+    in_place: _Count | None = Field(None, description="The failed runs in the present pod of each that have been counted.")
+
+
 class EarlyFailures(ApiModel):
     """The last failures, as far as each was within minUptimeSeconds of its start and all had the same exit."""
 
@@ -166,6 +175,10 @@ class JobStatus(ApiModel):
     time_spent: TimeSpent | None = Field(None, description="Where its time went, in seconds.")
     early_failures: EarlyFailures | None = Field(
         None, description="The last failures within minUptimeSeconds of the start, with the same exit."
+    )
+    failed_replicas: list[ReplicaFailures] = Field(
+        default_factory=list,
+        description="The replicas with failed runs since highestStep rose last, with reportProgress or minUptimeSeconds.",
     )
     node_failures: list[NodeFailures] = Field(
         default_factory=list,
@@ -244,6 +257,7 @@ def _checked(raw: Mapping[str, Any]) -> JobStatus:
 _ENTRIES: Mapping[str, type[ApiModel]] = {
     "conditions": JobCondition,
     "failures": Failure,
+    "failedReplicas": ReplicaFailures,
     "nodeFailures": NodeFailures,
     "replicaStatuses": ReplicaStatus,
 }

@@ -21,6 +21,7 @@ from jobcommon.api.status import (
     JobStatus,
     Metric,
     NodeFailures,
+    ReplicaFailures,
     ReplicaStatus,
     StallRecord,
     TrainerStatus,
@@ -60,6 +61,7 @@ _PARTS: dict[Any, Any] = {}
 _PARTS[list[Metric]] = list[_part(Metric)]  # type: ignore[misc]
 _PARTS.update({model: _part(model) for model in (TrainerStatus, JobProgress, StallRecord, EarlyFailures, TimeSpent)})
 _PARTS[list[JobCondition]] = list[_part(JobCondition)]  # type: ignore[misc]
+_PARTS[list[ReplicaFailures]] = list[_part(ReplicaFailures)]  # type: ignore[misc]
 _PARTS[list[NodeFailures]] = list[_part(NodeFailures)]  # type: ignore[misc]
 _PARTS[list[Failure]] = list[_part(Failure)]  # type: ignore[misc]
 # Without `active`, for no pod is left to be counted.

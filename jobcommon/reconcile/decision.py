@@ -137,7 +137,7 @@ class _Pass(Situation):
         if self.accounting.attempt > MAX_ATTEMPT:
             text = f"{self.job.kind} {self.job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
             return reasons.of_kind(self.job.kind, reasons.FAILED), text
-        text = progress.in_vain(self.job, self.accounting, self.early_failures)
+        text = progress.in_vain(self.job, self.accounting, self.early_failures, self.failed_replicas)
         return (reasons.NO_PROGRESS, text) if text else None
 
     def _end_at(self, deadline: Deadline) -> Plan:

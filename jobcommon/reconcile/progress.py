@@ -12,9 +12,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobcommon.api import reasons
-from jobcommon.api.job import StallAction
+from jobcommon.api.job import MAX_REPLICAS, StallAction
 from jobcommon.api.pod import Terminated
-from jobcommon.api.status import MAX_COUNT, ConditionType, EarlyFailures, JobProgress, JobStatus, StallRecord, TrainerStatus
+from jobcommon.api.replica import Replica, format_indexes, parse_indexes
+from jobcommon.api.status import (
+    MAX_COUNT,
+    ConditionType,
+    EarlyFailures,
+    JobProgress,
+    JobStatus,
+    ReplicaFailures,
+    StallRecord,
+    TrainerStatus,
+)
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
@@ -24,7 +34,7 @@ from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict, decode
 from jobcommon.reconcile.plan import Plan, Urgency
 from jobcommon.reconcile.reporting import reports
-from jobcommon.reconcile.slots import Slots
+from jobcommon.reconcile.slots import Active, Ended, Leaving, Slots, Starting
 
 RECORD_SECONDS = 10.0
 """At most one report of a job is written in this time."""
@@ -77,9 +87,13 @@ def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived
 
     `steps` are those that were reported, in order, each with the time of its first report (seconds since the epoch).
     """
+    before = status.progress.highest_step if status.progress is not None else None
     for step, since in steps:
         changes = {"progress": _after_step(status, step, since), "time_spent": _time_spent(status, step, since)}
         status = status.model_copy(update=changes)
+    if status.progress is not None and status.progress.highest_step != before and status.failed_replicas:
+        kept = [entry.model_copy(update={"runs": None}) for entry in status.failed_replicas if entry.in_place]
+        status = status.model_copy(update={"failed_replicas": kept})
     times = {"last_report_time": format_time(arrived), "recorded_time": format_time(now)}
     return status.model_copy(update={"progress": (status.progress or JobProgress()).model_copy(update=times)})
 
@@ -201,19 +215,66 @@ def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailu
     return found
 
 
-def in_vain(job: Job, accounting: Accounting, early: EarlyFailures | None) -> str:
+def failed_replicas(job: Job, accounting: Accounting, slots: Slots) -> list[ReplicaFailures]:
+    """The failed runs of each replica since the highest step rose, or of a row of early failures, after this pass.
+
+    Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents are
+    counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
+    """
+    policy, status = job.run_policy, job.status
+    if job.restarts_together or not (policy.report_progress or policy.min_uptime_seconds is not None):
+        return status.failed_replicas
+    counts: dict[Replica, tuple[int, int]] = {}
+    over = not policy.report_progress and status.early_failures is None
+    for entry in status.failed_replicas:
+        runs, seen = 0 if over else entry.runs or 0, entry.in_place or 0
+        counts |= {Replica(entry.type, index): (runs, seen) for index in parse_indexes(entry.indexes, MAX_REPLICAS)}
+    # A release without the field knows the sum of the failed runs alone, which are taken for those of one replica.
+    unknown = not status.failed_replicas
+    new, earlier = accounting.charged - (status.restarts or 0), _failed_since(status) if unknown else 0
+    entered = {entry.pod.uid for entry in accounting.entries}
+    counts |= {replica: (counts[replica][0], 0) for replica in slots.vacant if replica in counts}
+    for slot in slots.notable:
+        if not isinstance(slot.state, Starting | Active | Leaving | Ended):
+            continue
+        ended = isinstance(slot.state, Ended) and slot.ending.verdict == Verdict.RETRYABLE
+        total = slot.failed_runs.charged + ended
+        runs, seen = counts.get(slot.replica) or (earlier, max(total - new, 0) if unknown else 0)
+        more = total - seen if total >= seen else total
+        counts[slot.replica] = runs + more if more or not unknown else 0, 0 if slot.pod.uid in entered else total
+    alike: dict[tuple[str, int, int], set[int]] = {}
+    for replica, (runs, seen) in counts.items():
+        if runs or seen:
+            alike.setdefault((replica.type, runs, seen), set()).add(replica.index)
+    return [
+        ReplicaFailures(type=kind, indexes=format_indexes(indexes) or "", runs=runs or None, in_place=seen or None)
+        for (kind, runs, seen), indexes in sorted(alike.items())
+    ]
+
+
+def _failed_since(status: JobStatus) -> int:
+    """The failed runs on record since the highest step rose; of a job without steps, those in a row soon after their start."""
+    if status.progress is not None and status.progress.highest_step is not None:
+        return max((status.restarts or 0) - (status.progress.restarts or 0), 0)
+    return status.early_failures.count if status.early_failures is not None else 0
+
+
+def in_vain(job: Job, accounting: Accounting, early: EarlyFailures | None, failed: Iterable[ReplicaFailures]) -> str:
     """Why the job is not restarted any more although backoffLimit allows it; "" while it is."""
     policy, known = job.run_policy, job.status.progress
     limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
     text = f"Job {job.name} has failed because"
+    # Where all replicas are restarted together, one failure of an attempt is charged.
+    most = accounting.charged if job.restarts_together else max((entry.runs or 0 for entry in failed), default=0)
     if policy.report_progress and known is not None and known.highest_step is not None:
-        failed = accounting.charged - (known.restarts or 0)
-        if failed > limit:
-            most = f"the highest step has been {known.highest_step} for {failed} failed runs"
-            return f"{text} its restarts bring no progress: {most}; maxRestartsWithoutProgress is {limit}"
-    if early is not None and early.count > limit:
+        times = min(most, accounting.charged - (known.restarts or 0))
+        if times > limit:
+            steps = f"the highest step has been {known.highest_step} for {times} failed runs"
+            return f"{text} its restarts bring no progress: {steps}; maxRestartsWithoutProgress is {limit}"
+    times = min(early.count, most) if early is not None else 0
+    if early is not None and times > limit:
         seconds = policy.min_uptime_seconds
-        runs = f"its last {early.count} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
+        runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
         return f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
     return ""
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobStatus, NodeFailures
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobStatus, NodeFailures, ReplicaFailures
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import attempt, begun, deadlines, node_loss, progress, restarts, waiting
@@ -154,6 +154,11 @@ class Situation:
         return progress.early_failures(self.job, self.accounting, self.slots)
 
     @cached_property
+    def failed_replicas(self) -> list[ReplicaFailures]:
+        """The failed runs by replica, with those of this pass."""
+        return progress.failed_replicas(self.job, self.accounting, self.slots)
+
+    @cached_property
     def node_failures(self) -> list[NodeFailures]:
         """The failures by node, with those of this pass."""
         return node_loss.counted(self.job, self.accounting.entries)
@@ -281,6 +286,7 @@ class Situation:
                 "last_restart_time": restarts.recorded_time(job.status, (times, disruptions, attempt_number), self.now),
                 "disruptions": disruptions or None,
                 "early_failures": self.early_failures,
+                "failed_replicas": self.failed_replicas,
                 "node_failures": self.node_failures,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,

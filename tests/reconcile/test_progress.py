@@ -503,6 +503,59 @@ def test_restarts_without_progress(scope: str, run_policy: dict[str, Any], then:
         assert status_of(after).restarts == (now or None)
 
 
+def blip(state: str, times: int) -> list[dict[int, str]]:
+    """What one worker after the other shows, several times."""
+    return [{worker: state.format(time)} for time in range(1, times + 1) for worker in range(4)]
+
+
+IN_PLACE, QUICK = "restarted_after 1 {}", "running 1700000000,failed 137 1700000005"
+STEPS_REPORTED, SOON = {"reportProgress": True}, {"minUptimeSeconds": 60}
+#: run policy, what the workers come to show one after the other, and whether that is more than the three incidents allowed
+INCIDENTS: dict[str, tuple[dict[str, Any], list[dict[int, str]], bool]] = {
+    "each fails once": (STEPS_REPORTED, blip("running,failed 137", 1), False),
+    "each fails once, soon after its start": (SOON, blip(QUICK, 1), False),
+    "each is restarted three times in place": (STEPS_REPORTED, blip(IN_PLACE, 3), False),
+    "each is restarted four times in place": (STEPS_REPORTED, blip(IN_PLACE, 4), True),
+    "one is restarted three times in place": (STEPS_REPORTED, blip(IN_PLACE, 3)[::4], False),
+    "one is restarted four times in place": (STEPS_REPORTED, blip(IN_PLACE, 4)[::4], True),
+    "all once, then one again and again": (STEPS_REPORTED, [*blip(IN_PLACE, 1), *blip(IN_PLACE, 4)[::4]], True),
+    "one waits for its fourth start": (STEPS_REPORTED, [*blip(IN_PLACE, 1), {2: "crash_looping 3"}], True),
+    "one soon after its start, again and again": (SOON, [*blip("crash_looping 0", 1), {2: "crash_looping 4"}], True),
+    "one fails for good after three restarts": (
+        STEPS_REPORTED,
+        [{1: IN_PLACE.format(3)}, {1: "restarted_after 1 3,failed 1"}],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("looks", ["at each", "at the last"])
+@pytest.mark.parametrize(("run_policy", "shown", "over"), INCIDENTS.values(), ids=INCIDENTS)
+def test_incidents_are_counted_however_often_the_operator_looks(
+    run_policy: dict[str, Any], shown: list[dict[int, str]], over: bool, looks: str
+) -> None:
+    """Failed runs of several replicas are one incident, because a peer that is lost ends many."""
+    job = job_manifest(TEST_JOB, {"Master": 1, "Worker": 4}, policy="OnFailure", run_policy=run_policy, status=BEGAN)
+    job = training(job, (5, 1), (20, 7)) if run_policy is STEPS_REPORTED else job
+    pods = {"Master-0": "running", **{f"Worker-{index}": "running" for index in range(4)}}
+    for number, change in enumerate(shown):
+        pods |= {f"Worker-{index}": state for index, state in change.items()}
+        if looks == "at each" or number == len(shown) - 1:
+            job = passed(job, 40, pods)
+    assert on_record(job).has(ConditionType.FAILED) == over
+    assert not over or on_record(job).conditions[-1].reason == "NoProgress"
+
+
+def test_a_higher_step_begins_the_count_of_incidents_anew() -> None:
+    manifest, pods = training(a_job(reportProgress=True), (5, 1), (20, 7)), {**RUNNING, "Worker-0": IN_PLACE.format(3)}
+    manifest = training(passed(manifest, 30, pods), (40, 6), (50, 7))
+    assert on_record(passed(manifest, 55, {**pods, "Worker-0": IN_PLACE.format(4)})).has(ConditionType.FAILED), "no higher"
+    manifest = training(manifest, (60, 8))
+    manifest = passed(manifest, 65, {**pods, "Worker-0": IN_PLACE.format(6)})
+    assert [(e.type, e.indexes, e.runs, e.in_place) for e in on_record(manifest).failed_replicas] == [("Worker", "0", 3, 6)]
+    assert on_record(passed(manifest, 70, {**pods, "Worker-0": IN_PLACE.format(7)})).has(ConditionType.FAILED)
+
+
 @pytest.mark.parametrize("how", ["nothing was reported", "it does not report", "evicted"])
 def test_restarts_of_others_are_not_limited(how: str) -> None:
     manifest = a_job("ExitCode", reportProgress=how != "it does not report")
