@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 #: `kubectl apply` keeps the whole manifest in an annotation, and all annotations together may have 262,144 bytes. The rest is
 #: for fields to come, and for annotations of others.
-SIZE_LIMIT = 240_000
+SIZE_LIMIT = 245_000
 _DESCRIPTION_LIMITS = (240, 200, 160, 120, 100, 80, 60, 40, 30, 20, 0)
 _ESCAPED_BY_GO = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
