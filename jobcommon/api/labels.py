@@ -1,5 +1,8 @@
 """Labels and the annotation prefix on the objects we create. The names are those of the reference operators."""
 
+from collections.abc import Mapping
+from typing import Any
+
 PREFIX = "training.kubeflow.org/"
 
 OPERATOR_NAME = PREFIX + "operator-name"
@@ -15,7 +18,18 @@ EARLIER_RUNS = PREFIX + "earlier-runs"
 """The annotation of a pod that was restarted in place: how many runs of its containers belong to earlier attempts."""
 STOP_ORDERED = PREFIX + "stop-ordered"
 """The annotation of a pod whose program is being stopped in place: when the operator has asked for that."""
+IMAGE = PREFIX + "image"
+"""The annotation of a pod that can be restarted in place: the image of its main container in the template it was made from."""
+TEMPLATE = PREFIX + "template-hash"
+"""The annotation of such a pod that says which template it was made from."""
 SAFE_TO_DELETE = "kueue.x-k8s.io/safe-to-forcefully-delete"
 """The annotation of a pod that may be deleted by force: its program does no harm if it runs twice. Kueue has the same one."""
 
 JOB_LABELS = (OPERATOR_NAME, JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, JOB_ROLE)
+
+
+def of_template(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The labels or annotations of a pod template that its pods get: all but ours, with which a pod would be taken for another
+    than it is, or its failed runs for counted ones.
+    """
+    return {name: value for name, value in (given or {}).items() if not name.startswith(PREFIX)}

@@ -6,7 +6,7 @@ attempt is recorded first (rule R1). Only then are the pods of the earlier attem
 new attempt is started while one of an earlier attempt may still run.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf
@@ -82,16 +82,16 @@ def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -
 
 
 def retire_earlier(
-    job: Job, slots: Collection[Slot], backed_off: Collection[str], now: float
+    job: Job, slots: Collection[Slot], backed_off: Collection[str], now: float, images: Mapping[str, str]
 ) -> tuple[Sequence[Action], float | None]:
     """How the pods of earlier attempts are removed or restarted in place, and whether the next attempt has to wait.
 
     Running pods are stopped at once. Ended pods are kept until the next attempt is due, because they say when the last one
     started. The second value is None if the next attempt may begin now. Otherwise it is when to look again (seconds since
-    the epoch), infinity while the kubelet is awaited. `backed_off`: see `Observed`.
+    the epoch), infinity while the kubelet is awaited. `backed_off`: see `Observed`; `images`: see `in_place.images_of_attempt`.
     """
     earlier, recorded_at = limits.restarts_so_far(job.status)
-    kept = [slot for slot in slots if job.restarts_in_place and not in_place.obstacle(job, slot, backed_off, now)]
+    kept = kept_in_place(job, slots, backed_off, now)
     names = {slot.pod.name for slot in kept}
     replaced = [slot for slot in slots if slot.pod.name not in names]
     running = [slot for slot in replaced if not slot.over]
@@ -102,11 +102,16 @@ def retire_earlier(
     actions = cleanup.stop_pods(running if due > now else replaced, "all replicas are restarted")
     if running or len(stopped) < len(kept):
         stops = (in_place.stop(job, slot, now) for slot in kept)
-        late = min((in_place.given_up_at(job, slot, now) for slot in kept), default=inf)
+        late = min((in_place.given_up_at(job, slot.replica, slot.pod, now) for slot in kept), default=inf)
         return [*actions, *chain.from_iterable(stops)], late
     if due > now:
         return actions, due
-    return [*actions, *(in_place.start(job, slot) for slot in kept)], None
+    return [*actions, *(in_place.start(job, slot, images) for slot in kept)], None
+
+
+def kept_in_place(job: Job, slots: Iterable[Slot], backed_off: Collection[str], now: float) -> list[Slot]:
+    """The pods of earlier attempts that are restarted in place."""
+    return [slot for slot in slots if job.restarts_in_place and not in_place.obstacle(job, slot, backed_off, now)]
 
 
 def described_restart(job: Job, slots: Iterable[Slot], backed_off: Collection[str], now: float) -> str:

@@ -8,7 +8,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
-from jobcommon.reconcile import node_loss, reporting
+from jobcommon.reconcile import in_place, node_loss, reporting
 from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
@@ -82,11 +82,12 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     pod: dict[str, Any] = {
         "apiVersion": CORE,
         "kind": "Pod",
-        "metadata": owned(job, job.pod_name(replica), {**(metadata.get("labels") or {}), **own_labels}),
+        "metadata": owned(job, job.pod_name(replica), {**labels.of_template(metadata.get("labels")), **own_labels}),
         "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
     }
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
-    if annotations := {**(metadata.get("annotations") or {}), **attempt}:
+    image = in_place.origin(job, replica) if job.restarts_in_place else {}
+    if annotations := {**labels.of_template(metadata.get("annotations")), **attempt, **image}:
         pod["metadata"]["annotations"] = annotations
     node_loss.prepare(job, pod["spec"])
     reporting.add_credentials(framework, job, pod, framework.main_container(spec, replica.index))

@@ -309,7 +309,7 @@ class _Pass(Situation):
         """See `attempt.retire_earlier`."""
         if self.keeps_attempt and self.slots.earlier:
             return (), inf
-        return attempt.retire_earlier(self.job, self.slots.earlier, self.observed.backed_off, self.now)
+        return attempt.retire_earlier(self.job, self.slots.earlier, self.observed.backed_off, self.now, self.images)
 
     def _missing_pods(self) -> list[Action]:
         """One that is not created here has its reason in `held` or, with its type, in `blocked`: the condition says it."""

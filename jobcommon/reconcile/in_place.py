@@ -8,6 +8,7 @@ delay between attempts is the operator's.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
 from math import inf
 from typing import Any
 
@@ -17,6 +18,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
+from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
@@ -38,6 +40,8 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "it has ended"
     if not _wanted(job, slot):
         return "it is surplus"
+    if slot.pod.annotations.get(labels.TEMPLATE, wanted := _hash_of(job, slot.replica)) != wanted:
+        return "its template has been changed"
     if slot.pod.restart_policy != "OnFailure":
         return "its containers are not restarted"
     if len(containers) != 1 or not _has_run(slot.pod):
@@ -46,22 +50,22 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "it is from before restartScope Job"
     if not _next_image(slot.pod, 0):
         return "the digest of its image is not known"
-    if now >= given_up_at(job, slot, now):
+    if now >= given_up_at(job, slot.replica, slot.pod, now):
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
     if slot.pod.node_name in {entry.node for entry in avoided(job)}:
         return f"node {slot.pod.node_name} is avoided"
     return "its image may not be changed" if IMAGES in backed_off else ""
 
 
-def given_up_at(job: Job, slot: Slot, now: float) -> float:
+def given_up_at(job: Job, replica: Replica, pod: PodView, now: float) -> float:
     """When a pod that has not stopped by then is deleted instead (seconds since the epoch); infinity for one that has.
 
     It counts from the order to stop: an operator that records a restart may die before it gives the order.
     """
-    if is_stopped(slot.pod):
+    if is_stopped(pod):
         return inf
-    ordered = _ordered_at(slot.pod, now)
-    grace = _pod_spec(job, slot).get("terminationGracePeriodSeconds")
+    ordered = _ordered_at(pod, now)
+    grace = _pod_spec(job, replica).get("terminationGracePeriodSeconds")
     return (now if ordered is None else ordered) + (grace if isinstance(grace, int) else _DEFAULT_GRACE) + STOP_SECONDS
 
 
@@ -93,27 +97,61 @@ def stop(job: Job, slot: Slot, now: float) -> list[SetImage]:
     return [_change(pod, stopping, "all replicas are stopped", ((labels.STOP_ORDERED, format_time(now)),))]
 
 
-def start(job: Job, slot: Slot) -> SetImage:
-    """Start the main program of a stopped pod again, as one of the job's attempt."""
+def start(job: Job, slot: Slot, images: Mapping[str, str]) -> SetImage:
+    """Start the main program of a stopped pod again, as one of the job's attempt. `images`: see `images_of_attempt`."""
     pod = slot.pod
     known = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
     runs = failures_in_place(known, RestartPolicy.ON_FAILURE) + 1
     marks = ((labels.ATTEMPT, str(job.attempt)), (labels.EARLIER_RUNS, str(runs)))
-    return _change(pod, _next_image(pod, job.attempt), f"attempt {job.attempt} begins", marks)
+    image = images.get(pod.annotations.get(labels.IMAGE, "")) or _next_image(pod, job.attempt)
+    return _change(pod, image, f"attempt {job.attempt} begins", marks)
+
+
+def origin(job: Job, replica: Replica) -> dict[str, str]:
+    """The annotations that say what a new pod was made from."""
+    found = {labels.TEMPLATE: _hash_of(job, replica)}
+    first = next(mappings_in(_pod_spec(job, replica).get("containers")), {})
+    return found | ({labels.IMAGE: first["image"]} if isinstance(first.get("image"), str) else {})
+
+
+def images_of_attempt(job: Job, begun: Iterable[Slot], kept: Iterable[Slot]) -> Mapping[str, str]:
+    """By the image of the template, the one that all pods of the attempt have: of those that have begun, else will.
+
+    The same tag may be another image by now, and a pod that cannot be kept would run that beside the others.
+    """
+    found: dict[str, str] = {}
+    ours = f":attempt-{job.attempt}@"
+    for slot in (*begun, *kept):
+        name, containers = slot.pod.annotations.get(labels.IMAGE, ""), slot.pod.containers
+        if not name or name in found or len(containers) != 1:
+            continue
+        image = containers[0].image if ours in containers[0].image else _next_image(slot.pod, job.attempt)
+        if image and STOPPING_TAG not in image:
+            found[name] = image
+    return found
+
+
+def pinned(pod: dict[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
+    """The new pod, with the image of the attempt that it joins."""
+    image = images.get((pod["metadata"].get("annotations") or {}).get(labels.IMAGE, ""))
+    containers = pod["spec"]["containers"]
+    if image is None or len(containers) != 1:
+        return pod
+    return {**pod, "spec": {**pod["spec"], "containers": [{**containers[0], "image": image}]}}
 
 
 def put_back(job: Job, slots: Iterable[Slot]) -> list[SetImage]:
-    """Set the image of the template where the digest cannot be pulled: an imported image has one that no registry knows."""
+    """Set the image of the template where the digest cannot be pulled: an imported image has one that no registry knows.
+
+    That of the template from which the pod was made: the others of the attempt do not run an edited one.
+    """
     actions = []
     for slot in slots:
         for container in slot.pod.containers[:1]:
             waits = isinstance(container.state, Waiting) and container.state.reason in _PULL_ERRORS
             if waits and f":attempt-{job.attempt}@" in container.image:
-                # The container may be gone from a template that was edited since, or be unreadable there.
-                ours = (c for c in mappings_in(_pod_spec(job, slot).get("containers")) if c.get("name") == container.name)
-                why = "its digest cannot be pulled"
-                images = [c["image"] for c in ours if isinstance(c.get("image"), str)]
-                actions += [_change(slot.pod, image, why) for image in images[:1]]
+                why, image = "its digest cannot be pulled", slot.pod.annotations.get(labels.IMAGE)
+                actions += [_change(slot.pod, image, why)] if image else []
     return actions
 
 
@@ -122,9 +160,14 @@ def _change(pod: PodView, image: str, why: str, annotations: tuple[tuple[str, st
     return SetImage(pod.name, pod.uid, main.name, main.image, image, attempt, why, annotations)
 
 
-def _pod_spec(job: Job, slot: Slot) -> Mapping[str, Any]:
-    """The pod spec of the slot's template; empty if it cannot be read."""
-    return mapping_of(template_for(job.replica_specs[slot.replica.type], slot.replica.index).get("spec"))
+def _pod_spec(job: Job, replica: Replica) -> Mapping[str, Any]:
+    """The pod spec of the replica's template; empty if it cannot be read."""
+    return mapping_of(template_for(job.replica_specs[replica.type], replica.index).get("spec"))
+
+
+def _hash_of(job: Job, replica: Replica) -> str:
+    template = template_for(job.replica_specs[replica.type], replica.index)
+    return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
 
 
 def _wanted(job: Job, slot: Slot) -> bool:

@@ -12,7 +12,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobStatus, NodeFailures, ReplicaFailures
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import attempt, begun, deadlines, node_loss, progress, restarts, waiting
+from jobcommon.reconcile import attempt, begun, deadlines, in_place, node_loss, progress, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import pod_manifest, selectors
@@ -76,7 +76,17 @@ class Situation:
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
-        return self.queue.admission.place(replica, self.gang.mark(replica, pod_manifest(self.framework, self.job, replica)))
+        pod = in_place.pinned(pod_manifest(self.framework, self.job, replica), self.images)
+        return self.queue.admission.place(replica, self.gang.mark(replica, pod))
+
+    @cached_property
+    def images(self) -> Mapping[str, str]:
+        """See `in_place.images_of_attempt`."""
+        job, slots = self.job, self.slots
+        if not (job.restarts_in_place and job.attempt):
+            return {}
+        kept = attempt.kept_in_place(job, slots.earlier, self.observed.backed_off, self.now)
+        return in_place.images_of_attempt(job, slots.wanted.values(), kept)
 
     def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of its transitions. `cause`: of a restart without a failure."""

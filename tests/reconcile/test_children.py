@@ -1,10 +1,12 @@
 """Pods and Services as they are created."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_name
 from jobcommon.framework import EnvVar, Job
@@ -275,3 +277,23 @@ def test_indexes_as_ranges(indexes: set[int], text: str | None) -> None:
 @pytest.mark.parametrize("text", ["", "-", "x", "1-", "-1", "3-1", "1.5", " 1", "1-2-3", "9" * 30, "²"])
 def test_an_invalid_range_of_indexes_is_ignored(text: str) -> None:
     assert parse_indexes(text, 10) <= {1}
+
+
+@pytest.mark.parametrize("run_policy", [{}, {"restartScope": "Job", "restartMethod": "Auto"}], ids=["Pod", "in place"])
+def test_no_label_or_annotation_of_ours_comes_from_a_template(run_policy: dict[str, Any]) -> None:
+    """With earlier-runs no failed run would count, with job-role a worker would be a master."""
+    foreign = {"example.com/x": "y"}
+    ours = {
+        value: "999"
+        for name, value in vars(labels).items()
+        if name.isupper() and isinstance(value, str) and value.startswith(labels.PREFIX)
+    }
+    assert len(ours) >= 12
+    plain = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy)
+    given = deepcopy(plain)
+    template = given["spec"][TEST_JOB.replica_specs]["Worker"]["template"]
+    template["metadata"] = {"labels": {**ours, **foreign}, "annotations": {**ours, **foreign}}
+    made, usual = (pod_manifest(TEST_JOB, read_job(TEST_JOB, one), Replica("Worker", 0))["metadata"] for one in (given, plain))
+    changed = {labels.TEMPLATE: made.get("annotations", {}).get(labels.TEMPLATE)} if run_policy else {}
+    assert made["labels"] == {**usual["labels"], **foreign}
+    assert made["annotations"] == {**usual.get("annotations", {}), **foreign, **changed}

@@ -305,6 +305,57 @@ def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template
     assert (cluster.current, cluster.status["attempt"]) == ("Running", 1)
 
 
+#: what is edited in the template of the workers while they run
+EDITS: dict[str, dict[str, Any]] = {"image": {"image": "image:2"}, "command": {"command": ["train", "--corrected"]}}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edited_template_takes_effect_with_the_next_attempt(edit: dict[str, Any]) -> None:
+    cluster = world()
+    (container,) = cluster.manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["containers"]
+    container |= edit
+    cluster.settle()
+    assert cluster.current == "Running", "nothing is restarted for it"
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    cluster.step()
+    why = "in place, Worker-0 with a new pod (its template has been changed), as 1 more, because"
+    assert why in cluster.job.status.conditions[-1].message
+    cluster.settle()
+    hold(cluster, "demo-master-0").stop_terminating().settle()
+    made = {name: pod.raw["spec"]["containers"][0] for name, pod in cluster.pods.items()}
+    assert all(edit.items() <= made[name].items() for name in ("demo-worker-0", "demo-worker-1"))
+    assert made["demo-master-0"]["image"] == f"{REPOSITORY}:attempt-1@{DIGEST}"
+
+
+#: the image that the tag of one replica's pod was when it was pulled, and how that of another ends
+OTHER = f"{REPOSITORY}@sha256:{'f' * 64}"
+
+
+@pytest.mark.parametrize("moved", [[], ["demo-worker-1"], ["demo-master-0"]], ids=["same", "one", "the first"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_all_pods_of_an_attempt_have_one_image(moved: list[str], lost: bool) -> None:
+    """Whatever their tag was when each was pulled, or is now."""
+    cluster = world()
+    for name in moved:
+        raw = deepcopy(cluster.pods[name].raw)
+        raw["status"]["containerStatuses"][0]["imageID"] = OTHER
+        cluster.put(replace(cluster.pods[name], raw=raw))
+    left = ALL
+    if lost:
+        left = ["demo-master-0", "demo-worker-1"]
+        cluster.lose_node_of("demo-worker-0").settle()
+    else:
+        cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
+    kept_ids = {name: cluster.pods[name].raw["status"]["containerStatuses"][0]["imageID"] for name in left}
+    hold(cluster, *left)
+    for name, image_id in kept_ids.items():
+        cluster.pods[name].raw["status"]["containerStatuses"][0]["imageID"] = image_id
+    cluster.settle()
+    digest = (OTHER if "demo-master-0" in moved else IMAGE_ID).partition("@")[2]
+    assert {pod.raw["spec"]["containers"][0]["image"] for pod in cluster.pods.values()} == {f"{REPOSITORY}:attempt-1@{digest}"}
+    assert len(cluster.pods) == 3
+
+
 #: what rules out that a container is started again in its pod
 NEVER = {
     "Recreate": ("OnFailure", {"restartMethod": "Recreate"}, 1),
@@ -369,8 +420,8 @@ def test_the_method_is_changed_while_pods_are_stopped() -> None:
 # -- templates that a lax definition has let in, after the pods were made ------------------------------------------------------
 
 
-@pytest.mark.parametrize("containers", [[], [{"name": "other", "image": "x"}], "x"], ids=["none", "renamed", "unreadable"])
-def test_an_image_that_the_template_no_longer_names_is_not_put_back(containers: object) -> None:
+@pytest.mark.parametrize("containers", [[], [{"name": "other", "image": "x"}], "x"], ids=["none", "edited", "unreadable"])
+def test_the_image_that_is_put_back_is_that_of_the_attempt(containers: object) -> None:
     c = world()
     c.put(c.pods["demo-worker-0"].restarted_after(137)).settle()
     hold(c).settle()
@@ -378,8 +429,7 @@ def test_an_image_that_the_template_no_longer_names_is_not_put_back(containers: 
     manifest = deepcopy(c.manifest)
     manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers
     observed = Observed(tuple(pod.view for pod in c.pods.values()))
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW + 100)
-    assert not [action for action in decided.actions if isinstance(action, SetImage) and action.name == "demo-worker-1"]
+    assert images(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW + 100)) == {"demo-worker-1": "image"}
 
 
 #: the value in the template, and whether the job's condition names the field
