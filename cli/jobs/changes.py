@@ -68,11 +68,13 @@ async def restart(api: Api, job: FoundJob, say: Say, *, recreate: bool, seconds:
 
 
 async def restart_replica(api: Api, job: FoundJob, pod: Object, say: Say) -> None:
-    """Delete one pod, so that the operator replaces it; that counts as a disruption, not as a failure."""
+    """Delete one pod, so that the operator replaces it, or restarts all; that is a disruption, not a failure."""
     _check_unfinished(job, "restarted in part")
     metadata = pod["metadata"]
     await api.send(delete(object_path("v1", "pods", job.namespace, metadata["name"]), metadata["uid"]))
-    say(f"pod/{metadata['name']} is deleted and will be replaced")
+    all_of_them = read_job(job.framework, job.body).restarts_together
+    then = "when it has ended, all replicas are restarted (restartScope: Job)" if all_of_them else "will be replaced"
+    say(f"pod/{metadata['name']} is deleted{';' if all_of_them else ' and'} {then}")
 
 
 async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: Say) -> None:

@@ -75,8 +75,8 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stopped_by_image(self) -> bool:
-        """Whether an image that the operator has set keeps it stopped, as far as the kubelet has reported."""
-        return isinstance(self.state, Waiting) and STOPPING_TAG in self.state.message
+        """Whether an image that the operator has set keeps it stopped, whatever the kubelet says of it."""
+        return isinstance(self.state, Waiting) and STOPPING_TAG in f"{self.image} {self.state.message}"
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 from typing import Any
 
 from jobcommon.api import reasons
@@ -21,8 +22,10 @@ from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.diagnosis.tracebacks import plain
-from jobcommon.reconcile import deadlines, limits
+from jobcommon.reconcile import deadlines, in_place, limits
+from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.node_loss import avoided
+from jobcommon.reconcile.slots import attempt_of
 
 MAX_EVIDENCE = 6
 MAX_LINES = 12
@@ -378,7 +381,8 @@ def _of_pods(
 def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     """A job whose pods are all well, or whose failed ones are being replaced."""
     job, status = found.read, found.status
-    running = sum(member.pod.phase == "Running" and member.pod.deletion_time is None for member in found.members)
+    pods = [member.pod for member in found.members if member.pod.phase == "Running" and member.pod.deletion_time is None]
+    running = sum(not any(container.stopped_by_image for container in pod.containers) for pod in pods)
     done = sum(member.pod.phase == "Succeeded" for member in found.members)
     count = f"{running}/{job.total_replicas} Running" + (f", {done} succeeded" if done else "")
     if current.type == ConditionType.RESTARTING or (status.failures and running + done < job.total_replicas):
@@ -412,9 +416,32 @@ def _replacement(found: Found, now: float) -> tuple[str, float | None]:
     status, limit = found.status, found.read.run_policy.backoff_limit
     used = sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
     left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
+    if (stops := _stopping(found, now)) is not None:
+        return f"{stops[0]}{left}", stops[1]
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
     later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now).at) > now]
     return f"the operator replaces the pod{left}", min(later, default=None)
+
+
+def _stopping(found: Found, now: float) -> tuple[str, float | None] | None:
+    """What a restart in place waits for, and until when; None if it does not stop programs now."""
+    job = found.read
+    replicas = {job.pod_name(replica): replica for replica in job.replicas if job.restarts_in_place}
+    earlier = [
+        m.pod for m in found.members if m.pod.name in replicas and attempt_of(m.pod) < job.attempt and not is_over(m.pod)
+    ]
+    if not earlier:
+        return None
+    asked = [pod for pod in earlier if pod.deletion_time is None and len(pod.containers) == 1]
+    left = [pod for pod in earlier if pod not in asked or not in_place.is_stopped(pod)]
+    if not left:
+        return f"attempt {job.attempt} begins: all replicas have stopped", None
+    due = min((in_place.given_up_at(job, replicas[pod.name], pod, now) for pod in asked), default=inf)
+    names = listed([str(replicas[pod.name]) for pod in left])
+    rest = "; what has not stopped by then gets a new pod" if isfinite(due) else ""
+    return f"attempt {job.attempt} begins when {names} {'has' if len(left) == 1 else 'have'} stopped{rest}", due if isfinite(
+        due
+    ) else None
 
 
 # -- parts ----------------------------------------------------------------------------------------------------------------

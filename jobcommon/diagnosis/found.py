@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.pod import PodView, pod_view
+from jobcommon.api.pod import STOPPING_TAG, PodView, pod_view
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
@@ -108,7 +108,8 @@ class Found:
     @cached_property
     def _events(self) -> Mapping[str, list[EventView]]:
         found: dict[str, list[EventView]] = {}
-        for event in map(event_view, self.events):
+        # The operator stops programs by such an image, and the kubelet warns of it.
+        for event in (event for event in map(event_view, self.events) if STOPPING_TAG not in event.message):
             for key in {event.uid, event.name}:
                 found.setdefault(key, []).append(event)
         return {key: sorted(events, key=lambda event: -event.at) for key, events in found.items()}

@@ -16,6 +16,7 @@ from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.diagnosis.stops import stopped, unhealthy
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.ending import decode, is_over
+from jobcommon.reconcile.slots import attempt_of, last_is_earlier
 from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
@@ -45,6 +46,9 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
         return ended(member, found)
     if not pod.scheduled:
         return _unscheduled(member, found, now)
+    if attempt_of(pod) < found.read.attempt:
+        # The operator stops it: how its programs end now is no cause, nor is the image that keeps them stopped.
+        return _node(pod, found)
     for cause in (
         _containers(member, found, now),
         _node(pod, found),
@@ -162,7 +166,7 @@ def _not_started(member: Member, name: str) -> bool:
 
 def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
     """Why a container that runs again, but has not for long, failed before."""
-    for container in member.pod.containers:
+    for container in member.pod.containers if not last_is_earlier(member.pod) else ():
         state, last = container.state, container.last
         if not isinstance(state, Running) or last is None or not last.exit_code or container.restart_count < _OFTEN:
             continue

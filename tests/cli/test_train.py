@@ -4,7 +4,7 @@ import asyncio
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -12,7 +12,7 @@ import yaml
 from jobcommon.api.status import ConditionType
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
+from jobcommon.cli.jobs.changes import restart, restart_replica, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import jobs_of, show_jobs, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
@@ -29,6 +29,7 @@ from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import Output, api_for, reader
 from tests.diagnosis.scenarios import SCENARIOS
+from tests.runtime.fakes import ScriptedTransport, reply
 
 BOTH = {"Master": 1, "Worker": 3}
 
@@ -145,6 +146,21 @@ async def test_logs_of_all_replicas_over_restarts_and_as_files(tmp_path: Path) -
     names = {"why.txt", "job.yaml", "events.yaml", "demo-worker-0.log", "demo-worker-0.previous.log"}
     assert {file.name for file in files} == names
     assert (tmp_path / "evidence/demo-worker-0.log").read_text() == "hello\n\nworld\n"
+
+
+#: the restartScope of a job of which one replica is restarted, and what is said
+SCOPES = {
+    "Pod": "pod/demo-worker-0 is deleted and will be replaced",
+    "Job": "pod/demo-worker-0 is deleted; when it has ended, all replicas are restarted (restartScope: Job)",
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_what_follows_the_restart_of_one_replica_is_said(scope: str) -> None:
+    transport, said = ScriptedTransport().on("DELETE", "/", reply()), list[str]()
+    job, pod = found(run_policy={"restartScope": scope}), {"metadata": {"name": "demo-worker-0", "uid": "u"}}
+    await restart_replica(cast(Api, transport), job, pod, said.append)
+    assert said == [SCOPES[scope]]
 
 
 @pytest.mark.cluster

@@ -276,6 +276,30 @@ def created(pod: Pod, at: float) -> Pod:
     return pod
 
 
+def stopping(pods: Mapping[str, str]) -> Found:
+    """Worker-1 was killed, and both are stopped in place. Their pods are so."""
+    run = {"restartScope": "Job", "restartMethod": "Auto"}
+    killed = {"Worker-0": running, "Worker-1": lambda pod: pod.restarted_after(137)}
+    before = found(killed, policy="OnFailure", run_policy=run)
+
+    def as_in(states: str) -> Change:
+        def made(pod: Pod) -> Pod:
+            for state in states.split(","):
+                method, *numbers = state.split()
+                pod = getattr(pod, method)(*map(int, numbers))
+            return pod
+
+        return made
+
+    invalid = 'Failed to apply default image tag "image:stopped:attempt-1": couldn\'t parse image name'
+    events = [event(f"uid-demo-worker-{index}", "InspectFailed", invalid) for index in (0, 1)]
+    return then(before, {slot: as_in(f"running,{states}") for slot, states in pods.items()}, events=events)
+
+
+STOPPED = "in_attempt 0 0,stopped_by_image 1,ordered_to_stop 90"
+NOT_STOPPED = "in_attempt 0 0,with_stopping_image 1,ordered_to_stop 90"
+
+
 def both_running(**scenario: Any) -> Found:
     return found({"Worker-0": running, "Worker-1": running}, **scenario)
 
@@ -706,6 +730,20 @@ SCENARIOS = (
         failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER])
     ),
     scenario("restarted in place", "ProgramFailed", "Worker-1", "exit code 1", "restarted 3 times").of(crash(1, 3)),
+    scenario("stopped in place, with one that hangs", "SIGKILL", "Worker-1", "killed by SIGKILL").of(
+        stopping({"Worker-0": NOT_STOPPED, "Worker-1": STOPPED})
+    ),
+    scenario("stopped in place, all", "SIGKILL", "Worker-1", "killed by SIGKILL").of(
+        stopping({"Worker-0": STOPPED, "Worker-1": STOPPED})
+    ),
+    scenario("started again after a stop in place", "Running", "2/2 Running").of(
+        found(
+            dict.fromkeys(("Worker-0", "Worker-1"), lambda pod: again(pod, NOW - 5).in_attempt(1, 4)),
+            policy="OnFailure",
+            run_policy={"restartScope": "Job", "restartMethod": "Auto"},
+            earlier=[EARLIER],
+        )
+    ),
     scenario(
         "between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, it runs again for 5 s"
     ).of(

@@ -16,8 +16,10 @@ from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     DIED,
+    NOT_STOPPED,
     NOW,
     SCENARIOS,
+    STOPPED,
     TRACEBACK,
     Scenario,
     both_running,
@@ -27,6 +29,7 @@ from tests.diagnosis.scenarios import (
     removed,
     running,
     sidecar_failed,
+    stopping,
     stuck_on,
     then,
 )
@@ -90,6 +93,24 @@ def test_pods_still_running_after_success_are_named() -> None:
     how = "Worker-1 ended with an error, by itself or because it was stopped (failed with exit code 1)"
     assert f"{how}: the job has succeeded all the same" in made.evidence
     assert diagnose(succeeded, ended + 60).then == "nothing: the job is over"
+
+
+#: how the pods of an attempt are that is being stopped in place, what happens next, and until when
+STOPS = {
+    "one hangs": (NOT_STOPPED, STOPPED, "Worker-0 has stopped; what has not stopped by then gets a new pod", START + 150),
+    "both go": (NOT_STOPPED, NOT_STOPPED, "Worker-0, Worker-1 have stopped; what has not", START + 150),
+    "one is replaced": (STOPPED, f"in_attempt 0 0,deleting {NOW:.0f}", "attempt 1 begins when Worker-1 has stopped", None),
+    "none": (STOPPED, STOPPED, "attempt 1 begins: all replicas have stopped", None),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "said", "at"), STOPS.values(), ids=STOPS)
+def test_a_restart_in_place_says_what_it_waits_for(first: str, second: str, said: str, at: float | None) -> None:
+    """The kubelet's words about the image that stops a program are nowhere."""
+    made = diagnose(stopping({"Worker-0": first, "Worker-1": second}), NOW)
+    assert (made.reason, made.replicas, made.at) == ("SIGKILL", ("Worker-1",), at)
+    assert said in made.then
+    assert ":stopped:" not in str(made)
 
 
 def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None:
