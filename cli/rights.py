@@ -28,10 +28,10 @@ def as_roles(
     `lease`, `gangs` and `kueue` are what the operator is started with.
     """
     name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
-    queues = rbac.KUEUE if kueue else ()
+    queues = (*rbac.KUEUE, *rbac.resuming(frameworks)) if kueue else ()
     # The versions of Kubernetes' own gangs have one group.
     own = dict.fromkeys((*rbac.operator_rules(frameworks), *(r for gang in gangs for r in rbac.gang_rules(gang)), *queues))
-    cluster = rbac.KUEUE_CLUSTER if kueue else (rbac.PRIORITIES,) if gangs else ()
+    cluster = rbac.KUEUE_CLUSTER if kueue else (*rbac.KUEUE_LEFT, *((rbac.PRIORITIES,) if gangs else ()))
     # Of Kueue's ServiceAccount, not of the operator's.
     reads = rbac.kueue_reads(frameworks) if kueue or namespace is None else ()
     if namespace is not None:
@@ -49,7 +49,8 @@ def as_roles(
 def as_values(module: str, framework: Framework) -> str:
     """The value `framework` of the charts for the framework that `module` names, as in ``my_package:FRAMEWORK``."""
     users = {who: _as_json(rules) for who, rules in _of_users([framework])}
-    rules = {"rules": _as_json(rbac.job_rules(framework)), **users, "kueue": _as_json(rbac.kueue_reads([framework]))}
+    rules = {"rules": _as_json(rbac.job_rules(framework)), **users}
+    rules |= {"kueueOwn": _as_json(rbac.resuming([framework])), "kueue": _as_json(rbac.kueue_reads([framework]))}
     return _yaml({"framework": {"module": module, **rules}})
 
 

@@ -1,12 +1,47 @@
 """Kueue as tests play it: what it writes into the status of a Workload (apis/kueue/v1beta2, pkg/workload of Kueue 0.19)."""
 
 from collections.abc import Mapping
+from hashlib import sha1
 from typing import Any
 
-from jobcommon.api.kueue import MAX_POD_SETS
+from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, MAX_POD_SETS, QUEUE_LABEL
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.errors import StatusError
 from jobcommon.testutil.builders import START, Manifest
+
+
+def made_by_kueue(job: Manifest, pod_sets: Mapping[str, Any]) -> Manifest:
+    """The Workload that Kueue's own integration makes of a job, which nothing marks as ours; `pod_sets`: by type, its replicas.
+
+    Its name is `GenerateWorkloadName` in pkg/controller/jobframework/workload_names.go, its metadata `NewWorkload` in utils.go
+    and `ConstructWorkload` in reconciler.go, its podSets `PodSets` in pkg/controller/jobs/kubeflow/kubeflowjob.
+    """
+    metadata, kind = job["metadata"], job["kind"]
+    group, prefix = job["apiVersion"].partition("/")[0], f"{kind.lower()}-{metadata['name']}"
+    digest = sha1("\n".join((kind, group, metadata["name"], metadata["uid"])).encode(), usedforsecurity=False).hexdigest()[:5]
+    owner = {
+        "apiVersion": job["apiVersion"],
+        "kind": kind,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
+    sets = [
+        {"name": name.lower(), "count": spec.get("replicas", 1), "template": spec["template"]}
+        for name, spec in pod_sets.items()
+    ]
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": KUEUE_WORKLOAD,
+        "metadata": {
+            "name": f"{prefix[:57]}-{digest}",
+            "namespace": metadata["namespace"],
+            "labels": {JOB_UID_LABEL: metadata["uid"]},
+            "finalizers": [IN_USE],
+            "ownerReferences": [owner],
+        },
+        "spec": {"queueName": metadata["labels"][QUEUE_LABEL], "podSets": sets, "priority": 0, "active": True},
+    }
 
 
 def reserved(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:

@@ -156,7 +156,7 @@ def _rules(operator: OwnOperator, frameworks: Sequence[Framework]) -> list[rbac.
         scheduler = gang_scheduler(operator.gang)
     except ValueError:
         scheduler = None
-    queued = (*rbac.KUEUE, *rbac.KUEUE_CLUSTER) if operator.kueue == OWN else ()
+    queued = (*rbac.KUEUE, *rbac.resuming(handled), *rbac.KUEUE_CLUSTER) if operator.kueue == OWN else ()
     return [*rules, *(rbac.gang_rules(scheduler) if scheduler else ()), *queued]
 
 

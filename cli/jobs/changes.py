@@ -39,7 +39,7 @@ async def resume(api: Api, job: FoundJob, say: Say) -> None:
         return
     await _set_suspended(api, job, value=False)
     queue = (job.body["metadata"].get("labels") or {}).get(QUEUE_LABEL)
-    say(f"{job.title} resumed" + (f"; Kueue suspends it again while its queue {queue} has no room" if queue else ""))
+    say(f"{job.title} resumed" + (f"; if its kind is queued, it waits until its queue {queue} has room" if queue else ""))
 
 
 async def restart(api: Api, job: FoundJob, say: Say, *, recreate: bool, seconds: float) -> None:

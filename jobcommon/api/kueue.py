@@ -56,6 +56,9 @@ POD_SETS = labels.PREFIX + "pod-sets"
 """Our annotation of a Workload: a digest of the podSets for which it asks."""
 
 
+IN_USE = "kueue.x-k8s.io/resource-in-use"
+"""The finalizer of Kueue's own Workloads."""
+
 INTEGRATED = frozenset(f"kubeflow.org/{kind}job" for kind in ("tf", "pytorch", "mpi", "xgboost", "paddle", "jax"))
 """The integrations that Kueue has of kinds of ours, on or off: its own role lets it read these kinds and no others."""
 

@@ -89,14 +89,23 @@ KUEUE = (
     Rule(_KUEUE, "workloads", (*_CACHED, "create", "delete", "update")),
     Rule(_KUEUE, "workloads/status", ("update",)),
 )
-"""What ``--kueue own`` adds in the namespaces of the jobs."""
+"""What ``--kueue own`` adds in the namespaces of the jobs, with `resuming`."""
+
+_CONFIGURATION = Rule("", "configmaps", ("get",), (CONFIGURATION,))
+KUEUE_LEFT = (Rule(_KUEUE, "workloads", ("list", "delete", "update")), _CONFIGURATION)
+"""What an operator of all namespaces needs without it: to give back the Workloads that it has owned before."""
 
 KUEUE_CLUSTER = (
     *(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)),
     PRIORITIES,
-    Rule("", "configmaps", ("get",), (CONFIGURATION,)),
+    _CONFIGURATION,
 )
 """What ``--kueue own`` adds beyond namespaces: it reads flavors, priorities, and which kinds Kueue queues itself."""
+
+
+def resuming(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
+    """What ``--kueue own`` adds for jobs that Kueue itself has suspended: they are resumed once, when they are taken over."""
+    return tuple(Rule(framework.group, framework.plural, ("patch",)) for framework in frameworks)
 
 
 def kueue_reads(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:

@@ -5,7 +5,7 @@ What is admitted goes into the pods (`admission`), and the job's state into the 
 until the pods have ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -80,13 +80,24 @@ class Queue:
         """The job's Workload as it is."""
         if not self.job.options.kueue or self.observed.kueue_off:
             return None
-        view = self.observed.companions.get((KUEUE_WORKLOADS, self.workload_name))
-        return Workload(view) if view is not None else None
+        if self.prebuilt:
+            view = self.observed.companions.get((KUEUE_WORKLOADS, self.prebuilt))
+            return Workload(view) if view is not None else None
+        return next(iter(self._owned), None)
+
+    @cached_property
+    def _owned(self) -> Sequence[Workload]:
+        """Those that the job owns, that with quota first: it has a second one if two have made them at one time."""
+        views = (view for (plural, _), view in sorted(self.observed.companions.items()) if plural == KUEUE_WORKLOADS)
+        owned = [Workload(view) for view in views if view.owner is not None and view.owner.uid == self.job.uid]
+        return sorted(owned, key=lambda one: (one.view.deleting, not one.has("Admitted"), not one.has("QuotaReserved")))
 
     @property
     def as_cached(self) -> tuple[Get, str]:
         """The Workload, and the version of it that is decided upon."""
-        return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), self.found.view.resource_version if self.found else ""
+        if self.found is None:
+            return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), ""
+        return Get(KUEUE_API, KUEUE_WORKLOADS, self.found.view.name), self.found.view.resource_version
 
     @cached_property
     def unadmitted(self) -> str:
@@ -126,8 +137,12 @@ class Queue:
             return [self._delete(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
             return [] if active else [self._delete(found, "job is suspended")]
+        if not self.prebuilt and (surplus := [one for one in self._owned[1:] if not one.view.deleting]):
+            return [self._delete(one, "the job has another one") for one in surplus]
         if self._stale(found):
             return [] if active or self.prebuilt else self._replaced(found)
+        if not (self.prebuilt or job.errors or kueue.POD_SETS in annotations_of(found.raw)):
+            return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, self._digested(found.raw))]
         changed = self._queue_and_priority(found)
         if changed != found.spec:
             return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "spec": changed})]
@@ -241,11 +256,15 @@ class Queue:
         """A Workload without quota asks for the new pods and keeps its place; with quota it cannot be changed."""
         if self._obstacle or found.has("QuotaReserved"):
             return [self._delete(found, "the job has changed")]
-        metadata = mapping_of(found.raw.get("metadata"))
-        annotations = {**mapping_of(metadata.get("annotations")), kueue.POD_SETS: self._pod_sets.digest}
         kept = {"active": found.spec["active"]} if "active" in found.spec else {}
-        manifest = {**found.raw, "metadata": {**metadata, "annotations": annotations}, "spec": {**self._spec, **kept}}
+        manifest = {**self._digested(found.raw), "spec": {**self._spec, **kept}}
         return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, manifest)]
+
+    def _digested(self, workload: Mapping[str, Any]) -> dict[str, Any]:
+        """It as that of the job's present pods. One that Kueue has made says nothing but how many there are."""
+        metadata = mapping_of(workload.get("metadata"))
+        annotations = {**mapping_of(metadata.get("annotations")), kueue.POD_SETS: self._pod_sets.digest}
+        return {**workload, "metadata": {**metadata, "annotations": annotations}}
 
     def _with_status(self, found: Workload, now: float, *, active: bool) -> list[Action]:
         status = workload_status(self.job, found, self._pod_sets, now, active=active)

@@ -27,7 +27,7 @@ async def find_gang_scheduler(
 
     Retries until there is a response; cancel it to give up.
     """
-    found = await _answered(lambda: _first(transport, candidates), clock, log, "which gang scheduler there is")
+    found = await asked_until_answered(lambda: _first(transport, candidates), clock, log, "which gang scheduler there is")
     if found is not None:
         log.info("gang scheduler found", scheduler=found.name, api_version=found.api_version)
         return found
@@ -41,7 +41,9 @@ async def refuse_to_queue_twice(transport: Transport, clock: Clock, log: Log, fr
     A configuration that is not where Kueue's manifests put it, or that may not be read, says nothing. Retries until there is a
     response; cancel it to give up.
     """
-    found = await _answered(lambda: _read(transport, kueue.CONFIGURATION_PATH), clock, log, "which kinds Kueue queues itself")
+    found = await asked_until_answered(
+        lambda: read_object(transport, kueue.CONFIGURATION_PATH), clock, log, "which kinds Kueue queues itself"
+    )
     integrations = kueue.integrations(found) if found is not None else None
     if integrations is None:
         log.info("Kueue's configuration is not known; jobcommon doctor checks it", path=kueue.CONFIGURATION_PATH)
@@ -58,7 +60,8 @@ async def refuse_to_queue_twice(transport: Transport, clock: Clock, log: Log, fr
         )
 
 
-async def _answered(ask: Callable[[], Awaitable[T]], clock: Clock, log: Log, what: str) -> T:
+async def asked_until_answered(ask: Callable[[], Awaitable[T]], clock: Clock, log: Log, what: str) -> T:
+    """The answer to `ask`, which is repeated while it raises ClientError."""
     delay = FIRST_DELAY
     while True:
         try:
@@ -69,7 +72,7 @@ async def _answered(ask: Callable[[], Awaitable[T]], clock: Clock, log: Log, wha
             delay = min(delay * 2.0, MAX_RETRY_SECONDS)
 
 
-async def _read(transport: Transport, path: str) -> dict[str, Any] | None:
+async def read_object(transport: Transport, path: str) -> dict[str, Any] | None:
     """An object; None for one that is not there or may not be read."""
     response = await transport.send(Request("GET", path))
     if response.status in (401, 403, 404):

@@ -32,6 +32,7 @@ from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fence import FencedTransport
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
+from jobcommon.runtime.handover import hand_over
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, holder_identity
 from jobcommon.runtime.logging import Log
@@ -251,6 +252,10 @@ class Manager:
         options = replace(self.settings.options, progress=self.progress_server)
         if options.kueue:
             await refuse_to_queue_twice(self._transport, self.env.clock, self.log, self._frameworks)
+        if options.kueue or self.settings.namespace is None:
+            # Without the option, an operator of one namespace has no right to Workloads.
+            of = self.settings.namespace
+            await hand_over(self._transport, self.env.clock, self.log, self._frameworks, of, own=options.kueue)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)

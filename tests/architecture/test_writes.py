@@ -31,6 +31,7 @@ def test_only_these_modules_make_the_request_of_a_write() -> None:
         "leader": {"create", "replace"},
         "recorder": {"create", "merge"},
         "terminating_namespace": {"create"},  # a dry run
+        "handover": {"replace", "merge", "delete"},  # of Workloads, before the first decision of a term
     }
 
 

@@ -77,6 +77,7 @@ def rules_template() -> str:
             parts[f"{name}-exec"] = (*rbac.job_rules(framework, grants=True), *rbac.handed_on(framework))
         parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
         parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
+        parts[f"kueue-own.{name}"] = rbac.resuming([framework])
         parts[f"kueue-reads.{name}"] = rbac.kueue_reads([framework])
     parts["gang.volcano"] = rbac.gang_rules(VOLCANO)
     parts["gang.kubernetes"] = rbac.gang_rules(NATIVE[0])
@@ -84,6 +85,7 @@ def rules_template() -> str:
     parts["gang.priorities"] = (rbac.PRIORITIES,)
     parts["kueue"] = rbac.KUEUE
     parts["kueue.cluster"] = rbac.KUEUE_CLUSTER
+    parts["kueue.left"] = rbac.KUEUE_LEFT
     # The lease has the release's name, which the template is given.
     parts["leader"] = rbac.lease_rules("{{ . }}")
     texts = [

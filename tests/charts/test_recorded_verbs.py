@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
-from jobcommon.api.kueue import KUEUE_API, QUEUE_LABEL
+from jobcommon.api.kueue import CONFIGURATION_PATH, KUEUE_API, QUEUE_LABEL
 from jobcommon.api.workload import min_count
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
@@ -34,6 +35,7 @@ from tests.runtime.world import PODS, World, operating
 Json = dict[str, Any]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LEASE = "the-lease"
+WORKLOADS = f"/apis/{KUEUE_API}/namespaces/default/workloads"
 SETTINGS = Settings(
     namespace="default", metrics_port=None, leader_elect=True, lease_namespace="operators", lease_name=LEASE, workers=2
 )
@@ -253,8 +255,9 @@ async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangS
         life.change({"runPolicy": {"suspend": True}})
         await life.clock.until(lambda: life.call("GET", group).status == 404, step=0.5)
     asked = {triple for triple in life.recording.verbs if triple[1] in ("podgroups", "workloads", "priorityclasses")}
-    assert asked == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
-    allowed = [*rbac.operator_rules([TF]), *rbac.gang_rules(scheduler), rbac.PRIORITIES, *rbac.lease_rules(LEASE)]
+    assert asked - triples(rbac.KUEUE_LEFT) == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
+    added = [*rbac.gang_rules(scheduler), rbac.PRIORITIES, *rbac.KUEUE_LEFT]
+    allowed = [*rbac.operator_rules([TF]), *added, *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples(allowed)
 
 
@@ -266,15 +269,14 @@ async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
     flavor: Json = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "spot"}}
     flavor["spec"] = {"nodeLabels": {"pool": "spot"}}
     life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
-    root = f"/apis/{KUEUE_API}/namespaces/default/workloads"
 
     def workload() -> Json | None:
-        return next(iter(life.ok("GET", root)["items"]), None)
+        return next(iter(life.ok("GET", WORKLOADS)["items"]), None)
 
     def play(changed: Callable[[Json], Json]) -> None:
         found = workload()
         assert found is not None
-        life.ok("PUT", f"{root}/{found['metadata']['name']}/status", changed(found))
+        life.ok("PUT", f"{WORKLOADS}/{found['metadata']['name']}/status", changed(found))
 
     def told(kind: str, status: str) -> bool:
         conditions = ((workload() or {}).get("status") or {}).get("conditions") or ()
@@ -312,6 +314,83 @@ async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
     assert {triple for triple in life.recording.verbs if triple[1] in resources} == triples([*rbac.KUEUE, *rbac.KUEUE_CLUSTER])
     allowed = [*rbac.operator_rules([TF]), *rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples(allowed)
+
+
+def labelled(life: Life, name: str, *, suspend: bool) -> Json:
+    """A job that Kueue's own integration has in its queue, and the Workload that it makes of it."""
+    manifest = job_manifest(TF, {"Worker": 2}, policy="ExitCode", run_policy={"suspend": suspend})
+    job = life.ok("POST", life.jobs(), {**manifest, "metadata": {"name": name, "labels": {QUEUE_LABEL: "team"}}})
+    return life.ok("POST", WORKLOADS, kueue.made_by_kueue(job, job["spec"]["tfReplicaSpecs"]))
+
+
+async def test_workloads_change_hands_and_nothing_is_lost() -> None:
+    """From Kueue's integration to own, back, to own again, and to no queue at all, with a job that runs and one that waits."""
+    life = Life(TF)
+    for one in (*kueue.definitions(),):
+        life.ok("POST", DEFINITIONS, one)
+    flavor = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}}
+    life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
+    life.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
+    everywhere = replace(SETTINGS, namespace=None)
+
+    def workloads() -> dict[str, Json]:
+        return {one["metadata"]["ownerReferences"][0]["name"]: one for one in life.ok("GET", WORKLOADS)["items"]}
+
+    def admit(name: str) -> None:
+        found = workloads()[name]
+        life.ok("PUT", f"{WORKLOADS}/{found['metadata']['name']}/status", kueue.admitted(found))
+
+    def ours() -> bool:
+        return all(labels.OPERATOR_NAME in one["metadata"]["labels"] for one in workloads().values())
+
+    def running() -> set[str]:
+        return {p["metadata"]["uid"] for p in life.pods() if p["metadata"]["labels"][labels.JOB_NAME] == "train"}
+
+    labelled(life, "train", suspend=False)
+    admit("train")
+    async with operating(life, TF, everywhere):
+        await life.clock.until(lambda: len(running()) == 2, step=0.5)
+        life.play_all("Running")
+        await life.clock.until(lambda: life.conditions()[-1:] == ["Running"], step=0.5)
+    pods = running()
+    labelled(life, "queued", suspend=True)
+    gone = labelled(life, "gone", suspend=False)
+    life.ok("DELETE", life.jobs(name="gone"))
+    life.ok("DELETE", f"{WORKLOADS}/{gone['metadata']['name']}")
+    assert "gone" in workloads(), "its quota is held by Kueue's finalizer"
+
+    async with operating(life, TF, replace(everywhere, kueue="own")):
+        await life.clock.until(lambda: set(workloads()) == {"train", "queued"} and ours(), step=0.5)
+        await life.clock.until(lambda: life.conditions("queued")[-1:] == ["Suspended"], step=0.5)
+        assert life.job("queued")["spec"]["runPolicy"]["suspend"] is False, "what waits is resumed: suspend was Kueue's word"
+        assert "it waits in queue team" in life.job("queued")["status"]["conditions"][-1]["message"]
+        assert all(not one["metadata"].get("finalizers") for one in workloads().values())
+        assert (running(), life.conditions()[-1:]) == (pods, ["Running"])
+        assert any(one["type"] == "Admitted" for one in workloads()["train"]["status"]["conditions"])
+
+    integrations = {"frameworks": ["kubeflow.org/tfjob"]}
+    data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": integrations})}
+    configuration = {"metadata": {"name": "kueue-manager-config"}, "data": data}
+    life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
+    async with operating(life, TF, everywhere):
+        await life.clock.until(lambda: len(workloads()) == 2 and not ours(), step=0.5)
+        # Kueue finds a Workload of its pods by its owner, and suspends a job whose Workload is not admitted.
+        life.ok("PATCH", life.jobs(name="queued"), {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
+        await life.clock.until(lambda: life.conditions("queued")[-1:] == ["Suspended"], step=0.5)
+    life.ok("DELETE", f"{CONFIGURATION_PATH}")
+    async with operating(life, TF, replace(everywhere, kueue="own")):
+        await life.clock.until(ours, step=0.5)
+        admit("queued")
+        await life.clock.until(lambda: len(life.pods()) == 4, step=0.5)
+        assert running() == pods
+    data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": {"frameworks": ["pod"]}})}
+    life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", {**configuration, "data": data})
+    async with operating(life, TF, everywhere):
+        await life.clock.until(lambda: not workloads(), step=0.5)
+        assert running() == pods
+    rules = [*rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.KUEUE_LEFT, *rbac.resuming([TF]), *rbac.lease_rules(LEASE)]
+    assert life.recording.verbs <= triples([*rbac.operator_rules([TF]), *rules])
+    assert {("kubeflow.org", "tfjobs", "patch"), ("kueue.x-k8s.io", "workloads", "delete")} <= life.recording.verbs
 
 
 async def test_an_operator_may_grant_what_it_grants() -> None:

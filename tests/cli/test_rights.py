@@ -35,7 +35,7 @@ def test_the_roles_of_one_framework(name: str, framework: Any) -> None:
     own, view, edit, *reads, leader = printed("rbac", name)
     assert [role["rules"] for role in reads] == ([as_json(rbac.kueue_reads([framework]))] if name == MODULE else [])
     assert (own["kind"], own["metadata"]["name"]) == ("ClusterRole", f"{framework.name}-operator")
-    assert own["rules"] == as_json(rbac.operator_rules([framework]))
+    assert own["rules"] == as_json((*rbac.operator_rules([framework]), *rbac.KUEUE_LEFT))
     assert view["rules"] == as_json(rbac.user_rules(framework, edit=False))
     assert edit["rules"] == as_json(rbac.user_rules(framework, edit=True))
     assert set(edit["metadata"]["labels"]) == {f"rbac.authorization.k8s.io/aggregate-to-{who}" for who in ("edit", "admin")}
@@ -57,7 +57,7 @@ def test_rbac_for_a_single_namespace_has_roles_only() -> None:
 def test_the_options_of_the_operator_add_their_rights(namespace: tuple[str, ...]) -> None:
     roles = printed("rbac", MODULE, "--gang-scheduler-name", "volcano", "--kueue", "own", *namespace)
     found = {role["metadata"]["name"].removeprefix("test-operator"): role["rules"] for role in roles}
-    own = [*rbac.operator_rules([TEST_JOB]), *rbac.gang_rules(VOLCANO), *rbac.KUEUE]
+    own = [*rbac.operator_rules([TEST_JOB]), *rbac.gang_rules(VOLCANO), *rbac.KUEUE, *rbac.resuming([TEST_JOB])]
     assert found[""] == as_json((*own, *(() if namespace else rbac.KUEUE_CLUSTER)))
     assert found.get("-kueue") == (as_json(rbac.KUEUE_CLUSTER) if namespace else None), "flavors belong to no namespace"
     assert found["-kueue-reads"] == as_json(rbac.kueue_reads([TEST_JOB]))

@@ -24,9 +24,20 @@
 {{- end }}
 {{- if eq .Values.kueue "own" }}
 {{- include "jobcommon.rules.kueue" . }}
+{{- if .Values.framework.module }}
+{{- with .Values.framework.kueueOwn }}
+{{ toYaml . }}
+{{- end }}
+{{- else }}
+{{- range splitList " " (include "jobcommon.frameworks" .) }}
+{{- include (printf "jobcommon.rules.kueue-own.%s" .) $ }}
+{{- end }}
+{{- end }}
 {{- if not .Values.watchNamespace }}
 {{- include "jobcommon.rules.kueue.cluster" . }}
 {{- end }}
+{{- else if not .Values.watchNamespace }}
+{{- include "jobcommon.rules.kueue.left" . }}
 {{- end }}
 {{- end }}
 

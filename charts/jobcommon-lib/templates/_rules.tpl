@@ -50,6 +50,12 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-own.jax" }}
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs]
+  verbs: [patch]
+{{- end }}
+
 {{- define "jobcommon.rules.kueue-reads.jax" }}
 {{- end }}
 
@@ -122,6 +128,12 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-own.mpi" }}
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs]
+  verbs: [patch]
+{{- end }}
+
 {{- define "jobcommon.rules.kueue-reads.mpi" }}
 {{- end }}
 
@@ -156,6 +168,12 @@
 - apiGroups: [kubeflow.org]
   resources: [mxjobs/scale]
   verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue-own.mxnet" }}
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs]
+  verbs: [patch]
 {{- end }}
 
 {{- define "jobcommon.rules.kueue-reads.mxnet" }}
@@ -200,6 +218,12 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-own.paddle" }}
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs]
+  verbs: [patch]
+{{- end }}
+
 {{- define "jobcommon.rules.kueue-reads.paddle" }}
 {{- end }}
 
@@ -239,6 +263,12 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-own.pytorch" }}
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs]
+  verbs: [patch]
+{{- end }}
+
 {{- define "jobcommon.rules.kueue-reads.pytorch" }}
 {{- end }}
 
@@ -275,6 +305,12 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue-own.tensorflow" }}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [patch]
+{{- end }}
+
 {{- define "jobcommon.rules.kueue-reads.tensorflow" }}
 {{- end }}
 
@@ -306,6 +342,12 @@
 - apiGroups: [kubeflow.org]
   resources: [xgboostjobs/status]
   verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue-own.xgboost" }}
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs]
+  verbs: [patch]
 {{- end }}
 
 {{- define "jobcommon.rules.kueue-reads.xgboost" }}
@@ -357,6 +399,16 @@
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [list, watch]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [get]
+  resourceNames: [kueue-manager-config]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue.left" }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list, delete, update]
 - apiGroups: ['']
   resources: [configmaps]
   verbs: [get]

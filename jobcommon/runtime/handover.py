@@ -1,0 +1,137 @@
+"""Kueue's Workloads of our jobs change hands: to the operators when these begin to own them, and back.
+
+Kueue leaves a kind alone that is not in its `integrations.frameworks`. Its Workload of a job of such a kind keeps its quota and
+the finalizer that only Kueue's reconciler of the kind removes (`NewWorkload` in pkg/controller/jobframework/utils.go). In the
+other direction Kueue's reconciler finds the Workload by its owner and keeps one whose pods are those of the job
+(`FindMatchingWorkloads` in pkg/controller/jobframework/reconciler.go). Facts: Kueue 0.19.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from jobcommon.api import kueue, labels
+from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS
+from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.client import objects
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.responses import response_error
+from jobcommon.framework import Framework
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.children import job_selector
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.discovery import asked_until_answered, read_object
+from jobcommon.runtime.logging import Log
+
+_Json = dict[str, Any]
+_PAGE = 500
+
+
+async def hand_over(
+    transport: Transport, clock: Clock, log: Log, frameworks: Sequence[Framework], namespace: str | None, *, own: bool
+) -> None:
+    """Take over Kueue's Workloads of our jobs if we `own` them, else give back those that we have made.
+
+    Done before any decision of a term. Retries until there is a response; cancel it to give up.
+    """
+    one = _Handover(transport, log, frameworks, namespace)
+    what = "take over the Workloads that Kueue has made" if own else "give back Workloads"
+    await asked_until_answered(one.take_over if own else one.give_back, clock, log, f"how to {what}")
+
+
+class _Handover:
+    def __init__(self, transport: Transport, log: Log, frameworks: Sequence[Framework], namespace: str | None) -> None:
+        self._transport, self._log, self._namespace = transport, log, namespace
+        self._frameworks = {(framework.group, framework.kind): framework for framework in frameworks}
+
+    async def take_over(self) -> None:
+        """Mark Kueue's Workloads of our jobs as ours, without its finalizer, and resume the jobs that it has suspended.
+
+        Under Kueue's integration `suspend` is Kueue's: it resumes what a user has suspended. The job comes first, so that what
+        was interrupted is done again.
+        """
+        async for framework, owner, workload in self._workloads(f"!{labels.OPERATOR_NAME}"):
+            metadata = workload["metadata"]
+            left = [one for one in metadata.get("finalizers") or () if one != kueue.IN_USE]
+            finished = any(
+                one.get("type") == "Finished" and one.get("status") == "True"
+                for one in mappings_in(mapping_of(workload.get("status")).get("conditions"))
+            )
+            if finished and left == (metadata.get("finalizers") or []):
+                continue
+            body = await self._job(framework, metadata["namespace"], owner)
+            metadata["finalizers"] = left
+            if body is not None:
+                job = read_job(framework, body)
+                if job.run_policy.suspend and not (job.status.finished or job.managed_elsewhere or finished):
+                    await self._send(_resumed(framework, body), f"resume {framework.singular}/{job.name}")
+                metadata["labels"] = {**mapping_of(metadata.get("labels")), **job_selector(framework, job)}
+            await self._send(objects.replace(_path(workload), workload), f"take over Workload {metadata['name']}")
+
+    async def give_back(self) -> None:
+        """Leave our Workloads of kinds that Kueue queues itself to it, and delete the others, which would keep their quota."""
+        configuration = await read_object(self._transport, kueue.CONFIGURATION_PATH)
+        known = kueue.integrations(configuration) if configuration is not None else None
+        queued = known.frameworks if known is not None else kueue.INTEGRATED
+        async for framework, _, workload in self._workloads(f"{labels.OPERATOR_NAME},{kueue.JOB_UID_LABEL}"):
+            metadata = workload["metadata"]
+            if kueue.integration_of(framework.api_version, framework.kind) in queued:
+                ours = (labels.OPERATOR_NAME, labels.JOB_NAME)
+                metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in ours}
+                await self._send(objects.replace(_path(workload), workload), f"leave Workload {metadata['name']} to Kueue")
+            else:
+                await self._send(objects.delete(_path(workload), metadata["uid"]), f"delete Workload {metadata['name']}")
+
+    async def _workloads(self, selector: str) -> AsyncIterator[tuple[Framework, _Json, _Json]]:
+        """Those of our jobs, each with the kind and the reference of its owner; none where they may not be listed."""
+        path = objects.collection_path(KUEUE_API, KUEUE_WORKLOADS, self._namespace)
+        more = ""
+        while True:
+            query = (("labelSelector", selector), ("limit", str(_PAGE)), *((("continue", more),) if more else ()))
+            response = await self._transport.send(Request("GET", path, query))
+            if response.status in (403, 404):
+                return
+            if response.status >= 400:
+                raise response_error(response)
+            page = msgspec.json.decode(response.body)
+            for item in page.get("items") or ():
+                owners = mappings_in(item["metadata"].get("ownerReferences"))
+                owner = next((one for one in owners if one.get("controller")), {})
+                group = str(owner.get("apiVersion")).partition("/")[0]
+                if (framework := self._frameworks.get((group, str(owner.get("kind"))))) is not None:
+                    yield framework, dict(owner), {"apiVersion": KUEUE_API, "kind": kueue.KUEUE_WORKLOAD, **item}
+            more = str((page.get("metadata") or {}).get("continue") or "")
+            if not more:
+                return
+
+    async def _job(self, framework: Framework, namespace: str, owner: _Json) -> _Json | None:
+        """The owner, unless it is gone or being deleted."""
+        path = objects.object_path(framework.api_version, framework.plural, namespace, str(owner.get("name")))
+        body = await read_object(self._transport, path)
+        metadata = mapping_of((body or {}).get("metadata"))
+        return body if metadata.get("uid") == owner.get("uid") and not metadata.get("deletionTimestamp") else None
+
+    async def _send(self, request: Request, what: str) -> None:
+        """One write. Raises StatusError for a conflict: then all is read anew."""
+        response = await self._transport.send(request)
+        if response.status == 409:
+            raise response_error(response)
+        if response.status < 400:
+            self._log.info(f"Kueue: {what}")
+        elif response.status != 404:
+            error: StatusError = response_error(response)
+            self._log.warning(f"Kueue: cannot {what}", error=error.message)
+
+
+def _path(workload: _Json) -> str:
+    metadata = workload["metadata"]
+    return objects.object_path(KUEUE_API, KUEUE_WORKLOADS, metadata["namespace"], metadata["name"])
+
+
+def _resumed(framework: Framework, body: _Json) -> Request:
+    metadata = body["metadata"]
+    path = objects.object_path(framework.api_version, framework.plural, metadata["namespace"], metadata["name"])
+    marks = {key: metadata[key] for key in ("uid", "resourceVersion")}
+    return objects.merge(path, {"metadata": marks, "spec": {"runPolicy": {"suspend": False}}})
