@@ -19,6 +19,9 @@ MAX_ATTEMPT = 999_999
 """The highest number of an attempt; a higher one is not ours, and is ignored. With the pauses between attempts, years away."""
 MAX_COUNT = 2**31 - 1
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+MAX_STEP = 2**63 - 1
+"""A higher step counts as this one: tokens and samples are beyond 2^31 soon, and a number of the API has 64 bits."""
+_Step = Annotated[int, Field(ge=0)]
 _Text = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -101,9 +104,9 @@ class TrainerStatus(ApiModel):
 class JobProgress(ApiModel):
     """Progress derived from reports. A step is the metric `current_step`, or the percentage if there is none."""
 
-    highest_step: _Count | None = Field(None, description="The highest step ever reported.")
+    highest_step: _Step | None = Field(None, description="The highest step ever reported.")
     restarts: _Count | None = Field(None, description="How many restarts there had been when highestStep last rose.")
-    step: _Count | None = Field(None, description="The highest step of the current run.")
+    step: _Step | None = Field(None, description="The highest step of the current run.")
     armed: bool | None = Field(None, description="Whether the current run has reported two distinct steps.")
     attempt: _Count | None = Field(None, description="The attempt that the current run belongs to.")
     restart_time: str | None = Field(None, description="The lastRestartTime of the job when the current run reported first.")
@@ -116,7 +119,7 @@ class StallRecord(ApiModel):
     """A stall: since when the job counts as stalled, and for want of what. Another step or deadline makes it another stall."""
 
     since: str = Field(description="When the deadline was found to have passed.")
-    step: _Count | None = Field(None, description="The step after which none followed; none if the run has not made two steps.")
+    step: _Step | None = Field(None, description="The step after which none followed; none if the run has not made two steps.")
     last_progress_time: str = Field(description="When the run reported that step first, or began.")
     seconds: _Count = Field(description="The deadline from then on, with the time that an evaluation may take.")
 

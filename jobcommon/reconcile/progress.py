@@ -17,6 +17,7 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes
 from jobcommon.api.status import (
     MAX_COUNT,
+    MAX_STEP,
     ConditionType,
     EarlyFailures,
     JobProgress,
@@ -112,7 +113,7 @@ def _time_spent(status: JobStatus, step: int, since: float) -> TimeSpent | None:
         return spent
     made, new = step - known.step, max(step - max(known.highest_step or 0, known.step), 0)
     seconds = max(since - last, 0.0) * new / made
-    lost = (spent.lost_steps or 0) + made - new
+    lost = min((spent.lost_steps or 0) + made - new, MAX_STEP)
     return spent.model_copy(update={"progressing": round((spent.progressing or 0.0) + seconds, 3), "lost_steps": lost or None})
 
 
@@ -286,9 +287,11 @@ def step_of(report: TrainerStatus) -> int | None:
     """
     text, percentage = _metric(report, _STEP), report.progress_percentage
     try:
-        return min(max(int(float(text)), 0), 2**31 - 1)
+        # A float has no more than 53 bits for it.
+        step = int(text) if text.isdecimal() else int(float(text))
     except (ValueError, OverflowError):
         return percentage if percentage != _DONE else None
+    return min(max(step, 0), MAX_STEP)
 
 
 def _metric(report: TrainerStatus, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import ConditionType, JobStatus, Metric, TrainerStatus
+from jobcommon.api.status import MAX_STEP, ConditionType, JobStatus, Metric, TrainerStatus
 from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan, read_job
@@ -116,6 +116,7 @@ REPORTS = {
     "the first 0 % arms nothing": ([(5, None, 0)], (0, 0, None, 5)),
     "the first step arms": ([(5, None, 0), (20, 1, 0)], (1, 1, True, 20)),
     "one step again is a heartbeat": ([(5, None, 0), (20, 7, 1), (25, 7, 1)], (7, 7, True, 20)),
+    "tokens": ([(5, 2**31 - 1, 0), (20, 2**31 + 1, 1), (25, 2**31 + 2, 1)], (2**31 + 2, 2**31 + 2, True, 25)),
     "percentages alone": ([(5, None, 0), (20, None, 3), (30, None, 3), (40, None, 4)], (4, 4, True, 40)),
     "a step below the last one begins a run": ([(5, 10, 0), (20, 90, 0), (50, None, 0)], (90, 0, None, 50)),
     "from a checkpoint": ([(5, 10, 0), (20, 90, 0), (50, None, 0), (60, 81, 0)], (90, 81, True, 60)),
@@ -138,11 +139,28 @@ def test_a_run_is_armed_by_its_second_distinct_step(
     assert found.last_report_time == format_time(START + reports[-1][0])
 
 
-@pytest.mark.parametrize("text", ["many", "nan", "inf", "-3", "1e99", ""])
-def test_any_text_may_be_reported_as_a_step(text: str) -> None:
-    known = on_record(reported(a_job(**WATCHED), 5, None, 4, current_step=text or " ")).progress
+#: what is reported as the metric current_step beside 4 %, and the step
+TEXTS = {
+    "many": 4, "nan": 4, "inf": 4, " ": 4, "-3": 0, "7.9": 7, "1e99": MAX_STEP, "9" * 64: MAX_STEP,
+    # Tokens, or samples.
+    "2147483648": 2**31, "9007199254740993": 2**53 + 1, "9223372036854775806": MAX_STEP - 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "step"), TEXTS.items())
+def test_any_text_may_be_reported_as_a_step(text: str, step: int) -> None:
+    known = on_record(reported(a_job(**WATCHED), 5, None, 4, current_step=text)).progress
     assert known is not None
-    assert known.step in (4, 0, 2**31 - 1)
+    assert known.step == step
+
+
+def test_steps_that_are_lost_again_and_again_stay_a_number_of_the_api() -> None:
+    manifest = a_job(status={**BEGAN, "timeSpent": RUNS}, **WATCHED)
+    for at in (10, 20, 30):
+        manifest = training(manifest, (at, 1), (at + 5, MAX_STEP))
+    spent = on_record(manifest).time_spent
+    assert spent is not None
+    assert spent.lost_steps == MAX_STEP
 
 
 def test_a_report_of_before_the_job_ran_again_begins_no_armed_run() -> None:
@@ -207,6 +225,7 @@ STALLS = {
         None,
     ),
     "armed": (WATCHED, ARMED, 80),
+    "armed by tokens": (WATCHED, [(5, None, 0), (20, 2**40, 1)], 80),
     "a heartbeat is no progress": (WATCHED, [*ARMED, (70, 7, 1)], 80),
     "progress": (WATCHED, [*ARMED, (70, 8, 1)], 130),
     "it may be evaluating": ({**WATCHED, "evaluationSeconds": 600}, ARMED, 680),
