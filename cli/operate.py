@@ -48,5 +48,5 @@ async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfi
         text = error.strerror or str(error)
         if settings.progress_port is not None and error.filename is not None:
             raise UserError(f"--progress-tls {error.filename}: {text}") from error
-        where = f"--metrics-host {settings.metrics_host} --metrics-port {settings.metrics_port}"
-        raise UserError(f"{where}: {text}; choose another, or --metrics-port -1 for none") from error
+        more = " or --progress-host, --progress-port" if settings.progress_port is not None else ""
+        raise UserError(f"{text}; choose another address by --metrics-host, --metrics-port (-1 for none){more}") from error

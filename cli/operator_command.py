@@ -38,6 +38,13 @@ def operator_command(
             metavar="PORT", help="Where pods report their progress, by HTTPS; 0 takes a free port, -1 none.", min=-1, max=65535
         ),
     ] = -1,
+    progress_host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address that listens on. Without it: 127.0.0.1, or all if --progress-url names another address.",
+        ),
+    ] = "",
     progress_url: Annotated[
         str, typer.Option(metavar="URL", help="How pods reach it, as in https://NAME.NAMESPACE.svc:8443.")
     ] = "",
@@ -105,6 +112,7 @@ def operator_command(
             metrics_host=metrics_host,
             metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
             progress_port=None if progress_port < 0 else progress_port,
+            progress_host=progress_host,
             progress_url=progress_url,
             progress_tls=progress_tls,
             leader_elect=leader_elect,

@@ -41,7 +41,7 @@ from jobcommon.runtime.metrics import Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.report_server import certificate_in, serve_reports
 from jobcommon.runtime.report_writer import ReportWriter
-from jobcommon.runtime.settings import Settings
+from jobcommon.runtime.settings import Settings, is_loopback
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.term import Term
@@ -196,7 +196,7 @@ class Manager:
         self.reports = writer
         for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
-        host, directory = settings.metrics_host, Path(settings.progress_tls)
+        host, directory = settings.report_host, Path(settings.progress_tls)
         server = serve_reports(
             self._frameworks, tokens.pod_of, tokens.refresh, writer.take, self.log, host=host, port=port, directory=directory
         )
@@ -206,6 +206,8 @@ class Manager:
         url = settings.progress_url or f"https://{where}:{port}"
         self.progress_server = ProgressServer(url, certificate_in(directory))
         self.log.info("taking reports of progress", host=host, port=port, url=url)
+        if is_loopback(host) and not settings.reports_are_local:
+            self.log.warning("pods reach the loopback interface only through a proxy beside the operators", host=host, url=url)
 
     def report_writer(self) -> ReportWriter:
         """A writer of the reports that reach this replica. It needs no lease."""

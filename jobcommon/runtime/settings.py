@@ -2,13 +2,25 @@
 
 import re
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from math import inf
+from urllib.parse import urlsplit
 
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.api.kueue import OWN
 from jobcommon.framework import Options
 
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+_ALL = ("0.0.0.0", "::")  # noqa: S104  that pods reach it is asked for
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the name or address is of the loopback interface."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +36,9 @@ class Settings:
     the cluster has when the operators start, or "" for none. `kueue` is `own` to own the Workloads of jobs labelled for a
     queue of Kueue, or "".
 
-    `progress_port` None means that no reports of progress are taken, 0 a free port; it listens on `metrics_host`. Then
-    `progress_tls` is the directory with tls.crt, tls.key and, if clients are to trust an authority, ca.crt; pods use
+    `progress_port` None means that no reports of progress are taken, 0 a free port. Then `progress_tls` is the directory with
+    tls.crt, tls.key and, if clients are to trust an authority, ca.crt. The server listens on `progress_host`; where that is "",
+    on all addresses if `progress_url` names another one than the loopback interface, else on 127.0.0.1. Pods use
     `progress_url`, by default the address it listens on.
     """
 
@@ -49,6 +62,7 @@ class Settings:
     gang_scheduler_name: str = ""
     kueue: str = ""
     progress_port: int | None = None
+    progress_host: str = ""
     progress_url: str = ""
     progress_tls: str = ""
     log_format: str = "json"
@@ -69,6 +83,8 @@ class Settings:
             raise ValueError("progress_tls is needed with progress_port: the directory with tls.crt and tls.key")
         if self.progress_url and not self.progress_url.startswith("https://"):
             raise ValueError(f'progress_url "{self.progress_url[:80]}" must begin with https://')
+        if self.progress_port is not None and self.progress_host in _ALL and not self.progress_url:
+            raise ValueError(f"progress_url is needed where progress_host is {self.progress_host}: how pods reach it")
         if self.metrics_token is not None and not self.metrics_token.strip():
             raise ValueError("the metrics token is empty; without one leave it unset")
         if self.leader_elect and _SUBDOMAIN.fullmatch(self.lease_name) is None:
@@ -85,6 +101,16 @@ class Settings:
             raise ValueError(
                 f'kueue must be {OWN}, not "{self.kueue[:80]}"; leave it unset where Kueue itself queues the kinds'
             )
+
+    @property
+    def report_host(self) -> str:
+        """The address on which reports of progress are taken."""
+        return self.progress_host or ("127.0.0.1" if self.reports_are_local else _ALL[0])
+
+    @property
+    def reports_are_local(self) -> bool:
+        """Whether the pods' URL names the loopback interface, as it does without one."""
+        return not self.progress_url or is_loopback(urlsplit(self.progress_url).hostname or "")
 
     @property
     def options(self) -> Options:

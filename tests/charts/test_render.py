@@ -116,6 +116,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
         ({"metrics": {"tokenSecret": {"name": "mine"}}}, "--metrics-token-file=/etc/jobcommon/metrics/token"),
         ({"progress": {"tlsSecret": "mine", "port": 9443}}, "--progress-port=9443"),
         ({"progress": {"tlsSecret": "mine"}}, "--progress-tls=/etc/jobcommon/progress"),
+        ({"progress": {"tlsSecret": "mine"}}, "--progress-host=0.0.0.0"),
         ({"logLevel": "debug"}, "--log-level=debug"),
         ({"logFormat": "console"}, "--log-format=console"),
     ],

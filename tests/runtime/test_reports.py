@@ -399,6 +399,31 @@ async def test_a_job_that_reports_nothing_more_is_stalled_and_fails(world: World
         assert status(world)["conditions"][-1]["reason"] == "Stalled"
 
 
+#: --progress-host, --progress-url, and where the server listens; None if it cannot work
+HOSTS = [
+    ("", "", "127.0.0.1"),
+    ("", "https://localhost:8443", "127.0.0.1"),
+    ("", "https://[::1]:8443", "127.0.0.1"),
+    ("", "https://operators.kubeflow.svc:8443", "0.0.0.0"),
+    ("", "https://10.0.0.7", "0.0.0.0"),
+    ("127.0.0.1", "https://operators.kubeflow.svc:8443", "127.0.0.1"),
+    ("10.0.0.7", "", "10.0.0.7"),
+    ("::", "https://operators.kubeflow.svc:8443", "::"),
+    ("::", "", None),
+    ("0.0.0.0", "", None),
+]
+
+
+@pytest.mark.parametrize(("host", "url", "listens"), HOSTS)
+def test_the_server_listens_where_its_url_says(host: str, url: str, listens: str | None) -> None:
+    if listens is None:
+        with pytest.raises(ValueError, match="progress_url is needed"):
+            Settings(progress_port=8443, progress_tls="tls", progress_host=host)
+    else:
+        settings = Settings(progress_port=8443, progress_tls="tls", progress_host=host, progress_url=url)
+        assert (settings.report_host, settings.metrics_host) == (listens, "127.0.0.1")
+
+
 # -- the keys ------------------------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@
 - --metrics-token-file=/etc/jobcommon/metrics/token
 {{- end }}
 {{- if .Values.progress.tlsSecret }}
+- --progress-host=0.0.0.0
 - --progress-port={{ int .Values.progress.port }}
 - --progress-url=https://{{ include "jobcommon.fullname" . }}-progress.{{ .Release.Namespace }}.svc:{{ int .Values.progress.port }}
 - --progress-tls=/etc/jobcommon/progress
