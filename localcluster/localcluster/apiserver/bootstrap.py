@@ -42,7 +42,6 @@ _EDIT = [
 ]  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _VERSION = ("/version", "/version/")
-_EVENTS = _rules("create patch update", "events", "", "events.k8s.io")
 _CLUSTER_ROLES: dict[str, list[Obj]] = {
     "cluster-admin": _EVERYTHING,
     "admin": [*_EDIT, _rules(_ALL, "roles rolebindings", _RBAC)],
@@ -58,25 +57,11 @@ _CLUSTER_ROLES: dict[str, list[Obj]] = {
         _rules("create", "selfsubjectreviews", "authentication.k8s.io"),
     ],
     "system:discovery": [_paths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_HEALTH, *_VERSION)],
-    "system:monitoring": [
-        _paths("/metrics", "/metrics/slis", *_HEALTH, *(f"{path}/*" for path in _HEALTH)), _rules("get", "nodes/metrics"),
-    ],
-    "system:node-problem-detector": [_rules("get", "nodes"), _rules("patch", "nodes/status"), _EVENTS],
-    "system:persistent-volume-provisioner": [
-        _rules("create delete get list watch", "persistentvolumes"),
-        _rules("get list update watch", "persistentvolumeclaims"),
-        _rules("get list watch", "storageclasses", "storage.k8s.io"),
-        _rules("watch", "events"),
-        _EVENTS,
-    ],
-    "system:public-info-viewer": [_paths(*_HEALTH, *_VERSION)],
     "system:service-account-issuer-discovery": [
         _paths(*(f"{path}{end}" for path in ("/.well-known/openid-configuration", "/openid/v1/jwks") for end in ("", "/"))),
     ],
 }  # fmt: skip
 _GROUPS = {"cluster-admin": "system:masters", "system:service-account-issuer-discovery": "system:serviceaccounts"}
-#: By which an extension of the API server finds out how to recognize clients.
-_AUTHENTICATION = "extension-apiserver-authentication"
 
 
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -95,8 +80,6 @@ def ensure(env: Env, storage: Storage) -> None:
             "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
         }
         _create(env, storage, f"clusterrolebindings.{_RBAC}", "", role, binding)
-    reader = {**_rules("get list watch", "configmaps"), "resourceNames": [_AUTHENTICATION]}
-    _create(env, storage, f"roles.{_RBAC}", "kube-system", f"{_AUTHENTICATION}-reader", {"rules": [reader]})
     for name, value in _SYSTEM_CLASSES.items():
         _create(env, storage, "priorityclasses.scheduling.k8s.io", "", name, {"value": value, **_CLASS})
     _create(env, storage, "services", "default", "kubernetes", _api_service())

@@ -155,9 +155,6 @@ class ApiServer:
             return _VERBS.get(verb) if fits and verb in resource.verbs else None
         if subresource == "status" and resource.status:
             return _STATUS_VERBS.get(verb)
-        if subresource == "approval" and "approval" in resource.subresources:
-            # A part of the status, with a path of its own for the sake of access rules.
-            return _STATUS_VERBS.get(verb)
         if subresource == "scale" and resource.scale:
             return scale.HANDLERS.get(verb)
         if subresource not in resource.subresources:

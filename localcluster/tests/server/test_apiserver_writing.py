@@ -130,19 +130,6 @@ def test_secrets(api: Api) -> None:
     assert api.patch(f"{SECRETS}/a", {"type": "other"}).causes == ["type"]
 
 
-def test_eviction_respects_budgets(api: Api) -> None:
-    api.post(PODS, pod("a", labels={"app": "a"}))
-    api.bind("a")
-    api.patch(f"{PODS}/a/status", {"status": {"phase": "Running"}})
-    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    api.post(budgets, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, "minAvailable": 1}})
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
-    assert api.post(f"{PODS}/a/eviction", eviction).code == 429
-    api.patch(f"{budgets}/b/status", {"status": {"disruptionsAllowed": 1}})
-    assert api.post(f"{PODS}/a/eviction", eviction).code == 201
-    assert "deletionTimestamp" in api.get(f"{PODS}/a").body["metadata"]
-
-
 def test_ephemeral_containers_are_refused_with_a_reason(api: Api) -> None:
     api.post(PODS, pod("a"))
     answer = api.patch(f"{PODS}/a/ephemeralcontainers", {"spec": {"ephemeralContainers": []}}, STRATEGIC_PATCH)

@@ -8,7 +8,6 @@ from localcluster.apiserver.authentication import BINDABLE, DEFAULT_AUDIENCES
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import (
     STALE,
-    ApiError,
     bad_request,
     conflict,
     forbidden,
@@ -19,7 +18,6 @@ from localcluster.apiserver.errors import (
 )
 from localcluster.apiserver.rest.delete import check_preconditions, delete_object, options_of
 from localcluster.apiserver.rest.update import commit
-from localcluster.apiserver.selectors import from_object
 from localcluster.apiserver.storage import Item
 from localcluster.request import Response
 from localcluster.timestamps import format_time
@@ -64,12 +62,9 @@ def bind(call: Call) -> Response:
 
 
 def evict(call: Call) -> Response:
-    """POST pods/x/eviction: a deletion that disruption budgets may refuse with 429."""
+    """POST pods/x/eviction: a deletion after which the pod's end is known as a disruption."""
     body = call.body()
     live = call.live()
-    phase = live.obj.get("status", {}).get("phase")
-    if phase not in ("Succeeded", "Failed", "Pending"):
-        _check_budgets(call, live)
     given = body.get("deleteOptions") or {}
     options, dry_run = options_of(call, given), call.dry_run or bool(given.get("dryRun"))
     if not dry_run:
@@ -94,19 +89,6 @@ def _disrupted(call: Call, live: Item) -> Item:
     others = [one for one in before if one.get("type") != "DisruptionTarget"]
     commit(call, live, {**live.obj, "status": {**status, "conditions": [*others, condition]}})
     return call.live()
-
-
-def _check_budgets(call: Call, pod: Item) -> None:
-    labels = pod.obj["metadata"].get("labels") or {}
-    for budget in call.storage.table("poddisruptionbudgets.policy").items(call.namespace):
-        selector = from_object((budget.obj.get("spec") or {}).get("selector"))
-        if selector is None or not selector.matches(labels):
-            continue
-        if (budget.obj.get("status") or {}).get("disruptionsAllowed", 0) < 1:
-            told = f"The disruption budget {budget.name} does not allow a disruption now."
-            message = "Cannot evict pod as it would violate the pod's disruption budget."
-            causes = [{"reason": "DisruptionBudget", "message": told}]
-            raise ApiError(429, "TooManyRequests", message, {"causes": causes})
 
 
 def token(call: Call) -> Response:

@@ -1,6 +1,6 @@
 """DELETE: preconditions, finalizers, grace."""
 
-from localcluster.conformance.case import After, Case, Expect, Seen, Step
+from localcluster.conformance.case import After, Case
 from localcluster.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
 from localcluster.conformance.steps import (
     UID,
@@ -11,7 +11,6 @@ from localcluster.conformance.steps import (
     get,
     listed,
     patch,
-    put,
     ref,
     start,
     watch,
@@ -33,10 +32,6 @@ CASES = (
             get(kind, "n", 404),
         ))
         for kind, make in _MAKERS
-    ),
-    *(
-        Case(f"delete of what is missing: {kind.plural}", (delete(kind, "n", code=404, reason="NotFound"),)) for kind,
-            _ in _MAKERS
     ),
     Case("delete of an unscheduled pod", (
         create(PODS, pod("n")), delete(PODS, "n", fields={"metadata.deletionGracePeriodSeconds": 0}),
@@ -108,36 +103,4 @@ CASES = (
         ))
         for policy, code in (("Background", 404), ("Foreground", 200), ("Orphan", 200))
     ),
-    Case("an unknown propagation", (
-        create(CONFIG_MAPS, config_map("n")), delete(CONFIG_MAPS, "n", {"propagationPolicy": "Sideways"}, 422,
-            reason="Invalid"),
-    )),
-    Case("delete of a collection", (
-        create(CONFIG_MAPS, config_map("n", labels={"app": "x"})), create(CONFIG_MAPS, config_map("m", labels={"app": "y"})),
-        Step("DELETE", CONFIG_MAPS, query={"labelSelector": "app=x"}, expect=Expect(200, items=("n",))),
-        listed(CONFIG_MAPS, query={"labelSelector": "app"}, items=("m",)),
-    )),
-    Case("an update may not take deletionTimestamp away or set it", (
-        create(CONFIG_MAPS, config_map("n", finalizers=_HOLD)),
-        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}), 422,
-            reason="Invalid", causes=("FieldValueInvalid metadata.deletionTimestamp",)),
-        delete(CONFIG_MAPS, "n"),
-        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": None, "labels": {"a": "b"}}})),
-        patch(CONFIG_MAPS, "n", _FREE), get(CONFIG_MAPS, "n", 404),
-    )),
-    Case("options in the body of a delete make the query void", (
-        create(CONFIG_MAPS, config_map("n")),
-        Step("DELETE", CONFIG_MAPS, "n", {"apiVersion": "v1", "kind": "DeleteOptions"}, query={"dryRun": "All"},
-            expect=Expect(200)),
-        get(CONFIG_MAPS, "n", 404),
-    )),
-    Case("a generation of an uncounted kind", (
-        create(CONFIG_MAPS, config_map("n", generation=5, finalizers=_HOLD), fields={"metadata.generation": 5}),
-        patch(CONFIG_MAPS, "n", {"metadata": {"generation": 7}}, fields={"metadata.generation": 5}),
-        put(CONFIG_MAPS, "n", config_map("n"), fields={"metadata.generation": 5}),
-        create(CONFIG_MAPS, config_map("m", generation=5, finalizers=_HOLD)),
-        delete(CONFIG_MAPS, "m", fields={"metadata.generation": 6}),
-        create(PODS, pod("n", generation=5), fields={"metadata.generation": 1}),
-        create(WIDGETS, widget("n", generation=5), fields={"metadata.generation": 1}),
-    )),
 )  # fmt: skip
