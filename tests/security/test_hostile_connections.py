@@ -23,7 +23,7 @@ from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import CERTIFICATE, KEY, serve_reports
-from localcluster.certificates import self_signed
+from localcluster.client import self_signed
 from tests.runtime.fakes import TESTJOB, quiet_log
 
 ROOT = Path(__file__).parents[2]
