@@ -33,32 +33,35 @@ def group_name(kind: str, template: int) -> str:
 
 def yunikorn(
     uid: str, policy: SchedulingPolicy, members: Iterable[GangMember]
-) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
-    """Labels and annotations of all pods, and the names of the task groups.
+) -> tuple[Mapping[str, str], Mapping[str, str], Mapping[tuple[str, int], str]]:
+    """Labels and annotations of all pods, and the name of the task group of each type's templates that has one.
 
-    Placeholders hold the places of each group's `minMember` pods until all have one.
+    Placeholders hold the places of each group's `minMember` pods until all have one. Every pod has all groups in an annotation,
+    so templates of a type that differ in nothing that counts here share one.
     """
     counts: Counter[tuple[str, int]] = Counter()
-    shapes: dict[tuple[str, int], GangMember] = {}
+    shapes: dict[tuple[str, int], dict[str, Any]] = {}
     for member in members:
-        counts[member.type, member.template] += member.needed
-        shapes.setdefault((member.type, member.template), member)
-    groups = [
-        {
-            "name": group_name(*key),
-            "minMember": count,
-            "minResource": {name: str(amount) for name, amount in sorted(shapes[key].resources.items())},
-            **{name: value for name in _PLACED_BY if (value := shapes[key].spec.get(name))},
-        }
-        for key, count in counts.items()
-        if count
-    ]
+        key = member.type, member.template
+        counts[key] += member.needed
+        if key not in shapes:
+            amounts = {name: str(amount) for name, amount in sorted(member.resources.items())}
+            shapes[key] = {"minResource": amounts, **{name: value for name in _PLACED_BY if (value := member.spec.get(name))}}
+    named: dict[tuple[str, int], str] = {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for key, count in counts.items():
+        if count:
+            new = {"name": group_name(*key), "minMember": 0, **shapes[key]}
+            group = found.setdefault((key[0], json.dumps(shapes[key], sort_keys=True)), new)
+            group["minMember"] += count
+            named[key] = group["name"]
+    groups = [*found.values()]
     labels = dict.fromkeys((names.YUNIKORN_APP, "applicationId"), uid)
     labels |= dict.fromkeys((names.YUNIKORN_QUEUE, "queue"), policy.queue) if policy.queue else {}
     seconds = policy.schedule_timeout_seconds
     parameters = "gangSchedulingStyle=Hard" + (f" placeholderTimeoutInSeconds={seconds}" if seconds else "")
     annotations = {names.YUNIKORN_GROUPS: json.dumps(groups, separators=(",", ":")), names.YUNIKORN_PARAMETERS: parameters}
-    return labels, annotations, frozenset(str(group["name"]) for group in groups)
+    return labels, annotations, named
 
 
 def koordinator(name: str, policy: SchedulingPolicy, least: int, total: int) -> dict[str, str]:

@@ -218,8 +218,8 @@ class Gang:
             annotations |= {**dict.fromkeys(groups, name), names.VOLCANO_TASK: replica.type.lower()}
         elif self.scheduler == names.YUNIKORN:
             group, added, known = self.needs.task_groups
-            own = annotated_gang.group_name(replica.type, self.needs.template_of(replica))
-            annotations = {**added, **({names.YUNIKORN_GROUP: own} if own in known else {}), **annotations}
+            own = known.get((replica.type, self.needs.template_of(replica)))
+            annotations = {**added, **({names.YUNIKORN_GROUP: own} if own else {}), **annotations}
         elif self.scheduler == names.KOORDINATOR:
             annotations |= annotated_gang.koordinator(name, _policy(self.job), self.min_member, len(self.members))
         else:

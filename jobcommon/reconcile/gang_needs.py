@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jobcommon.api.gang import PRIORITY_CLASSES, default_priority_class
+from jobcommon.api.gang import PRIORITY_CLASSES, YUNIKORN, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
@@ -45,18 +45,19 @@ class Needs:
         return self.policy.priority_class or next(filter(None, named), "")
 
     @cached_property
-    def task_groups(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
-        """The labels and annotations of all pods for YuniKorn, and the names of the task groups.
+    def task_groups(self) -> tuple[Mapping[str, str], Mapping[str, str], Mapping[tuple[str, int], str]]:
+        """The labels and annotations of all pods for YuniKorn, and the task groups' names by type and template.
 
         The gang needs the most important members.
         """
-        members: list[annotated_gang.GangMember] = []
-        for position, replica in enumerate(sorted(self.members, key=lambda r: -self._importance(self._shape(r)))):
-            templates = self.job.replica_specs[replica.type].templates
-            pod = mapping_of(templates.at(templates.of(replica.index)).get("spec"))
-            resources, needed = self._shape(replica).resources, position < self.least
-            members.append(annotated_gang.GangMember(replica.type, self.template_of(replica), resources, pod, needed))
+        ordered = sorted(self.members, key=lambda r: -self._importance(self._shape(r)))
+        members = [self._member(replica, needed=position < self.least) for position, replica in enumerate(ordered)]
         return annotated_gang.yunikorn(self.job.uid, self.policy, members)
+
+    def _member(self, replica: Replica, *, needed: bool) -> annotated_gang.GangMember:
+        templates = self.job.replica_specs[replica.type].templates
+        pod = mapping_of(templates.at(templates.of(replica.index)).get("spec"))
+        return annotated_gang.GangMember(replica.type, self.template_of(replica), self._shape(replica).resources, pod, needed)
 
     def template_of(self, replica: Replica) -> int:
         """Which of its type's templates the replica has; 0 is the one without overrides."""
@@ -83,6 +84,17 @@ class Needs:
             kind: {positions: _shape(spec.templates.at(positions)) for positions in spec.templates.distinct}
             for kind, spec in self.job.replica_specs.items()
         }
+
+
+def annotations_of_all(job: Job) -> Mapping[str, str]:
+    """The annotations that grow with the job and stand on each of its pods: YuniKorn's task groups of the whole gang."""
+    if job.options.gang != YUNIKORN:
+        return {}
+    first: dict[tuple[str, Positions], Replica] = {}
+    for replica in job.replicas:
+        first.setdefault((replica.type, job.replica_specs[replica.type].templates.of(replica.index)), replica)
+    policy = job.run_policy.scheduling_policy or SchedulingPolicy()
+    return Needs(job, policy, tuple(first.values()), len(first), {}).task_groups[1]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

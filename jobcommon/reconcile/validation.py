@@ -18,6 +18,7 @@ from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
+from jobcommon.reconcile.gang_needs import annotations_of_all
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
@@ -44,6 +45,11 @@ _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
 _LIMIT = f"Linux starts no process with one of more than {MAX_VARIABLE}"
+# Keys and values of all annotations of one object (ValidateAnnotationsSize in k8s.io/apimachinery).
+MAX_ANNOTATIONS = 256 * 1024
+# What is left for the others of ours: a certificate authority is the largest.
+_OUR_ANNOTATIONS = 16 * 1024
+_ANNOTATIONS_LIMIT = f"a pod may have {MAX_ANNOTATIONS:,}, of which {_OUR_ANNOTATIONS:,} are the operator's"
 # The addresses of fewer do not come near it.
 MANY_REPLICAS = 500
 MANAGERS = (OUR_MANAGER, MULTIKUEUE)
@@ -64,7 +70,7 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
             errors.append(FieldError(path, f"Required value: a {job.kind} needs a {kind.name}"))
     if job.total_replicas > MAX_REPLICAS:
         errors.append(FieldError(f"spec.{framework.replica_specs}", f"must not have more than {MAX_REPLICAS} replicas in all"))
-    return errors or [*framework.validate(job), *_variable_errors(framework, job)]
+    return errors or [*framework.validate(job), *_variable_errors(framework, job), *_annotation_errors(framework, job)]
 
 
 def template_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
@@ -85,6 +91,27 @@ def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
                 advice = f"use at most some {job.total_replicas * MAX_VARIABLE // size} replicas, or a shorter name"
                 yield FieldError(f"spec.{framework.replica_specs}", f"{text}, and {_LIMIT}; {advice}")
                 return
+
+
+def _annotation_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
+    """The API server takes no pod with more annotations, whose number may grow with the templates of the job."""
+    gang = _bytes(annotations_of_all(job))
+    for kind, spec in job.replica_specs.items():
+        for positions in spec.templates.distinct:
+            metadata = mapping_of(spec.templates.at(positions).get("metadata"))
+            own = _bytes(mapping_of(metadata.get("annotations")))
+            if own and own + gang > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
+                text = f"{own:,} bytes, and {gang:,} for the gang scheduler: {_ANNOTATIONS_LIMIT}"
+                yield FieldError(f"spec.{framework.replica_specs}[{kind}].template.metadata.annotations", f"Too long: {text}")
+                return
+    if gang > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
+        text = f"its templates make {gang:,} bytes of task groups for the gang scheduler: {_ANNOTATIONS_LIMIT}"
+        advice = "make more of them equal in resources, nodeSelector, tolerations, affinity and topologySpreadConstraints"
+        yield FieldError(f"spec.{framework.replica_specs}", f"Too long: {text}; {advice}")
+
+
+def _bytes(annotations: Mapping[str, Any]) -> int:
+    return sum(len(str(key).encode()) + len(str(value).encode()) for key, value in annotations.items())
 
 
 def _name_errors(job: Job) -> Iterator[FieldError]:

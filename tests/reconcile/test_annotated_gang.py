@@ -57,6 +57,53 @@ def test_task_groups_of_yunikorn() -> None:
         assert scheduler == "yunikorn"
 
 
+def override(index: int, **spec: Any) -> dict[str, Any]:
+    variable = {"name": "test-container", "env": [{"name": "SHARD", "value": str(index)}]}
+    return {"indices": [index], "template": {"spec": {"containers": [variable], **spec}}}
+
+
+def test_templates_that_count_alike_share_a_task_group() -> None:
+    """Three hundred replicas with a variable each had as many groups on every pod."""
+    overrides = [override(index, **({"nodeSelector": {"zone": "b"}} if index >= 200 else {})) for index in range(300)]
+    there = world(YUNIKORN, {"Worker": {"replicas": 300, "template": template(1), "overrides": overrides}})
+    there.settle()
+    _, annotations, _ = pod_of(there, "demo-worker-0")
+    groups = json.loads(annotations["yunikorn.apache.org/task-groups"])
+    assert [(group["name"], group["minMember"]) for group in groups] == [("worker-1", 200), ("worker-201", 100)]
+    assert annotations["yunikorn.apache.org/task-group-name"] == "worker-1"
+    assert pod_of(there, "demo-worker-299")[1]["yunikorn.apache.org/task-group-name"] == "worker-201"
+
+
+LONG = "x" * 900
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "worker", "text"),
+    [
+        (
+            YUNIKORN,
+            {"overrides": [override(index, nodeSelector={"name": f"{index}{LONG}"}) for index in range(270)]},
+            "spec.testReplicaSpecs: Too long: its templates make 2",
+        ),
+        (
+            KOORDINATOR,
+            {"template": {**template(1), "metadata": {"annotations": {"notes": "x" * 250_000}}}},
+            "[Worker].template.metadata.annotations: Too long: 250,005 bytes, and 0 for the gang scheduler",
+        ),
+    ],
+    ids=["task groups", "the template's own"],
+)
+def test_more_annotations_than_a_pod_may_have_are_refused_by_name(
+    scheduler: GangScheduler, worker: dict[str, Any], text: str
+) -> None:
+    there = world(scheduler, {"Worker": {"replicas": 300, "template": template(1), **worker}})
+    there.settle()
+    assert (there.current, there.pods) == ("Failed", {})
+    message = there.status["conditions"][-1]["message"]
+    assert text in message
+    assert "a pod may have 262,144, of which 16,384 are the operator's" in message
+
+
 def test_fewer_than_all_are_needed_and_the_template_may_say_more() -> None:
     worker = {"replicas": 3, "template": {**template(2), "metadata": {"labels": {"queue": "mine"}}}}
     policy = {"schedulingPolicy": {"minAvailable": 1}}
