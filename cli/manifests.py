@@ -3,6 +3,7 @@
 Every error names the file and the place in it.
 """
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import STDIN, is_address, read_text
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIXES = (".yaml", ".yml", ".json")
 # The first are for a cluster's output about a job of a thousand pods. An object from a user is limited as by an API server.
 OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
@@ -92,7 +94,7 @@ def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
     where = f"{source}:{line}"
     if not isinstance(body, dict):
         raise UserError(f"{where}: not an object but a {type(body).__name__}; a manifest begins with apiVersion and kind")
-    body = converted(source, body) or body
+    body = converted(source, named := _named(body)) or named
     for field in ("apiVersion", "kind"):
         if not isinstance(body.get(field), str) or not body[field]:
             raise UserError(f"{where}: {field}: Required value: every object names it, as in {_EXAMPLE[field]}")
@@ -104,6 +106,16 @@ def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise UserError(f"{where}: {body['kind']}: metadata.name: Required value: give the object a name")
     yield Manifest(source, line, body)
+
+
+def _named(body: dict[str, Any]) -> Mapping[str, Any]:
+    """The object with a name made of its generateName, as an API server does it: the names of a job's pods follow from it."""
+    metadata = body.get("metadata")
+    base = metadata.get("generateName") if isinstance(metadata, dict) and not metadata.get("name") else None
+    if metadata is None or not isinstance(base, str) or not base:
+        return body
+    name = base[:58] + "".join(secrets.choice(_LETTERS) for _ in range(5))
+    return {**body, "metadata": {**metadata, "name": name}}
 
 
 _EXAMPLE = {"apiVersion": "apiVersion: kubeflow.org/v1", "kind": "kind: PyTorchJob"}

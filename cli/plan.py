@@ -1,5 +1,7 @@
 """``jobcommon plan``: what the operator would do for a job, without a cluster."""
 
+import json
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,6 +17,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd import field_errors
+from jobcommon.crd.strict import without_nulls
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.framework import Framework, Job
@@ -53,7 +56,7 @@ def checked(manifest: Manifest, framework: Framework, namespace: str = "default"
 
 
 def _read(manifest: Manifest, framework: Framework, namespace: str) -> tuple[Job, Sequence[str]]:
-    job = read_job(framework, manifest.body)
+    job = read_job(framework, without_nulls(framework, manifest.body))
     # A misspelt field is also one that is missing: the first is the cause.
     strict = field_errors(framework, manifest.body)
     misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]
@@ -79,9 +82,18 @@ def _describe(
         raise UserError("\n".join(f"{manifest.place}: {error}" for error in refused))
     title = f"# {job.kind} {job.key}"
     text = "\n".join([title, *(f"error: {error}" for error in errors), decision.describe(), ""])
-    if (advice := partial_restarts(job)) is not None:
+    for advice in filter(None, (partial_restarts(job), _unknown_address(job))):
         text += f"warning: {advice}\n"
     return f"{text}{_manifests(decision)}" if with_manifests else text
+
+
+def _unknown_address(job: Job) -> str | None:
+    """An address in a template that workers had with older versions of mpi-operator, and that no pod here has."""
+    texts = json.dumps([spec.template for spec in job.replica_specs.values()])
+    name = re.escape(job.name)
+    if (found := re.search(rf"\b({name}-worker-\d+)\.{name}-worker\b", texts)) is None:
+        return None
+    return f"{found[0]} does not resolve: write {found[1]}, or {found[1]}.{job.name}"
 
 
 def _refused_pods(decision: Plan) -> list[str]:

@@ -30,7 +30,10 @@ def read_flat_mpijob(body: Mapping[str, Any], notes: Notes, *, name: str | None,
     top.take("kind")
     top.take("status")
     metadata = top.section("metadata")
-    own = metadata.text("name")
+    prefix, own = metadata.text("generate_name"), metadata.text("name")
+    if prefix and not own:
+        own = prefix.rstrip("-")
+        notes.warn("metadata.generateName", f"a manifest has a name: {own}")
     labels, annotations = metadata.texts("labels"), metadata.texts("annotations")
     namespace = metadata.take("namespace")
     if namespace is not None:

@@ -23,12 +23,13 @@ MAX_SECONDS = 10 * 365 * 24 * 3600
 
 
 class RestartPolicy(StrEnum):
-    """What happens when a replica's pod or container ends."""
+    """What happens when a replica's pod or container ends. The empty string means the default."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
     EXIT_CODE = "ExitCode"
+    DEFAULT = ""
 
 
 class RestartScope(StrEnum):

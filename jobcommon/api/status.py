@@ -62,6 +62,7 @@ class ReplicaStatus(ApiModel):
     succeeded: int | None = Field(None, description="Replicas that have succeeded.")
     failed: int | None = Field(None, description="Pods that have failed and are still there.")
     selector: str | None = Field(None, description="A label selector of this type's pods, for the scale subresource.")
+    label_selector: dict[str, Any] | None = Field(None, description="Written by older operators; not set here.")
     succeeded_indexes: str | None = Field(
         None, description="The replicas that have succeeded, as ranges (0-3,7). They are never run again."
     )

@@ -7,7 +7,7 @@ Rules are kept cheap: the API server refuses a CRD whose rules may cost too much
 
 from collections.abc import Iterator, Mapping
 
-from jobcommon.api.job import MAX_REPLICAS
+from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.framework import CelRule, Framework, ReplicaType
 from jobcommon.reconcile.validation import (
     DEADLINES,
@@ -148,8 +148,8 @@ def _type_rules(kind: ReplicaType, path: tuple[str, ...]) -> Iterator[CelRule]:
     if high is not None and low != high:
         yield CelRule(f"self.all(k, {other} || {replicas} <= {high})", f"{kind.name} must have at most {_many(high)}", path)
     allowed = kind.restart_policies
-    if len(allowed) < len(type(kind.restart_policy)):
-        listed = ", ".join(f"'{policy}'" for policy in allowed)
+    if len(allowed) < len(RestartPolicy):
+        listed = ", ".join(f"'{policy}'" for policy in (*allowed, RestartPolicy.DEFAULT))
         yield CelRule(
             f"self.all(k, {other} || !has(self[k].restartPolicy) || self[k].restartPolicy in [{listed}])",
             f"the restartPolicy of {kind.name} must be one of {', '.join(allowed)}",

@@ -47,6 +47,34 @@ _BOUNDS: Sequence[tuple[str, Callable[[Any, Any], bool], str]] = (
 )
 
 
+def without_nulls(framework: Framework, manifest: Json) -> dict[str, Any]:
+    """The manifest of a job without the keys that have no value, which an API server drops where the schema has them."""
+    version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
+    known = version in [one.name for one in framework.versions]
+    return _without_nulls(_whole(framework, version), manifest) if known else dict(manifest)
+
+
+def _whole(framework: Framework, version: str) -> Json:
+    found = schema(framework, version)
+    return {**found, "properties": {**found["properties"], "metadata": _METADATA}}
+
+
+def _without_nulls(node: Json, value: Any) -> Any:
+    if isinstance(value, list) and isinstance(node.get("items"), Mapping):
+        return [_without_nulls(node["items"], entry) for entry in value]
+    if not isinstance(value, Mapping):
+        return value
+    known, rest = node.get("properties", {}), node.get("additionalProperties")
+    found: dict[str, Any] = {}
+    for name, below in value.items():
+        its = known.get(name, rest)
+        if not isinstance(its, Mapping):
+            found[name] = below
+        elif below is not None or its.get("nullable"):
+            found[name] = _without_nulls(its, below)
+    return found
+
+
 def field_errors(framework: Framework, manifest: Json) -> list[FieldError]:
     """The errors that an API server would find in the manifest of a job, in the order of its fields. The status is ignored:
     on creation the server drops it.
@@ -55,9 +83,9 @@ def field_errors(framework: Framework, manifest: Json) -> list[FieldError]:
     served = [f"{framework.group}/{one.name}" for one in framework.versions]
     if version not in [one.name for one in framework.versions]:
         return [FieldError("apiVersion", f'"{manifest.get("apiVersion")}" has no {framework.kind}; use {" or ".join(served)}')]
-    found = schema(framework, version)
-    whole = {**found, "properties": {**found["properties"], "metadata": _METADATA}}
-    return list(_errors(whole, {key: value for key, value in manifest.items() if key != "status"}, ""))
+    whole = _whole(framework, version)
+    given = _without_nulls(whole, {key: value for key, value in manifest.items() if key != "status"})
+    return list(_errors(whole, given, ""))
 
 
 def _errors(node: Json, value: Any, path: str) -> Iterator[FieldError]:

@@ -7,6 +7,7 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
+from jobcommon.api.template import mapping_of
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
 from jobcommon.reconcile import in_place, node_loss, reporting
 from jobcommon.reconcile.plan import Create
@@ -94,6 +95,16 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
+
+
+def overruled_policies(framework: Framework, job: Job) -> Iterator[str]:
+    """The restart policies in pod templates that have no effect, because the replica spec's counts."""
+    for kind, spec in job.replica_specs.items():
+        own = mapping_of(spec.template.get("spec")).get("restartPolicy")
+        counts = spec.restart_policy or RestartPolicy.NEVER
+        if own and own != counts and (own, counts) != (RestartPolicy.NEVER, RestartPolicy.EXIT_CODE):
+            where = f"spec.{framework.replica_specs}[{kind}].restartPolicy"
+            yield f"restartPolicy {own} in the pod template of {kind} has no effect: set {where}, which is {counts}"
 
 
 def create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Replica], dict[str, Any]]) -> Iterator[Create]:

@@ -15,7 +15,7 @@ from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import attempt, begun, deadlines, in_place, node_loss, progress, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.blocked import Blocked, find_blocked
-from jobcommon.reconcile.children import pod_manifest, selectors
+from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
 from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
@@ -248,6 +248,10 @@ class Situation:
         events += self.gang.events()
         events += [*self.blocked.events, *node_loss.events(self.job)]
         job = self.job
+        events += [
+            Event(WARNING, reasons.POLICY_OVERRULED, text[:MAX_MESSAGE], lasting=True)
+            for text in overruled_policies(self.framework, job)
+        ]
         if outside := unqueued(job):
             events.append(Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True))
         if job.run_policy.report_progress and job.options.progress is None:

@@ -186,7 +186,7 @@ def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, 
         allowed = kind.max_replicas if too_many else kind.min_replicas
         yield FieldError(f"{path}.replicas", f"Forbidden: must be {bound}{allowed}")
     if spec.restart_policy is not None and spec.restart_policy not in kind.restart_policies:
-        policies = ", ".join(kind.restart_policies)
+        policies = ", ".join(filter(None, kind.restart_policies))
         yield FieldError(f"{path}.restartPolicy", f'Unsupported value: "{spec.restart_policy}": use one of {policies}')
     yield from _errors_of_templates(framework, spec, path)
 
@@ -242,7 +242,11 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
             if not _are_objects(container.get(name)):
                 yield FieldError(f"{where}[{position}].{name}", "must be a list of objects with a name")
         for name in ("command", "args"):
-            if not _are_words(container.get(name)):
+            words = container.get(name)
+            if isinstance(words, list):
+                others = [at for at, word in enumerate(words) if not isinstance(word, str)]
+                yield from (FieldError(f"{where}[{position}].{name}[{at}]", "must be text, in quotes") for at in others)
+            elif words is not None:
                 advice = 'must be a list of words; for a line of shell use ["sh", "-c", "the line"]'
                 yield FieldError(f"{where}[{position}].{name}", advice)
         if not framework.container and not (isinstance(container.get("name"), str) and container["name"]):

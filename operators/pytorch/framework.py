@@ -65,9 +65,12 @@ def validate(job: Job) -> Iterator[FieldError]:
     nproc = spec.nproc_per_node
     if nproc is not None and nproc not in SYMBOLIC_NPROC and not (nproc.isdecimal() and 0 < int(nproc) <= 1024):
         yield FieldError("spec.nprocPerNode", f'Invalid value: "{nproc[:40]}": use {_NPROC}')
+    if MASTER not in job.replica_specs and not job.count(WORKER):
+        yield FieldError(f"spec.{REPLICA_SPECS}[{WORKER}].replicas", "Forbidden: must be at least 1 without a Master")
+        return
     if elastic is None:
         return
-    if WORKER not in job.replica_specs:
+    if not job.count(WORKER):
         yield FieldError(
             f"spec.{REPLICA_SPECS}[{WORKER}]", "Required value: elasticPolicy is about workers, so there must be some"
         )
@@ -172,7 +175,7 @@ PYTORCH = Framework(
     replica_specs=REPLICA_SPECS,
     replica_types=(
         ReplicaType(MASTER, RestartPolicy.ON_FAILURE, min_replicas=1, max_replicas=1),
-        ReplicaType(WORKER, RestartPolicy.ON_FAILURE, min_replicas=1),
+        ReplicaType(WORKER, RestartPolicy.ON_FAILURE),
     ),
     container="pytorch",
     port_name="pytorchjob-port",
@@ -202,7 +205,14 @@ PYTORCH = Framework(
             field_path=f".{REPLICA_SPECS}",
         ),
         CelRule(
-            "!has(self.elasticPolicy) || self.pytorchReplicaSpecs.exists(k, k.lowerAscii() == 'worker')",
+            f"self.{REPLICA_SPECS}.exists(k, k.lowerAscii() == 'master' || self.{REPLICA_SPECS}[k].?replicas.orValue(1) > 0)",
+            "Worker must have at least 1 replica where there is no Master",
+            path=("spec",),
+            field_path=f".{REPLICA_SPECS}",
+        ),
+        CelRule(
+            f"!has(self.elasticPolicy) || self.{REPLICA_SPECS}.exists(k,"
+            f" k.lowerAscii() == 'worker' && self.{REPLICA_SPECS}[k].?replicas.orValue(1) > 0)",
             "elasticPolicy is about workers, so pytorchReplicaSpecs must have a Worker",
             path=("spec",),
             field_path=".pytorchReplicaSpecs",

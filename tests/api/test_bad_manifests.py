@@ -201,9 +201,7 @@ def apply(server: ApiServer, framework: Framework, manifest: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
-@pytest.mark.parametrize(
-    "run_policy", [{}, {"cleanPodPolicy": ""}, {"managedBy": "kueue.x-k8s.io/multikueue"}, {"suspend": True}], ids=str
-)
+@pytest.mark.parametrize("run_policy", [{"managedBy": "kueue.x-k8s.io/multikueue"}, {"suspend": True}], ids=str)
 def test_a_good_one_is_taken_whatever_the_case_of_its_types(
     server: ApiServer, framework: Framework, run_policy: dict[str, Any]
 ) -> None:
@@ -265,15 +263,6 @@ def test_every_field_about_recovery_is_taken(server: ApiServer, framework: Frame
     })  # fmt: skip
     assert apply(server, framework, manifest) == (201, "")
     assert read_job(framework, manifest).errors == ()
-
-
-@pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
-def test_a_replica_type_that_is_null_is_as_good_as_absent(server: ApiServer, framework: Framework) -> None:
-    """The real server drops a null that the schema does not allow, in maps as well, before it validates."""
-    null, absent = good(framework), good(framework)
-    put(null, WORKER.format(specs=framework.replica_specs), None)
-    put(absent, WORKER.format(specs=framework.replica_specs), ABSENT)
-    assert apply(server, framework, null) == apply(server, framework, absent)
 
 
 @pytest.mark.parametrize(

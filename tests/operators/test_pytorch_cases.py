@@ -211,6 +211,9 @@ SPECS = "spec.pytorchReplicaSpecs"
 AT = f"{SPECS}[Worker]"
 
 
+NO_WORKER = f"{AT}.replicas: Forbidden: must be at least 1 without a Master"
+
+
 @pytest.mark.parametrize(
     ("replicas", "job", "expected"),
     [
@@ -222,7 +225,14 @@ AT = f"{SPECS}[Worker]"
         ),
         pytest.param({"Master": 2, "Worker": 1}, {}, [f"{SPECS}[Master].replicas: Forbidden: must be 1"], id="Master 2"),
         pytest.param({"Master": replica_spec(PYTORCH, None)}, {}, [], id="Master unset is 1, unlike in the reference"),
-        pytest.param({"Worker": 0}, {}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="Worker 0"),
+        pytest.param({"Worker": 0}, {}, [NO_WORKER], id="Worker 0"),
+        pytest.param({"Master": 1, "Worker": 0}, {}, [], id="Worker 0 beside a Master, as in the reference"),
+        pytest.param(
+            {"Master": 1, "Worker": 0},
+            {"elasticPolicy": {}},
+            [f"{AT}: Required value: elasticPolicy is about workers, so there must be some"],
+            id="elastic, Worker 0 beside a Master",
+        ),
         pytest.param(BOTH, {"elasticPolicy": {"nProcPerNode": 1}}, [], id="nProcPerNode alone"),
         pytest.param(
             BOTH,
@@ -236,9 +246,7 @@ AT = f"{SPECS}[Worker]"
             [f"{AT}: Required value: elasticPolicy is about workers, so there must be some"],
             id="elastic without Worker",
         ),
-        pytest.param(
-            {"Worker": 0}, {"elasticPolicy": {}}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="elastic, Worker 0"
-        ),
+        pytest.param({"Worker": 0}, {"elasticPolicy": {}}, [NO_WORKER], id="elastic, Worker 0"),
         pytest.param(
             {"Worker": 1},
             {"elasticPolicy": {"minReplicas": 5, "maxReplicas": 2}},

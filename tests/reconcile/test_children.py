@@ -177,6 +177,27 @@ def test_the_name_of_the_service(recorded: str, services: tuple[str, ...], taken
     assert decided.status.service_name == (None if name == "demo" else OTHER_NAME)
 
 
+@pytest.mark.parametrize(
+    ("own", "policy", "said"),
+    [
+        (None, "OnFailure", []),
+        ("OnFailure", "OnFailure", []),
+        ("Never", "ExitCode", []),
+        ("OnFailure", "ExitCode", ["ExitCode"]),
+        ("Always", None, ["Never"]),
+    ],
+)
+def test_a_restart_policy_in_the_template_has_no_effect_and_that_is_said(own: str, policy: str, said: list[str]) -> None:
+    spec = replica_spec(TEST_JOB, 1, policy)
+    spec["template"]["spec"] |= {"restartPolicy": own} if own else {}
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": spec}))
+    decided = plan(TEST_JOB, job, Observed(), START)
+    where = "spec.testReplicaSpecs[Worker].restartPolicy"
+    assert [e.message for e in decided.events if e.reason == "SetPodTemplateRestartPolicy"] == [
+        f"restartPolicy {own} in the pod template of Worker has no effect: set {where}, which is {counts}" for counts in said
+    ]
+
+
 @pytest.mark.parametrize("key", [("ConfigMap", "demo-config"), ("configmaps", "other")])
 def test_a_companion_under_a_key_by_which_nothing_is_found_is_an_error(key: tuple[str, str]) -> None:
     view = view_of({"metadata": {"name": "demo-config", "namespace": "default"}}, uid="u")

@@ -26,9 +26,10 @@ AT_LEAST_ONE = "Required value: at least one container"
 TYPES = "Required value: name at least one replica type of Master, Worker"
 NAME = 'use up to 63 lower case letters, digits and "-", a letter first'
 LIST = "must be a list of objects with a name"
+WORDS = 'must be a list of words; for a line of shell use ["sh", "-c", "the line"]'
 DNS = "must be an object; its searches are a list of domains"
 MAPS = "must be an object; its labels and annotations are maps of text to text"
-POLICIES = 'use one of "Always", "OnFailure", "Never", "ExitCode"'
+POLICIES = 'use one of "Always", "OnFailure", "Never", "ExitCode", ""'
 SHORTER = "63 are allowed; use a name of at most 54 characters"
 TOO_MANY = (
     "Too many: 1000 different templates have 613000 values in all, 500000 are allowed; "
@@ -111,6 +112,9 @@ POISON = [
     ),
     (f"{C}.0.ports", "80", f"{AT}.template.spec.containers[0].ports: {LIST}"),
     (f"{C}.0.ports", [None], f"{AT}.template.spec.containers[0].ports: {LIST}"),
+    (f"{C}.0.command", "sleep 3", f"{AT}.template.spec.containers[0].command: {WORDS}"),
+    (f"{C}.0.command", ["sleep", 3], f"{AT}.template.spec.containers[0].command[1]: must be text, in quotes"),
+    (f"{C}.0.args", ["a", None, "b"], f"{AT}.template.spec.containers[0].args[1]: must be text, in quotes"),
     (f"{C}.0.volumeMounts", True, f"{AT}.template.spec.containers[0].volumeMounts: {LIST}"),
     # what operators add to
     (f"{W}.template.spec.volumes", True, f"{AT}.template.spec.volumes: {LIST}"),
