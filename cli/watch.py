@@ -243,11 +243,8 @@ class Follower:
 
     def _read_runs(self, body: Mapping[str, Any], pod: FollowedPod, container: Mapping[str, Any]) -> None:
         """Read the log of each run of a container once, also of one that was over before we saw it run."""
-        count = container.get("restartCount", 0)
-        if "terminated" in (container.get("lastState") or {}):
-            self._read(body, pod, container["name"], count - 1, previous=True)
-        if {"running", "terminated"} & set(container.get("state") or {}):
-            self._read(body, pod, container["name"], count, previous=False)
+        for run, previous in runs_with_logs(container):
+            self._read(body, pod, container["name"], run, previous=previous)
 
     def _read(self, body: Mapping[str, Any], pod: FollowedPod, container: str, run: int, *, previous: bool) -> None:
         key = body["metadata"]["uid"], container, run
@@ -283,6 +280,17 @@ class Follower:
         if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)
+
+
+def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:
+    """The runs whose logs can be read, by number, and whether as those of the previous run."""
+    count = container.get("restartCount", 0)
+    current = not {"running", "terminated"}.isdisjoint(container.get("state") or {})
+    if "terminated" in (container.get("lastState") or {}):
+        # While the next run is awaited the count is still that of the last one.
+        yield count - current, True
+    if current:
+        yield count, False
 
 
 def progress(pod: PodView) -> State:

@@ -9,6 +9,7 @@ import pytest
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.logs import Printer, Selection, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.watch import runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.operators.pytorch import PYTORCH
@@ -55,6 +56,24 @@ async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> 
 
     await asyncio.gather(follow(0), follow(1))
     assert printed == ["run 1", "run 2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "state", "last", "runs"),
+    [
+        (0, "waiting", "", []),
+        (0, "running", "", [(0, False)]),
+        (0, "terminated", "", [(0, False)]),
+        (0, "waiting", "terminated", [(0, True)]),
+        (1, "running", "terminated", [(0, True), (1, False)]),
+        (1, "waiting", "terminated", [(1, True)]),
+        (2, "terminated", "terminated", [(1, True), (2, False)]),
+    ],
+)
+def test_the_runs_of_a_container_whose_logs_can_be_read(
+    count: int, state: str, last: str, runs: list[tuple[int, bool]]
+) -> None:
+    assert [*runs_with_logs({"restartCount": count, "state": {state: {}}, "lastState": {last: {}} if last else {}})] == runs
 
 
 async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:
