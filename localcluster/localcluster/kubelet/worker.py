@@ -53,6 +53,10 @@ class PodWorker:
         """The pod as the server has it has changed."""
         if int(pod["metadata"]["resourceVersion"]) < int(self.pod["metadata"]["resourceVersion"]):
             return  # an older event than our own last write
+        self._take(pod)
+        self._wake.set()
+
+    def _take(self, pod: Object) -> None:
         if any(pod["metadata"].get(part) != self.pod["metadata"].get(part) for part in ("labels", "annotations")):
             self._changed_objects.add(None)
         self.pod = pod
@@ -60,7 +64,6 @@ class PodWorker:
         for name, container in self.containers.items():
             if self._specs[name].get("image") != before[name].get("image"):
                 container.seen = replace(container.seen, waiting=None, retry_at=None)
-        self._wake.set()
 
     def object_changed(self, kind: str, name: str) -> None:
         """A config map or secret of the pod's namespace has changed."""
@@ -278,7 +281,10 @@ class PodWorker:
         answer = await with_retries(lambda: self._shared.api.patch(path, body))
         self._written = status
         if answer is not None and int(answer["metadata"]["resourceVersion"]) > int(metadata["resourceVersion"]):
-            self.pod = answer
+            # It may bring what others have written since.
+            self._take(answer)
+            if self._changed_objects:
+                self._wake.set()
         if decision.phase in TERMINAL:
             # Its name is free for the pod that replaces it; its files stay for the logs.
             self._shared.names.close(self.uid)

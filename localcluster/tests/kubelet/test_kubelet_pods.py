@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from localcluster.apiserver import ADMIN
+from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
+from localcluster.request import MERGE_PATCH, Request, Response
 from tests.kubelet.process_cluster import PODS, Cluster, cluster, pod, processes_with, shell, state
 from tests.polling import PATIENCE
 
@@ -181,6 +184,30 @@ async def test_restarts_are_counted_and_the_previous_log_is_kept(local: Cluster)
     assert (status["restartCount"], status["lastState"]["terminated"]["exitCode"]) == (2, 1)
     assert await local.logs("p") == "run 2\n"
     assert await local.logs("p", previous=True) == "run 1\n"
+
+
+async def test_an_annotation_that_the_answer_to_a_status_write_brings_reaches_its_file(
+    local: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its watch event then comes late, and is no news any more."""
+    send, met = InProcessTransport.send, list[str]()
+
+    async def meeting(self: InProcessTransport, request: Request) -> Response:
+        if met or not request.path.endswith("/p/status") or b'"running"' not in (request.body or b""):
+            return await send(self, request)
+        met.append(request.path)
+        body = json.dumps({"metadata": {"annotations": {"told": "go on"}}}).encode()
+        # Both in one turn: the watch has none between them.
+        self._server.handle(Request("PATCH", f"{PODS}/p", (), body, MERGE_PATCH), ADMIN)
+        return self._server.handle(request, ADMIN)
+
+    monkeypatch.setattr(InProcessTransport, "send", meeting)
+    told = {"path": "told", "fieldRef": {"fieldPath": "metadata.annotations['told']"}}
+    spec = {"volumes": [{"name": "v", "downwardAPI": {"items": [told]}}]}
+    script = "until [ -s /v/told ]; do sleep 0.05; done; cat /v/told"
+    await local.create(shell("p", script, spec=spec, volumeMounts=[{"name": "v", "mountPath": "/v"}]))
+    await local.ended("p")
+    assert (await local.logs("p"), len(met)) == ("go on\n", 1)
 
 
 async def test_another_image_restarts_the_container_in_place(local: Cluster) -> None:
