@@ -8,12 +8,13 @@ new attempt is started while one of an earlier attempt may still run.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from math import inf
 
 import msgspec
 
 from jobcommon.api.pod import PodView
+from jobcommon.api.status import MAX_REPLACED, ReplacedPod
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, in_place, limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_restarts
@@ -114,16 +115,26 @@ def kept_in_place(job: Job, slots: Iterable[Slot], backed_off: Collection[str], 
     return [slot for slot in slots if job.restarts_in_place and not in_place.obstacle(job, slot, backed_off, now)]
 
 
-def described_restart(job: Job, slots: Iterable[Slot], backed_off: Collection[str], now: float) -> str:
-    """How the replicas are restarted, for the condition, and why not all of them in place."""
-    if not job.restarts_in_place:
-        return " all replicas"
-    obstacles = {slot.replica: why for slot in slots if (why := in_place.obstacle(job, slot, backed_off, now))}
-    if not obstacles:
-        return " all replicas in place"
-    replica, why = next(iter(obstacles.items()))
-    more = f", as {len(obstacles) - 1} more" if len(obstacles) > 1 else ""
-    return f" all replicas in place, {replica} with a new pod ({why}){more},"
+def replaced(
+    job: Job, slots: Iterable[Slot], known: Sequence[ReplacedPod], backed_off: Collection[str], now: float
+) -> list[ReplacedPod]:
+    """The replicas whose pods are made anew although the job restarts in place: those `known`, and others of `slots`."""
+    names = {entry.replica for entry in known}
+    wanted = (
+        slot for slot in slots if job.restarts_in_place and in_place.is_wanted(job, slot) and str(slot.replica) not in names
+    )
+    found = ((str(slot.replica), in_place.obstacle(job, slot, backed_off, now)) for slot in wanted)
+    new = (ReplacedPod(replica=name, reason=why) for name, why in found if why)
+    return [*known, *islice(new, max(MAX_REPLACED - len(known), 0))]
+
+
+def replaced_note(entries: Sequence[ReplacedPod]) -> str:
+    """The same for the condition: the replicas by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for entry in entries:
+        by_reason.setdefault(entry.reason, []).append(entry.replica)
+    more = " and others" if len(entries) == MAX_REPLACED else ""
+    return "; ".join(f"{', '.join(names)}{more}: a new pod, because {why}" for why, names in by_reason.items())
 
 
 def _order(entry: Slot) -> tuple[int, float, str]:

@@ -16,6 +16,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
+from jobcommon.api.memo import last_result_cached
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
@@ -38,7 +39,7 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
     containers = slot.pod.containers
     if slot.over or slot.deleting:
         return "it has ended"
-    if not _wanted(job, slot):
+    if not is_wanted(job, slot):
         return "it is surplus"
     if slot.pod.annotations.get(labels.TEMPLATE, wanted := _hash_of(job, slot.replica)) != wanted:
         return "its template has been changed"
@@ -166,11 +167,17 @@ def _pod_spec(job: Job, replica: Replica) -> Mapping[str, Any]:
 
 
 def _hash_of(job: Job, replica: Replica) -> str:
-    template = template_for(job.replica_specs[replica.type], replica.index)
+    templates = job.replica_specs[replica.type].templates
+    return _hashed(templates.at(templates.of(replica.index)))
+
+
+@last_result_cached
+def _hashed(template: Mapping[str, Any]) -> str:
     return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
 
 
-def _wanted(job: Job, slot: Slot) -> bool:
+def is_wanted(job: Job, slot: Slot) -> bool:
+    """Whether the job wants a pod in that slot."""
     return slot.replica.type in job.replica_specs and slot.replica.index < job.count(slot.replica.type)
 
 

@@ -9,7 +9,15 @@ from typing import Any, Self
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobStatus, NodeFailures, ReplicaFailures
+from jobcommon.api.status import (
+    MAX_MESSAGE,
+    ConditionType,
+    EarlyFailures,
+    JobStatus,
+    NodeFailures,
+    ReplacedPod,
+    ReplicaFailures,
+)
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import attempt, begun, deadlines, in_place, node_loss, progress, restarts, waiting
@@ -100,14 +108,12 @@ class Situation:
             reason = reasons.of_kind(job.kind, reasons.RESTARTING)
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            counted = job.status.model_copy(update={"node_failures": self.node_failures})
-            after = replace(job, status=counted)
-            what = (
-                attempt.described_restart(after, self.slots.ours, self.observed.backed_off, self.now)
-                if job.restarts_together
-                else ""
-            )
-            message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"[:MAX_MESSAGE]
+            what = " all replicas" if job.restarts_together else ""
+            what += " in place" if job.restarts_in_place else ""
+            message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"
+            if anew := attempt.replaced_note(self.replaced):
+                message = f"{message[: MAX_MESSAGE * 3 // 4]}{waiting.NOTE}{anew}"
+            message = message[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
@@ -116,6 +122,8 @@ class Situation:
             message = f"{job.kind} {job.key} is running{queue}{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (current := job.status.running_or_restarting) is not None:
+            if current.type == ConditionType.RESTARTING and (anew := attempt.replaced_note(self.replaced)):
+                note = self.waits.note_with("; ".join((anew, *self._hindrances)))
             message = waiting.with_note(with_unkept(current.message, ""), note)
             steps.append((ConditionType(current.type), True, current.reason, message))
         else:
@@ -128,6 +136,17 @@ class Situation:
             text = f"{job.kind} {job.key} is not stalled any more."
             steps.append((ConditionType.STALLED, False, reasons.PROGRESSING, text))
         return self.status(*steps), events
+
+    @cached_property
+    def replaced(self) -> list[ReplacedPod]:
+        """The replicas of the attempt whose pods are made anew although the job restarts in place."""
+        job, backed_off = self.job, self.observed.backed_off
+        if self.accounting.attempt > job.attempt:
+            counted = job.status.model_copy(update={"node_failures": self.node_failures})
+            return attempt.replaced(replace(job, status=counted), self.slots.ours, (), backed_off, self.now)
+        known = job.status.replaced_pods
+        stops = job.status.has(ConditionType.RESTARTING) and not self.keeps_attempt
+        return attempt.replaced(job, self.slots.earlier if stops else (), known, backed_off, self.now)
 
     @cached_property
     def stall(self) -> progress.Stall | None:
@@ -304,6 +323,7 @@ class Situation:
                 "node_failures": self.node_failures,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
+                "replaced_pods": self.replaced,
                 "failures": list(self.accounting.failures),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),

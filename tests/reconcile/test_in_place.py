@@ -14,7 +14,7 @@ from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import SetImage
 from jobcommon.testutil import builders
-from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, job_manifest, observe
+from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, Pod, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
@@ -225,7 +225,7 @@ def test_a_pod_that_cannot_be_kept_is_made_anew(state: str, why: str) -> None:
     assert sorted(images(decided)) == ["demo-master-0", "demo-worker-0"]
     assert deletes(decided) == ([] if "deleting" in state else ["demo-worker-1"])
     told = decide(TEST_JOB, a_job(), {**RUNNING, "Worker-0": "running,between_runs 137", "Worker-1": state})
-    assert f"in place, Worker-1 with a new pod ({why}), because " in conditions(told)[-1]
+    assert f"; waiting: Worker-1: a new pod, because {why}" in conditions(told)[-1]
 
 
 def test_no_start_and_no_create_while_a_replaced_pod_may_run() -> None:
@@ -278,6 +278,37 @@ def test_a_program_is_asked_to_stop_before_its_pod_is_given_up(state: str, image
     assert order.annotations == ((labels.STOP_ORDERED, format_time(late)),)
 
 
+#: what becomes of Worker-1 while the programs stop, after how long, and why its pod is made anew
+GIVEN_UP = {
+    "hangs": ("running,with_stopping_image 1,ordered_to_stop 60", 120, "it did not stop within its grace period and 30 s"),
+    "ends with 0": ("running,succeeded,with_stopping_image 1", 70, "it has ended"),
+}
+
+
+@pytest.mark.parametrize(("state", "after", "why"), GIVEN_UP.values(), ids=GIVEN_UP)
+def test_the_condition_names_pods_that_are_given_up_later(state: str, after: int, why: str) -> None:
+    """Until all run again, also when the pod is gone."""
+    cluster = world()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
+    uids = {name: pod.view.uid for name, pod in cluster.pods.items()}
+    first = Pod.of(TEST_JOB, read_job(TEST_JOB, a_job()), "Worker", 1, uid=uids["demo-worker-1"])
+    first = first.in_attempt(0, 0)._with(
+        metadata={"ownerReferences": cluster.pods["demo-worker-1"].raw["metadata"]["ownerReferences"]}
+    )
+    for method, *numbers in (one.split() for one in state.split(",")):
+        first = getattr(first, method)(*map(int, numbers))
+    hold(cluster, "demo-master-0", "demo-worker-0").put(first).tick(after).settle()
+    said = f"; waiting: Worker-1: a new pod, because {why}"
+    assert said in cluster.job.status.conditions[-1].message
+    cluster.stop_terminating().settle()
+    assert uids["demo-worker-1"] != cluster.pods["demo-worker-1"].view.uid
+    assert said in cluster.job.status.conditions[-1].message
+    begin(cluster, "demo-master-0", "demo-worker-0").run().settle()
+    assert cluster.current == "Running"
+    assert said not in cluster.job.status.conditions[-1].message
+    assert cluster.status["replacedPods"] == [{"replica": "Worker-1", "reason": why}]
+
+
 def test_where_images_may_not_be_changed_new_pods_are_made() -> None:
     decided = second_attempt(RUNNING, backed_off=frozenset({IMAGES}), refusal="pods/demo-worker-0 is refused: not allowed")
     assert (images(decided), deletes(decided)) == ({}, ALL)
@@ -318,7 +349,7 @@ def test_an_edited_template_takes_effect_with_the_next_attempt(edit: dict[str, A
     assert cluster.current == "Running", "nothing is restarted for it"
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
     cluster.step()
-    why = "in place, Worker-0 with a new pod (its template has been changed), as 1 more, because"
+    why = "; waiting: Worker-0, Worker-1: a new pod, because its template has been changed"
     assert why in cluster.job.status.conditions[-1].message
     cluster.settle()
     hold(cluster, "demo-master-0").stop_terminating().settle()
