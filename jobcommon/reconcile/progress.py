@@ -140,10 +140,14 @@ def signs_of_life(status: JobStatus) -> object:
     return steps, phase, _run_began(status), stalled, status.attempt, status.restarts, active
 
 
-def stall(job: Job, now: float, same_for: float | None = None, whole: bool = True, reported: bool = True) -> Stall | None:
+def stall(
+    job: Job, now: float, same_for: float | None = None, whole: bool = True, reported: bool = True,
+    reachable_for: float | None = None,
+) -> Stall | None:  # fmt: skip
     """When the job counts as stalled; None without a deadline or replicas, or while it does not run or has reported 100 %.
 
-    `same_for`, `reported`: see `Observed`. `whole`: all replicas run; before the first steps are made they must.
+    `same_for`, `reported`, `reachable_for`: see `Observed`. `whole`: all replicas run; before the first steps are made they
+    must.
     """
     policy, status = job.run_policy, job.status
     began, report = _run_began(status), status.trainer_status
@@ -172,6 +176,8 @@ def stall(job: Job, now: float, same_for: float | None = None, whole: bool = Tru
     if seconds is None:
         return None
     seen = now - same_for if same_for is not None else None
+    # What was refused before may have been progress.
+    reachable = now - reachable_for if reachable_for is not None else 0.0
     text = f"{text}; {name} is {seconds}{plus}"
     step = known.step if known is not None and known.armed else None
     new = StallRecord(
@@ -181,12 +187,12 @@ def stall(job: Job, now: float, same_for: float | None = None, whole: bool = Tru
         if seen is not None:
             # A report is seen when it is recorded, at most so much later.
             last = min(max(last, seen - RECORD_SECONDS), seen)
-        return Stall(last + seconds + allowed, text, new, None)
+        return Stall(max(last, reachable) + seconds + allowed, text, new, None)
     since = seen or parse_time(record.since)
     if since is None or policy.stall_action in (None, StallAction.NONE):
         return Stall(now, text, record, None)
     restarts = policy.stall_action == StallAction.RESTART
-    return Stall(now, text, record, Deadline(since + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
+    return Stall(now, text, record, Deadline(max(since, reachable) + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
 
 
 def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecord | None:

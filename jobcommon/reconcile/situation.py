@@ -154,7 +154,8 @@ class Situation:
         observed = self.observed
         if any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in self.slots.living):
             return None
-        return progress.stall(self.job, self.now, observed.same_for, self._whole(), observed.reported)
+        seen = observed.same_for, self._whole(), observed.reported, observed.reachable_for
+        return progress.stall(self.job, self.now, *seen)
 
     @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:

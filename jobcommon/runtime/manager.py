@@ -118,6 +118,7 @@ class Manager:
         self.progress_server: ProgressServer | None = None
         self.reports: ReportWriter | None = None
         self._report_server = AsyncExitStack()
+        self._reachable_since: float | None = None
         self._term = self._new_term()
         self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
@@ -198,16 +199,22 @@ class Manager:
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
         host, directory = settings.report_host, Path(settings.progress_tls)
         server = serve_reports(
-            self._frameworks, tokens.pod_of, tokens.refresh, writer.take, self.log, host=host, port=port, directory=directory
-        )
+            self._frameworks, tokens.pod_of, tokens.refresh, writer.take, self.log,
+            host=host, port=port, directory=directory, refused=self._report_refused,
+        )  # fmt: skip
         await stack.enter_async_context(self._report_server)
         port = await self._report_server.enter_async_context(server)
+        self._report_refused()
         where = f"[{host}]" if ":" in host else host
         url = settings.progress_url or f"https://{where}:{port}"
         self.progress_server = ProgressServer(url, certificate_in(directory))
         self.log.info("taking reports of progress", host=host, port=port, url=url)
         if is_loopback(host) and not settings.reports_are_local:
             self.log.warning("pods reach the loopback interface only through a proxy beside the operators", host=host, url=url)
+
+    def _report_refused(self) -> None:
+        """In any thread. No stall is concluded from reports that were not taken."""
+        self._reachable_since = self.env.clock.monotonic()
 
     def report_writer(self) -> ReportWriter:
         """A writer of the reports that reach this replica. It needs no lease."""
@@ -268,6 +275,7 @@ class Manager:
     def _driver(self, framework: Framework) -> Driver:
         settings, clock, transport = self.settings, self.env.clock, self._transport
         controller = JobController(framework, self.env.random, settings.namespace)
+        controller.reachable_since = lambda: self._reachable_since
         executor = self._executor(framework, transport)
         publisher = _Publisher(framework, self.metrics, self.recorder)
         turn, workers = self._schema_turn, settings.workers

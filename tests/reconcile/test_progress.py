@@ -291,6 +291,27 @@ def test_the_action_waits_by_the_clock_of_the_process_that_decides(jump: float, 
     assert holding(plan(TEST_JOB, job_of(again), observed, START + 80 + jump)) == ["Created", "Running"]
 
 
+@pytest.mark.parametrize(("reachable_for", "left"), [(0, 60), (59, 1), (60, 0), (1000, 0)])
+@pytest.mark.parametrize("same_for", [None, 60, 1000])
+def test_no_stall_is_concluded_from_reports_that_were_refused(
+    same_for: float | None, reachable_for: float, left: float
+) -> None:
+    """The deadline counts anew from the last refusal, by the same clock."""
+    manifest = training(a_job(**WATCHED), (5, 1), (20, 7))
+    observed = replace(observe(TEST_JOB, manifest, RUNNING), same_for=same_for, reachable_for=reachable_for)
+    after = plan(TEST_JOB, job_of(manifest), observed, START + 1000)
+    assert stalled(next_pass(manifest, after)) == (not left)
+    assert left == 0 or after.wake_at == START + 1000 + left
+
+
+@pytest.mark.parametrize(("reachable_for", "acts"), [(0, False), (14, False), (15, True)])
+def test_nothing_follows_a_stall_while_reports_are_refused(reachable_for: float, acts: bool) -> None:
+    manifest = stalled_with("Fail")
+    observed = replace(observe(TEST_JOB, manifest, RUNNING), same_for=100, reachable_for=reachable_for)
+    after = plan(TEST_JOB, job_of(manifest), observed, START + 200)
+    assert holding(after)[-1:] == ["Failed"] if acts else (after.status, after.wake_at) == (None, START + 215 - reachable_for)
+
+
 def test_no_run_begins_while_a_replica_is_missing() -> None:
     """A quota refuses it, and no step can be made without it."""
     manifest = a_job(reportProgress=True, progressStartDeadlineSeconds=60)

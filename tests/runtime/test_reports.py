@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +21,9 @@ from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 from jobcommon.api.status import TrainerStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework
+from jobcommon.runtime import report_server
 from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
+from jobcommon.runtime.bounded_server import Limits
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import BusyError, ReportedJob
@@ -397,6 +400,36 @@ async def test_a_job_that_reports_nothing_more_is_stalled_and_fails(world: World
         assert 60 <= world.clock.wall() - last < 62
         await settled(world, lambda: "Failed" in world.conditions())
         assert status(world)["conditions"][-1]["reason"] == "Stalled"
+
+
+async def test_no_stall_is_concluded_while_reports_are_refused(
+    world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = partial(Limits, handshake_seconds=3600, request_seconds=3600, per_address=1)
+    monkeypatch.setattr(report_server, "Limits", patient)
+    async with running(world, settings, progressDeadlineSeconds=60, stallAction="Fail") as program:
+        for step in (0, 1):
+            await program.post(report(step))
+            await world.clock.advance(10)
+        await settled(world, lambda: status(world)["progress"].get("armed"))
+        for _ in range(3):
+            await world.clock.advance(50)
+            await one_too_many(program)
+        assert "Stalled" not in world.conditions()
+        refused = world.clock.wall()
+        await settled(world, lambda: "Stalled" in world.conditions())
+        assert 60 <= world.clock.wall() - refused < 62
+        await settled(world, lambda: "Failed" in world.conditions())
+
+
+async def one_too_many(program: Program) -> None:
+    """A second connection of the address, for which the server gives up the first one."""
+    reader, first = await asyncio.open_connection(program.url.hostname, program.url.port)
+    _, second = await asyncio.open_connection(program.url.hostname, program.url.port)
+    with suppress(ConnectionError):
+        assert await reader.read() == b""
+    first.close()
+    second.close()
 
 
 #: --progress-host, --progress-url, and where the server listens; None if it cannot work
