@@ -15,7 +15,7 @@ from jobcommon.api import kueue, labels
 from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.client import objects
-from jobcommon.client.errors import StatusError
+from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
@@ -34,11 +34,17 @@ async def hand_over(
 ) -> None:
     """Take over Kueue's Workloads of our jobs if we `own` them, else give back those that we have made.
 
-    Done before any decision of a term. Retries until there is a response; cancel it to give up.
+    Done before any decision of a term. To own them it retries until there is a response; cancel it to give up. Operators that
+    own none do not depend on Kueue: where its API does not answer, such as by a conversion webhook that is down, they go on.
     """
     one = _Handover(transport, log, frameworks, namespace)
-    what = "take over the Workloads that Kueue has made" if own else "give back Workloads"
-    await asked_until_answered(one.take_over if own else one.give_back, clock, log, f"how to {what}")
+    if own:
+        await asked_until_answered(one.take_over, clock, log, "which Workloads Kueue has made")
+        return
+    try:
+        await one.give_back()
+    except (ClientError, msgspec.DecodeError) as error:
+        log.warning("cannot give back Workloads; tried again at the next start", error=str(error))
 
 
 class _Handover:
@@ -95,7 +101,7 @@ class _Handover:
                 return
             if response.status >= 400:
                 raise response_error(response)
-            page = msgspec.json.decode(response.body)
+            page = msgspec.json.decode(response.body, type=_Json)
             for item in page.get("items") or ():
                 owners = mappings_in(item["metadata"].get("ownerReferences"))
                 owner = next((one for one in owners if one.get("controller")), {})
@@ -114,7 +120,7 @@ class _Handover:
         return body if metadata.get("uid") == owner.get("uid") and not metadata.get("deletionTimestamp") else None
 
     async def _send(self, request: Request, what: str) -> None:
-        """One write. Raises StatusError for a conflict: then all is read anew."""
+        """One write. Raises StatusError for a conflict: what it was made for is to be read anew."""
         response = await self._transport.send(request)
         if response.status == 409:
             raise response_error(response)
