@@ -1,9 +1,9 @@
 """How conditions change. The current condition is the last one and is True, also after suspend and resume.
 
 The rules are the reference's (Running and Restarting exclude each other; a terminal condition sets Running to False) with
-three exceptions: a terminal condition removes Restarting and sets Suspended to False, and Created moves to the end while no
-other condition is True, so that the STATE column never shows a condition that is False. Conditions of unknown types belong to
-other writers and are kept.
+three exceptions: a terminal condition removes Restarting, and sets Suspended to False and Running as well if it is absent; and
+Created moves to the end while no other condition is True, so that the STATE column never shows a condition that is False.
+Conditions of unknown types belong to other writers and are kept.
 """
 
 from collections.abc import Iterable
@@ -25,6 +25,7 @@ _ENDS = {
     ConditionType.SUSPENDED: (ConditionType.RUNNING, ConditionType.STALLED),
     ConditionType.RESTARTING: (ConditionType.STALLED,),
 }
+_FINAL = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 _KNOWN = frozenset(ConditionType)
 # Bounds the size of a status with a forged list.
 MAX_FOREIGN = 16
@@ -37,7 +38,7 @@ def set_condition(
 ) -> Conditions:
     """The conditions after one of them was set. Nothing changes once the job has succeeded or failed (rule R11)."""
     conditions = normalized(conditions)
-    if any(c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED) and c.is_true for c in conditions):
+    if any(c.type in _FINAL and c.is_true for c in conditions):
         return conditions
     status = "True" if is_true else "False"
     old = next((c for c in conditions if c.type == kind), None)
@@ -54,6 +55,8 @@ def set_condition(
         last_transition_time=old.last_transition_time if old is not None and same_status else moment,
     )
     kept = [c for c in conditions if c.type != kind]
+    if is_true and kind in _FINAL and all(c.type != ConditionType.RUNNING for c in kept):
+        kept.append(_not_running(kept, new))
     if is_true:
         kept = [c for c in kept if c.type not in _EXCLUDES.get(kind, ())]
         kept = [_ended(c, new) if c.is_true and c.type in _ENDS.get(kind, ()) else c for c in kept]
@@ -78,6 +81,13 @@ def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
         moment = by.last_update_time
         changes |= {"reason": by.reason, "message": by.message, "last_update_time": moment, "last_transition_time": moment}
     return condition.model_copy(update=changes)
+
+
+def _not_running(conditions: Iterable[JobCondition], end: JobCondition) -> JobCondition:
+    """Running=False of a job that ends without the condition: it has not been True since the restart, or the creation."""
+    times = {c.type: c.last_transition_time for c in conditions}
+    since = times.get(ConditionType.RESTARTING) or times.get(ConditionType.CREATED) or end.last_transition_time
+    return end.model_copy(update={"type": ConditionType.RUNNING, "status": "False", "last_transition_time": since})
 
 
 def _current_last(conditions: Conditions) -> Conditions:

@@ -3,6 +3,7 @@
 import pytest
 
 from jobcommon.api.status import ConditionType, JobCondition, read_status
+from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, normalized, set_condition
 from jobcommon.testutil.builders import START, condition, job_manifest
@@ -40,13 +41,19 @@ def after(*steps: str) -> tuple[JobCondition, ...]:
             id="resumed and done",
         ),
         pytest.param(["Created", "Restarting", "Suspended"], "Created=T Suspended=T", id="restarting ends with suspension"),
-        pytest.param(["Created", "Restarting", "Succeeded"], "Created=T Succeeded=T", id="restarting ends with success"),
-        pytest.param(["Created", "Restarting", "Failed"], "Created=T Failed=T", id="restarting ends with failure"),
-        pytest.param(["Created", "Succeeded", "Failed"], "Created=T Succeeded=T", id="success is final"),
-        pytest.param(["Created", "Failed", "Succeeded"], "Created=T Failed=T", id="failure is final"),
-        pytest.param(["Created", "Failed", "Running"], "Created=T Failed=T", id="nothing runs after the end"),
-        pytest.param(["Created", "Succeeded", "Suspended"], "Created=T Succeeded=T", id="the finished is not suspended"),
-        pytest.param(["Created", "Suspended", "Failed"], "Created=T Suspended=F Failed=T", id="nor stays it suspended"),
+        pytest.param(
+            ["Created", "Restarting", "Succeeded"], "Created=T Running=F Succeeded=T", id="restarting ends with success"
+        ),
+        pytest.param(["Created", "Restarting", "Failed"], "Created=T Running=F Failed=T", id="restarting ends with failure"),
+        pytest.param(["Created", "Succeeded", "Failed"], "Created=T Running=F Succeeded=T", id="success is final"),
+        pytest.param(["Created", "Failed", "Succeeded"], "Created=T Running=F Failed=T", id="failure is final"),
+        pytest.param(["Created", "Failed", "Running"], "Created=T Running=F Failed=T", id="nothing runs after the end"),
+        pytest.param(
+            ["Created", "Succeeded", "Suspended"], "Created=T Running=F Succeeded=T", id="the finished is not suspended"
+        ),
+        pytest.param(
+            ["Created", "Suspended", "Failed"], "Created=T Suspended=F Running=F Failed=T", id="nor stays it suspended"
+        ),
     ],
 )
 def test_sequences(steps: list[str], expected: str) -> None:
@@ -73,6 +80,16 @@ def test_when_a_condition_stops_holding(end: str, moved: bool) -> None:
     assert (stopped.last_update_time != before.last_update_time) == moved
     if not moved:
         assert max(conditions, key=lambda c: c.last_transition_time or "").type == end
+
+
+@pytest.mark.parametrize(("before", "since"), [(["Created"], 0), (["Created", "Running", "Restarting"], 2), ([], 0)])
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+def test_a_job_that_ends_without_the_condition_running_does_not_run(before: list[str], since: int, end: str) -> None:
+    conditions = after(*before, end)
+    running = next(c for c in conditions if c.type == "Running")
+    assert (running.status, running.reason, running.message) == ("False", f"{end}Reason", end)
+    assert running.last_transition_time == format_time(START + since)
+    assert not before or max(conditions, key=lambda c: c.last_transition_time or "").type == end
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def test_current_condition(
 
 def test_a_fast_job_needs_not_be_seen_running() -> None:
     status = decided_status({"Master": 1}, {"Master-0": "succeeded"})
-    assert [condition.type for condition in status.conditions] == ["Created", "Succeeded"]
+    assert [condition.type for condition in status.conditions] == ["Created", "Running", "Succeeded"]
+    assert (status.conditions[1].status, status.conditions[1].reason) == ("False", "TestJobSucceeded")
     assert status.start_time
 
 
