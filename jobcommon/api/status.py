@@ -60,12 +60,17 @@ class ReplicaStatus(ApiModel):
     """The counts of one replica type."""
 
     active: int | None = Field(None, description="Pods that run.")
-    succeeded: int | None = Field(None, description="Replicas that have succeeded.")
-    failed: int | None = Field(None, description="Pods that have failed and are still there.")
+    succeeded: int | None = Field(
+        None, description="Replicas that have succeeded; at the success of the job, those that run count as well."
+    )
+    failed: int | None = Field(
+        None,
+        description="Pods that have failed and are still there; of a job that a limit has ended, all that have not succeeded.",
+    )
     selector: str | None = Field(None, description="A label selector of this type's pods, for the scale subresource.")
     label_selector: dict[str, Any] | None = Field(None, description="Written by older operators; not set here.")
     succeeded_indexes: str | None = Field(
-        None, description="The replicas that have succeeded, as ranges (0-3,7). They are never run again."
+        None, description="The replicas that succeeded counts, as ranges (0-3,7). They are never run again."
     )
     restarts: int | None = Field(
         None,

@@ -17,7 +17,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.framework import Job, Tallies
+from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
@@ -133,6 +133,16 @@ def stopping(accounting: Accounting, slots: Iterable[Slot]) -> Accounting:
         counted_pods=(*accounting.counted_pods, *new),
         stopped_pods=(*accounting.stopped_pods, *new),
     )
+
+
+def with_running(framework: Framework, accounting: Accounting, slots: Slots) -> Accounting:
+    """The accounting of a job that has succeeded: replicas with work of their own that run count as succeeded.
+
+    So they do in the reference, and pipelines wait for that number at the success: of how such a replica ends, nothing depends.
+    """
+    running = [slot.replica for slot in slots.wanted.values() if isinstance(slot.state, Active)]
+    more = {kind: {r.index for r in running if r.type == kind and not framework.serves(kind)} for kind in accounting.succeeded}
+    return replace(accounting, succeeded={kind: indexes | more[kind] for kind, indexes in accounting.succeeded.items()})
 
 
 def is_counted(accounting: Accounting, slot: Slot) -> bool:

@@ -20,7 +20,7 @@ from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, MAX_MESSAGE, Conditi
 from jobcommon.api.timestamp import format_moment, format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome
 from jobcommon.reconcile import attempt, begun, cleanup, in_place, limits, node_loss, progress, restarts
-from jobcommon.reconcile.accounting import account_for_pods
+from jobcommon.reconcile.accounting import account_for_pods, with_running
 from jobcommon.reconcile.children import create_pods
 from jobcommon.reconcile.companions import (
     RECHECK_PERIOD,
@@ -52,7 +52,7 @@ from jobcommon.reconcile.plan import (
 )
 from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import STARTING, Slot
+from jobcommon.reconcile.slots import STARTING, Slot, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
 NOTHING = Plan(reason="nothing to do")
@@ -183,14 +183,20 @@ class _Pass(Situation):
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
         message = f"{job.kind} {job.key} successfully completed."
-        return self._end(ConditionType.SUCCEEDED, reason, message, Event(NORMAL, reason, message))
+        counted = with_running(self.framework, self.accounting, self.slots)
+        ended = replace(self, accounting=counted, tallies=tally(job, self.slots, counted.succeeded))
+        return ended._end(ConditionType.SUCCEEDED, reason, message, Event(NORMAL, reason, message))
 
     def _fail(self, reason: str, message: str, note: str = "") -> Plan:
         # The note is cut before the cause is, but a quarter of the text is left to it.
         note = _cut(note, max(MAX_MESSAGE - len(message), MAX_MESSAGE // 4))
         message = _cut(message, MAX_MESSAGE - len(note)) + note
         event = Event(WARNING, reasons.of_kind(self.job.kind, reasons.FAILED), message)
-        return self._end(ConditionType.FAILED, reason, message, event)
+        ended = self
+        if not reason.endswith(reasons.FAILED):
+            # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
+            ended = replace(self, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in self.tallies.items()})
+        return ended._end(ConditionType.FAILED, reason, message, event)
 
     def _end(self, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
         """The final status alone: pods are deleted once it is stored, because they are the evidence."""

@@ -19,7 +19,7 @@ from jobcommon.reconcile.ending import Life, Verdict
 from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
-from jobcommon.reconcile.slots import Ended, Slot, Slots, arrange
+from jobcommon.reconcile.slots import Slot, Slots, Succeeded, arrange, ending_in_slot
 
 
 def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -131,13 +131,15 @@ def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[
     """
     if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
         return frozenset()
-    failed = (s for s in slots.notable if isinstance(s.state, Ended) and s.ending.verdict != Verdict.SUCCEEDED)
-    return frozenset(s.pod.uid for s in failed if s.life is Life.OVER and FINALIZER in s.pod.finalizers)
+    over = [s for s in slots.wanted.values() if s.life is Life.OVER and FINALIZER in s.pod.finalizers and not s.recorded]
+    ends = ((s.pod.uid, ending_in_slot(framework, job, s.replica, s.pod)) for s in over)
+    return frozenset(uid for uid, ending in ends if ending is not None and ending.verdict != Verdict.SUCCEEDED)
 
 
 def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> JobStatus:
     """The status with the pods that are still active, and with the indexes that have `succeeded` of types with new ones."""
-    active = Counter(slot.replica.type for slot in slots.wanted.values() if slot.life is Life.RUNNING)
+    running = (s for s in slots.wanted.values() if s.life is Life.RUNNING and not isinstance(s.state, Succeeded))
+    active = Counter(slot.replica.type for slot in running)
     # Most finished jobs need no change; a restart of the operator plans all of them.
     changed: dict[str, ReplicaStatus] = {}
     for kind, status in job.status.replica_statuses.items():

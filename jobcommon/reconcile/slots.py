@@ -339,7 +339,7 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
     done = {kind: frozenset(i for i in succeeded.get(kind, ()) if i < job.count(kind)) for kind in counts}
     for replica, slot in slots.wanted.items():
         pod, state = slot.pod, slot.state
-        if state is not ACTIVE and replica.index in done[replica.type]:
+        if replica.index in done[replica.type]:
             continue
         count = counts[replica.type]
         match state:
@@ -348,8 +348,8 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
                 count["ready"] += pod.ready
             case Starting():
                 count["pending"] += 1
-            case Recorded(stopped=True):
-                count["failed"] += pod.phase == "Failed"
+            case Recorded(stopped=True) | Ended(Ending(Verdict.STOPPED)):
+                pass
             case Ended() | Recorded():
                 count["failed"] += pod.phase == "Failed" or slot.life is Life.RUNNING
     return {

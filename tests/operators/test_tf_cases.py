@@ -374,7 +374,7 @@ def test_a_worker_ends_by_itself_and_a_server_does_not() -> None:
     world.stop_terminating().settle()
     world.tick(60).settle()
     assert sorted(world.pods) == ["demo-worker-0", "demo-worker-1"], "without its server a worker's failure tells nothing"
-    assert world.job.status.replica_statuses["Worker"].succeeded == 2
+    assert world.job.status.replica_statuses["Worker"].succeeded == 3
     assert world.runs["demo-worker-2"] == 1
 
 
