@@ -61,13 +61,6 @@ def canonical(text: object) -> str:
     return _written_as(parts, _nanos(parts))
 
 
-def plus(text: str, more: str) -> str:
-    """The sum of two quantities, in the form of the first that is not zero."""
-    parts, others = _parts(text), _parts(more)
-    nanos = _nanos(parts)
-    return _written_as(parts if nanos else others, nanos + _nanos(others))
-
-
 def _parts(value: object) -> tuple[str, ...]:
     """Sign, whole part, fraction, binary suffix, exponent and decimal suffix."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
 from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
 from localcluster.apiserver.env import Env
@@ -16,8 +15,7 @@ from localcluster.timestamps import parse_time
 DEFAULT_AUDIENCES = (ISSUER,)
 #: The kinds that a token may be bound to, in lower case, and their tables.
 BINDABLE = {"pod": "pods", "secret": "secrets", "node": "nodes"}
-IMPERSONATION = ("Impersonate-User", "Impersonate-Group", "Impersonate-Uid")
-IMPERSONATE_EXTRA = "impersonate-extra-"
+IMPERSONATION = ("Impersonate-User", "Impersonate-Group")
 _LEEWAY = 60
 
 
@@ -41,25 +39,19 @@ class Authenticator:
 
     @staticmethod
     def impersonated(headers: Mapping[str, str]) -> User | None:
-        """The user to impersonate (``kubectl --as``), or None. Commas separate several groups, line breaks several values of an
-        extra. Raises a 400 ApiError for the rest of a user without a name.
+        """The user to impersonate (``kubectl --as``), or None. Commas separate several groups. Raises a 400 ApiError for groups
+        without a user.
         """
-        name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
+        name = headers.get("impersonate-user", "")
         groups = tuple(part.strip() for part in headers.get("impersonate-group", "").split(",") if part.strip())
-        extra = {
-            unquote(key.removeprefix(IMPERSONATE_EXTRA)): value.split("\n")
-            for key, value in headers.items() if key.startswith(IMPERSONATE_EXTRA)
-        }  # fmt: skip
         if not name:
-            if groups or uid or extra:
-                raise bad_request(
-                    "groups, a uid or extra fields are impersonated without a user name: set Impersonate-User, too"
-                )
+            if groups:
+                raise bad_request("groups are impersonated without a user name: set Impersonate-User, too")
             return None
         account = _account_of(name)
         if account and not groups:
             groups = service_account(*account).groups
-        return User(name, groups, uid, extra)
+        return User(name, groups)
 
     def user_of(self, token: str, audiences: Sequence[str] = DEFAULT_AUDIENCES) -> User | None:
         """The user of a token; None if it is invalid, expired or for other audiences, or its account or what it is bound to is
@@ -139,8 +131,3 @@ def impersonation(user: User, headers: Mapping[str, str]) -> Iterator[Attributes
         yield Attributes("impersonate", resource="users", name=user.name)
     for group in user.groups if headers.get("impersonate-group") else ():
         yield Attributes("impersonate", resource="groups", name=group)
-    for key, values in user.extra.items():
-        for value in values:
-            yield Attributes("impersonate", "authentication.k8s.io", "userextras", key, name=value)
-    if user.uid:
-        yield Attributes("impersonate", "authentication.k8s.io", "uids", name=user.uid)

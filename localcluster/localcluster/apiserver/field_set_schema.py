@@ -15,8 +15,6 @@ from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.field_sets import LEAF, SELF, Path
 
-_MISSING: Any = object()
-
 
 class FieldSetSchema:
     """What field ownership needs of a schema node. The nodes below are resolved when they are first needed.

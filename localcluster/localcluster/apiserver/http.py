@@ -16,7 +16,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 
 from localcluster.apiserver import sessions
-from localcluster.apiserver.authentication import IMPERSONATE_EXTRA, IMPERSONATION
+from localcluster.apiserver.authentication import IMPERSONATION
 from localcluster.apiserver.call import BODY_LIMIT
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
@@ -127,12 +127,7 @@ _HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", "U
 
 def _headers(request: web.BaseRequest) -> dict[str, str]:
     """What the core reads. The values of a header that is given more than once are separated by commas."""
-    found = {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers}
-    for title in request.headers:
-        if title.lower().startswith(IMPERSONATE_EXTRA):
-            # Its values may have commas.
-            found[title.lower()] = "\n".join(request.headers.getall(title))
-    return found
+    return {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers}
 
 
 async def _either(awake: asyncio.Event, seconds: float) -> None:

@@ -89,19 +89,6 @@ def _unparsable(text: str) -> ApiError:
     return bad_request(f"unable to parse requirement: {text!r} is not a valid label selector")
 
 
-def from_object(selector: Mapping[str, Any] | None) -> LabelSelector | None:
-    """A metav1.LabelSelector object; None (an absent selector) selects nothing and gives None."""
-    if selector is None:
-        return None
-    found = [Requirement(key, "in", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
-    names = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-    for expression in selector.get("matchExpressions") or ():
-        operator = names.get(expression.get("operator", ""), "")
-        if operator:
-            found.append(Requirement(expression["key"], operator, tuple(expression.get("values") or ())))
-    return LabelSelector(tuple(found))
-
-
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
     """One condition on one selectable field."""

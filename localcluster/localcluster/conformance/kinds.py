@@ -15,7 +15,7 @@ CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "Custo
 
 GROUP = "conformance.jobcommon.dev"
 WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
-"""Custom: schema, defaults, CEL rules, status and scale."""
+"""Custom: schema, defaults and status."""
 
 NODE = "node-1"
 
@@ -58,44 +58,20 @@ def widget(name: str, spec: Json | None = None, **meta: Any) -> Json:
 
 def _widget_schema() -> Json:
     integer, text = {"type": "integer"}, {"type": "string"}
-    fixed = {"rule": "self == oldSelf", "message": "owner is immutable"}
-    bound = {"rule": "self.replicas <= self.size * 10", "message": "replicas must not exceed ten times size"}
-    part = {"type": "object", "required": ["name"], "properties": {"name": text, "weight": {**integer, "default": 5}}}
-    nested = {"depth": {**integer, "default": 3}, "note": {**text, "nullable": True}}
-    fields = {
-        "size": {**integer, "minimum": 0, "maximum": 100}, "replicas": {**integer, "minimum": 0, "default": 1},
-        "mode": {**text, "enum": ["Fast", "Slow"], "default": "Fast"},
-        "owner": {**text, "maxLength": 20, "x-kubernetes-validations": [fixed]},
-        "tags": {"type": "array", "items": text, "x-kubernetes-list-type": "set", "maxItems": 5},
-        "parts": {"type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                  "maxItems": 5},
-        "limit": {"x-kubernetes-int-or-string": True}, "level": integer,
-        "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        "nested": {"type": "object", "default": {}, "properties": nested},
+    spec = {
+        "type": "object", "required": ["size"],
+        "properties": {"size": {**integer, "minimum": 0, "maximum": 100}, "replicas": {**integer, "default": 1}},
     }  # fmt: skip
-    spec = {"type": "object", "required": ["size"], "properties": fields, "x-kubernetes-validations": [bound]}
     phase = {**text, "enum": ["New", "Done"]}
     status = {"type": "object", "properties": {"replicas": integer, "selector": text, "phase": phase}}
-    rule = {
-        "rule": "!has(self.spec.level) || self.spec.level <= 5 || oldSelf.?spec.?level.orValue(0) >= self.spec.level",
-        "message": "level is at most 5, or what it was",
-        "optionalOldSelf": True,
-    }
-    properties = {"spec": spec, "status": status}
-    return {"type": "object", "properties": properties, "required": ["spec"], "x-kubernetes-validations": [rule]}
+    return {"type": "object", "properties": {"spec": spec, "status": status}, "required": ["spec"]}
 
 
 def widget_crd() -> Json:
     """The definition of `WIDGETS`."""
     version = {
         "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _widget_schema()},
-        "subresources": {
-            "status": {},
-            "scale": {
-                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
-                    "labelSelectorPath": ".status.selector",
-            },
-        },
+        "subresources": {"status": {}},
     }  # fmt: skip
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from localcluster.conformance.case import Expect, Json, Kind, Ref, Space, Step
-from localcluster.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from localcluster.request import JSON_PATCH, MERGE_PATCH
 
 UID, VERSION = "metadata.uid", "metadata.resourceVersion"
 UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
@@ -44,21 +44,6 @@ def patch(
 def json_patch(kind: Kind, name: str, operations: list[Json], code: int = 200, subresource: str = "", **expect: Any) -> Step:
     """A JSON patch."""
     return patch(kind, name, operations, code, JSON_PATCH, subresource, **expect)
-
-
-def apply(
-    kind: Kind, name: str, content: Json, code: int = 200, manager: str = "one", subresource: str = "", *, force: bool = False,
-    **expect: Any,
-) -> Step:  # fmt: skip
-    """A server-side apply of `content`, which need not say what it is."""
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        **content,
-        "metadata": {"name": name, **content.get("metadata", {})},
-    }
-    query = {"fieldManager": manager, **({"force": "true"} if force else {})}
-    return Step("PATCH", kind, name, body, Expect(code, **expect), APPLY_PATCH, query, subresource)
 
 
 def delete(

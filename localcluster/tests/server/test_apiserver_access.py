@@ -202,22 +202,6 @@ def test_token_and_self_review(api: Api) -> None:
     assert "system:authenticated" in me["status"]["userInfo"]["groups"]
 
 
-def test_the_whole_of_a_user_is_impersonated(api: Api) -> None:
-    review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
-    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    extra = {"impersonate-uid": "u1", "impersonate-extra-example.com%2fx": "a,b"}
-    found = api.send("POST", path, review, headers={"impersonate-user": "joe", **extra}).body["status"]["userInfo"]
-    assert (found["uid"], found["extra"]) == ("u1", {"example.com/x": ["a,b"]})
-    assert api.send("POST", path, review, headers=extra).code == 400
-    role(api, "be", {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}, cluster=True)
-    bind(api, "be", "ClusterRole", {"kind": "User", "name": "jane"}, cluster=True)
-    as_joe = {"impersonate-user": "joe"}
-    refused = [api.send("POST", path, review, headers={**as_joe, key: value}, user=JANE) for key, value in extra.items()]
-    assert [answer.code for answer in refused] == [403, 403]
-    assert "userextras" in refused[1].message
-    assert api.send("POST", path, review, headers=as_joe, user=JANE).code == 201
-
-
 def test_impersonation(api: Api) -> None:
     role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
     bind(api, "reader", "Role", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
