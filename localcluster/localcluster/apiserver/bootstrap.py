@@ -31,7 +31,7 @@ _READABLE = _rules(_READ, "namespaces resourcequotas limitranges")
 
 
 def _workloads(verbs: str) -> list[Obj]:
-    groups = ("apps", "autoscaling", "batch", "events.k8s.io", "networking.k8s.io", "policy")
+    groups = ("apps", "autoscaling", "batch", "networking.k8s.io", "policy")
     return [_rules(verbs, f"{_CORE} services"), _rules(verbs, "*", *groups)]
 
 

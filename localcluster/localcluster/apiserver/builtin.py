@@ -1,7 +1,6 @@
 """The built-in resources: one table, in the order in which discovery lists them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -83,8 +82,6 @@ _CORE = (
           )),
 )  # fmt: skip
 
-_EVENTS = next(resource for resource in _CORE if resource.plural == "events")
-
 _HPA = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short_names=("hpa",), categories=_ALL,
     status=True,
@@ -135,10 +132,6 @@ _GROUPS = (
     Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True,
         strategy=Strategy(validate=config.validate_lease)),
     Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True),
-    replace(
-        _EVENTS, group="events.k8s.io", table="events", conversion=events.CONVERSION,
-        strategy=Strategy(validate=events.validate), fields=events.NEW_FIELDS,
-    ),
     _flow("flowschemas", "FlowSchema", False, status=True, generation=True),
     _flow("prioritylevelconfigurations", "PriorityLevelConfiguration", False, status=True, generation=True),
     _networking("ingressclasses", "IngressClass", False, generation=True),

@@ -55,9 +55,9 @@ class Registry:
         return self._index.get((group, version, plural))
 
     def stored_as(self, table: str) -> Resource | None:
-        """A resource whose version is the one in which the objects of a table are stored."""
+        """The resource of a table's objects, in one of its versions."""
         if not self._by_table:
-            self._by_table = {one.storage_key: one for one in self._index.values() if one.conversion is None}
+            self._by_table = {one.storage_key: one for one in self._index.values()}
         return self._by_table.get(table)
 
     def all(self) -> Iterator[Resource]:

@@ -65,14 +65,6 @@ class Scale:
     selector: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """A version whose fields differ from the stored ones: pure functions that give a new object."""
-
-    outward: Callable[[Obj], Obj]
-    inward: Callable[[Obj], Obj]
-
-
 @dataclass(frozen=True)
 class Resource:
     """One resource in one version. `table` is where its objects are stored (shared by all versions of a resource)."""
@@ -102,7 +94,6 @@ class Resource:
     returns_deleted: bool = False
     strategy: Strategy = field(default_factory=Strategy)
     fields: Mapping[str, FieldGetter] = field(default_factory=dict)
-    conversion: Conversion | None = None
     schema: CompiledSchema | None = None
     #: The entry of spec.versions of a custom resource.
     crd_version: Mapping[str, Any] | None = None
@@ -161,13 +152,11 @@ class Resource:
 
     def typed(self, obj: Obj) -> Obj:
         """A stored object as this version shows it."""
-        shown = self.conversion.outward(obj) if self.conversion else obj
-        return {**self.type_fields, **shown}
+        return {**self.type_fields, **obj}
 
     def bare(self, obj: Obj) -> Obj:
         """The stored form of an object of this version."""
-        stored = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
-        return self.conversion.inward(stored) if self.conversion else stored
+        return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
 
 
 def field_table(*paths: str) -> dict[str, FieldGetter]:

@@ -21,7 +21,7 @@ class NamespaceController:
         return None
 
     def _empty(self, namespace: Item) -> None:
-        for resource in self._access.registry.where(lambda one: one.namespaced and not one.conversion):
+        for resource in self._access.registry.where(lambda one: one.namespaced):
             for item in self._access.items(resource.storage_key, namespace.name):
                 if "deletionTimestamp" not in item.obj["metadata"]:
                     self._access.delete(resource, item)

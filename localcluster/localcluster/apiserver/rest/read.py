@@ -36,7 +36,7 @@ def get(call: Call) -> Response:
     call.storage.check_version(version or 0)
     item = call.live()
     resource = call.resource
-    if call.media == "json" and resource.conversion is None:
+    if call.media == "json":
         return call.respond(resource.head + item.body)
     return call.answer(resource.typed(item.obj))
 
@@ -49,12 +49,9 @@ def list_objects(call: Call) -> Response:
         shown = [resource.typed(item.obj) for item in items]
         answer = transform(call.media, resource, shown, meta, now=call.env.now(), single=False, include=call.included)
         return call.respond(msgspec.json.encode(answer))
-    if resource.conversion:
-        encoded = [msgspec.json.encode(resource.typed(item.obj)) for item in items]
-    else:
-        # Items of built-in lists come without kind and apiVersion, as from the real server; custom ones with them.
-        head = resource.head if resource.custom else b"{"
-        encoded = [head + item.body for item in items]
+    # Items of built-in lists come without kind and apiVersion, as from the real server; custom ones with them.
+    head = resource.head if resource.custom else b"{"
+    encoded = [head + item.body for item in items]
     opening = f'{{"kind":"{resource.list_name}","apiVersion":"{resource.api_version}","metadata":'.encode()
     return call.respond(b"".join((opening, msgspec.json.encode(meta), b',"items":[', b",".join(encoded), b"]}")))
 
@@ -224,7 +221,5 @@ def _encode(call: Call) -> Encode:
             return msgspec.json.encode(body)
 
         return transformed
-    if resource.conversion:
-        return lambda item: msgspec.json.encode(resource.typed(item.obj))
     head = resource.head
     return lambda item: head + item.body

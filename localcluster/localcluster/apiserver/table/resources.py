@@ -53,18 +53,18 @@ def _node_info(name: str, key: str) -> Shown:
 
 
 def _first(*paths: str, default: Any = "") -> Callable[[Json], Any]:
-    """The first of the fields that is set: the two versions of an event have other names for the same."""
+    """The first of the fields that is set."""
     return lambda item: next((found for path in paths if (found := dig(item, *path.split(".")))), default)
 
 
-_begun = _first("firstTimestamp", "deprecatedFirstTimestamp", "eventTime", default=None)
-_seen = _first("series.lastObservedTime", "lastTimestamp", "deprecatedLastTimestamp", default=None)
-_target = _first("involvedObject", "regarding", default={})
+_begun = _first("firstTimestamp", "eventTime", default=None)
+_seen = _first("series.lastObservedTime", "lastTimestamp", default=None)
+_target = _first("involvedObject", default={})
 
 
 def _event_source(item: Json) -> str:
-    source = _first("source", "deprecatedSource", default={})(item)
-    component = source.get("component") or _first("reportingComponent", "reportingController")(item)
+    source = _first("source", default={})(item)
+    component = source.get("component") or _first("reportingComponent")(item)
     return ", ".join(one for one in (component, source.get("host", "")) if one)
 
 
@@ -97,9 +97,9 @@ _EVENT = printer(
     timed("Last Seen", lambda item, now: age(_seen(item) or _begun(item), now)), column("Type", "type"),
     column("Reason", "reason"), column("Object", _event_object),
     column("Subobject", lambda item: _target(item).get("fieldPath", ""), wide=True),
-    column("Source", _event_source, wide=True), column("Message", lambda item: str(_first("message", "note")(item)).strip()),
+    column("Source", _event_source, wide=True), column("Message", lambda item: str(_first("message")(item)).strip()),
     timed("First Seen", lambda item, now: age(_begun(item), now), wide=True),
-    column("Count", _first("series.count", "count", "deprecatedCount", default=1), wide=True),
+    column("Count", _first("series.count", "count", default=1), wide=True),
     (Column("Name", priority=1, format="name"), lambda item, _now: name_of(item)),
 )  # fmt: skip
 PRINTERS = {
@@ -120,7 +120,6 @@ PRINTERS = {
         _node_info("Kernel-Version", "kernelVersion"), _node_info("Container-Runtime", "containerRuntimeVersion"),
     ),
     ("", "Event"): _EVENT,
-    ("events.k8s.io", "Event"): _EVENT,
     ("", "Endpoints"): named(column("Endpoints", "subsets", default=[], show=_endpoints), AGE),
     ("", "PersistentVolumeClaim"): named(column("Status", "status.phase"), AGE),
     ("coordination.k8s.io", "Lease"): named(column("Holder", "spec.holderIdentity"), AGE),
