@@ -19,7 +19,7 @@ from jobcommon.reconcile.ending import Life, Verdict
 from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
-from jobcommon.reconcile.slots import Slot, Slots, Succeeded, arrange, ending_in_slot
+from jobcommon.reconcile.slots import Slot, Slots, Succeeded, arrange, has_failed
 
 
 def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -132,8 +132,7 @@ def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[
     if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
         return frozenset()
     over = [s for s in slots.wanted.values() if s.life is Life.OVER and FINALIZER in s.pod.finalizers and not s.recorded]
-    ends = ((s.pod.uid, ending_in_slot(framework, job, s.replica, s.pod)) for s in over)
-    return frozenset(uid for uid, ending in ends if ending is not None and ending.verdict != Verdict.SUCCEEDED)
+    return frozenset(slot.pod.uid for slot in over if has_failed(framework, job, slot))
 
 
 def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> JobStatus:

@@ -300,6 +300,12 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     return ending
 
 
+def has_failed(framework: Framework, job: Job, slot: Slot) -> bool:
+    """Whether its pod has ended otherwise than with success, also if it counts as succeeded since the job's success."""
+    ending = ending_in_slot(framework, job, slot.replica, slot.pod)
+    return ending is not None and ending.verdict != Verdict.SUCCEEDED
+
+
 def counted_ending(
     framework: Framework, job: Job, replica: Replica, pod: PodView, *, on_record: bool, resumed: bool
 ) -> Ending | None:
