@@ -11,6 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,10 +26,12 @@ from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.runtime.settings import Settings
+from jobcommon.testutil.polling import polled
 from localcluster import ApiServer, Cluster, User, client, local_cluster
 from localcluster.client import ADMIN, EMBEDDED, REAL, Endpoint, PodBackend, background, scratch_directory, write_secret
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_TYPE = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
 ESTABLISH_SECONDS = 60.0
 #: Which API server a cluster has whose user does not say: that of the environment's variable, else the embedded one.
 SERVER = "JOBCOMMON_SERVER"
@@ -184,21 +187,40 @@ async def install(transport: Transport, frameworks: Sequence[Framework]) -> None
 
     Raises StatusError when one is refused and TimeoutError when they are not served in time.
     """
+    await define(transport, *map(custom_resource_definition, frameworks))
+
+
+async def define(transport: Transport, *definitions: dict[str, Any]) -> None:
+    """Apply CustomResourceDefinitions and wait until discovery has their kinds, a moment after they are established.
+
+    Raises as `install` does.
+    """
     waiting = set[str]()
-    for framework in frameworks:
-        definition = custom_resource_definition(framework)
+    for definition in definitions:
         name = definition["metadata"]["name"]
         query = (("fieldManager", "jobcommon"), ("force", "true"))
-        body = json.dumps(definition).encode()
+        body = json.dumps({**_TYPE, **definition}).encode()
         response = await transport.send(Request("PATCH", f"{DEFINITIONS}/{quote(name)}", query, body, APPLY_PATCH))
         if response.status >= 400:
             raise response_error(response)
         waiting.add(name)
-    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(list_and_watch(transport, DEFINITIONS)) as definitions:
-        while waiting:
-            seen = await anext(definitions)
-            if _established(seen.body):
-                waiting.discard(seen.body["metadata"]["name"])
+    async with asyncio.timeout(ESTABLISH_SECONDS):
+        async with aclosing(list_and_watch(transport, DEFINITIONS)) as states:
+            while waiting:
+                seen = await anext(states)
+                if _established(seen.body):
+                    waiting.discard(seen.body["metadata"]["name"])
+        for definition in definitions:
+            spec = definition["spec"]
+            for version in (one["name"] for one in spec["versions"] if one["served"]):
+                found = Request("GET", f"/apis/{spec['group']}/{version}")
+                await polled(partial(transport.send, found), partial(_lists, spec["names"]["plural"]))
+
+
+def _lists(plural: str, discovery: Response) -> bool:
+    if discovery.status != 200:
+        return False
+    return any(resource["name"] == plural for resource in json.loads(discovery.body)["resources"])
 
 
 def _established(definition: dict[str, Any]) -> bool:

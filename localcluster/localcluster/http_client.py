@@ -52,7 +52,7 @@ class HttpTransport:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
                     response = await stack.enter_async_context(self._opened(request))
-                    stack.callback(response.close)
+                    stack.callback(_end, response)
                     if response.status >= 400:
                         raise _refusal(response.status, await response.read())
                 rest = b""
@@ -85,6 +85,13 @@ class HttpTransport:
             request.method, URL(endpoint.base_url + request.target, encoded=True), data=request.body, headers=headers,
             allow_redirects=False, ssl=endpoint.ssl_context or True, server_hostname=endpoint.server_name,
         )  # fmt: skip
+
+
+def _end(response: aiohttp.ClientResponse) -> None:
+    """End a stream that may go on. A server need not answer the closing of TLS, and nothing waits for that."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
 
 
 class _Status(msgspec.Struct):

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -99,7 +100,9 @@ def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_pat
 def test_ctrl_c_is_handled_before_anything_slow_is_imported() -> None:
     """Until then it gives a traceback. Without site, which imports more or less by machine."""
     shown = "import sys, jobcommon.cli.interruption; print(*{'asyncio', 're', 'threading', 'typing'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-S", "-c", shown], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
+    command = [sys.executable, "-S", "-c", shown]
+    env = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, env=env)
     assert (done.stdout, done.stderr) == ("\n", "")
 
 

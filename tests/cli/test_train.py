@@ -24,6 +24,7 @@ from jobcommon.client.objects import create
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
+from jobcommon.testutil.embedded import define
 from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job
@@ -220,7 +221,7 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
             await find_job(api, "dem")
         with pytest.raises(UserError, match="in namespace default; see kubectl train list"):
             await find_job(api, "resnet")
-        await cluster.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", TRAINJOBS)
+        await define(cluster.cluster.client, TRAINJOBS)
         trainjob = {"apiVersion": TRAINER, "kind": "TrainJob", "metadata": {"name": "resnet"}}
         await cluster.send("POST", f"/apis/{TRAINER}/namespaces/default/trainjobs", trainjob)
         with pytest.raises(UserError, match="trainjob/resnet is a TrainJob of Kubeflow Trainer, on which no operator"):

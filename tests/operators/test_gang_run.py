@@ -11,12 +11,12 @@ import pytest
 
 from jobcommon.api.gang import VOLCANO
 from jobcommon.client.list_watch import list_and_watch
-from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.client.request import MERGE_PATCH
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
-from jobcommon.testutil.embedded import SETTINGS
+from jobcommon.testutil.embedded import SETTINGS, define
 from jobcommon.testutil.polling import polled
 from localcluster.client import background
 from tests.runtime.test_gang import definition
@@ -101,9 +101,8 @@ async def test_a_gang_waits_runs_and_leaves_nothing_behind() -> None:
     spec = replica_spec(PYTORCH, 1) | {"template": template}
     settings = replace(SETTINGS, gang_scheduler_name="auto")
     async with cluster_for(PYTORCH, operators=False) as cluster:
-        await cluster.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(VOLCANO))
         # The operator looks for it once, at its start.
-        await polled(lambda: cluster.cluster.client.send(Request("GET", GROUPS)), lambda answer: answer.status == 200)
+        await define(cluster.cluster.client, definition(VOLCANO))
         (node,) = (await cluster.send("GET", "/api/v1/nodes"))["items"]
         scheduler = Scheduler(cluster, node["metadata"]["name"])
         async with (
