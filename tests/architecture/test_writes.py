@@ -1,4 +1,4 @@
-"""Plans are written by the executor; leases, events and one dry run are the only other writes."""
+"""Plans are written by the executor; leases, events, one dry run and Workloads that change hands are the only other writes."""
 
 import ast
 
