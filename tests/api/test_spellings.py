@@ -29,7 +29,8 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
-from localcluster.apiserver import ADMIN, ApiServer, Env
+from localcluster import ApiServer, Env
+from localcluster.client import ADMIN
 
 KINDS = (PYTORCH, TF, MPI, MXNET, JAX, XGBOOST, PADDLE)
 FIRST = {
