@@ -44,7 +44,6 @@ from .api.status import JobProgress as JobProgress
 from .api.status import JobStatus as JobStatus
 from .api.status import Metric as Metric
 from .api.status import NodeFailures as NodeFailures
-from .api.status import ReplacedPod as ReplacedPod
 from .api.status import ReplicaFailures as ReplicaFailures
 from .api.status import ReplicaStatus as ReplicaStatus
 from .api.status import StallRecord as StallRecord

@@ -147,13 +147,6 @@ class ReplicaFailures(ApiModel):
     in_place: _Count | None = Field(None, description="The failed runs in the present pod of each that have been counted.")
 
 
-class ReplacedPod(ApiModel):
-    """A replica whose pod is made anew although the job restarts in place."""
-
-    replica: str = Field(description="Type and index, as in Worker-2.")
-    reason: str = Field(description="Why its pod cannot be restarted in place.")
-
-
 class EarlyFailures(ApiModel):
     """The last failures, as far as each was within minUptimeSeconds of its start and all had the same exit."""
 
@@ -186,9 +179,8 @@ class JobStatus(ApiModel):
     last_restart_time: str | None = Field(
         None, description="When a restart, in place or by a new pod, a disruption or a new attempt was recorded last."
     )
-    replaced_pods: list[ReplacedPod] = Field(
-        default_factory=list,
-        description="With restartMethod Auto, the replicas that got new pods in the last restart, and why; at most 10.",
+    replaced_pods: dict[str, str] = Field(
+        default_factory=dict, description="Why replicas got new pods in the last restart in place; at most 10."
     )
     trainer_status: TrainerStatus | None = Field(None, description="The last report of the program, if reportProgress is set.")
     progress: JobProgress | None = Field(None, description="Progress derived from the reports.")
@@ -280,7 +272,6 @@ _ENTRIES: Mapping[str, type[ApiModel]] = {
     "failures": Failure,
     "failedReplicas": ReplicaFailures,
     "nodeFailures": NodeFailures,
-    "replacedPods": ReplacedPod,
     "replicaStatuses": ReplicaStatus,
 }
 

@@ -14,7 +14,7 @@ from math import inf
 import msgspec
 
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import MAX_REPLACED, ReplacedPod
+from jobcommon.api.status import MAX_REPLACED
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, in_place, limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_restarts
@@ -116,24 +116,21 @@ def kept_in_place(job: Job, slots: Iterable[Slot], backed_off: Collection[str], 
 
 
 def replaced(
-    job: Job, slots: Iterable[Slot], known: Sequence[ReplacedPod], backed_off: Collection[str], now: float
-) -> list[ReplacedPod]:
-    """The replicas whose pods are made anew although the job restarts in place: those `known`, and others of `slots`."""
-    names = {entry.replica for entry in known}
-    wanted = (
-        slot for slot in slots if job.restarts_in_place and in_place.is_wanted(job, slot) and str(slot.replica) not in names
-    )
+    job: Job, slots: Iterable[Slot], known: Mapping[str, str], backed_off: Collection[str], now: float
+) -> dict[str, str]:
+    """The replicas whose pods are made anew although the job restarts in place, and why: those `known`, and of `slots`."""
+    wanted = (slot for slot in slots if job.restarts_in_place and in_place.is_wanted(job, slot))
     found = ((str(slot.replica), in_place.obstacle(job, slot, backed_off, now)) for slot in wanted)
-    new = (ReplacedPod(replica=name, reason=why) for name, why in found if why)
-    return [*known, *islice(new, max(MAX_REPLACED - len(known), 0))]
+    new = ((name, why) for name, why in found if why and name not in known)
+    return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
 
 
-def replaced_note(entries: Sequence[ReplacedPod]) -> str:
+def replaced_note(reasons: Mapping[str, str]) -> str:
     """The same for the condition: the replicas by reason."""
     by_reason: dict[str, list[str]] = {}
-    for entry in entries:
-        by_reason.setdefault(entry.reason, []).append(entry.replica)
-    more = " and others" if len(entries) == MAX_REPLACED else ""
+    for name, why in reasons.items():
+        by_reason.setdefault(why, []).append(name)
+    more = " and others" if len(reasons) == MAX_REPLACED else ""
     return "; ".join(f"{', '.join(names)}{more}: a new pod, because {why}" for why, names in by_reason.items())
 
 

@@ -15,7 +15,6 @@ from jobcommon.api.status import (
     EarlyFailures,
     JobStatus,
     NodeFailures,
-    ReplacedPod,
     ReplicaFailures,
 )
 from jobcommon.api.timestamp import format_time
@@ -138,12 +137,12 @@ class Situation:
         return self.status(*steps), events
 
     @cached_property
-    def replaced(self) -> list[ReplacedPod]:
+    def replaced(self) -> dict[str, str]:
         """The replicas of the attempt whose pods are made anew although the job restarts in place."""
         job, backed_off = self.job, self.observed.backed_off
         if self.accounting.attempt > job.attempt:
             counted = job.status.model_copy(update={"node_failures": self.node_failures})
-            return attempt.replaced(replace(job, status=counted), self.slots.ours, (), backed_off, self.now)
+            return attempt.replaced(replace(job, status=counted), self.slots.ours, {}, backed_off, self.now)
         known = job.status.replaced_pods
         stops = job.status.has(ConditionType.RESTARTING) and not self.keeps_attempt
         return attempt.replaced(job, self.slots.earlier if stops else (), known, backed_off, self.now)

@@ -306,7 +306,7 @@ def test_the_condition_names_pods_that_are_given_up_later(state: str, after: int
     begin(cluster, "demo-master-0", "demo-worker-0").run().settle()
     assert cluster.current == "Running"
     assert said not in cluster.job.status.conditions[-1].message
-    assert cluster.status["replacedPods"] == [{"replica": "Worker-1", "reason": why}]
+    assert cluster.status["replacedPods"] == {"Worker-1": why}
 
 
 def test_where_images_may_not_be_changed_new_pods_are_made() -> None:
