@@ -204,7 +204,15 @@ def first_failures(status: JobStatus, entries: list[Slot]) -> tuple[Failure, ...
     """The first failures, in the order in which they happened; a requested deletion is no failure."""
     faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
-    return (*status.failures, *(failure_of(e.replica, e.pod, e.ending) for e in faults))[:MAX_FAILURES]
+    new = (failure_of(e.replica, e.pod, e.ending) for e in faults)
+    # A run that had failed in its pod before that ended is on record already.
+    new = (failure for failure in new if failure.time is None or not is_on_record(failure, status.failures))
+    return (*status.failures, *new)[:MAX_FAILURES]
+
+
+def is_on_record(failure: Failure, known: Iterable[Failure]) -> bool:
+    """Whether `known` has the run of that failure."""
+    return any((f.pod, f.time, f.exit_code) == (failure.pod, failure.time, failure.exit_code) for f in known)
 
 
 def pods_to_remember(status: JobStatus, slots: Slots, entries: list[Slot]) -> tuple[str, ...]:

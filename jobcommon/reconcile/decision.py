@@ -16,7 +16,7 @@ from jobcommon.api import reasons
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.status import MAX_ATTEMPT, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_moment, format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome
 from jobcommon.reconcile import attempt, begun, cleanup, in_place, limits, node_loss, progress, restarts
@@ -203,8 +203,6 @@ class _Pass(Situation):
         status = self.status(self.created(), (kind, True, reason, message), ends=True)
         moment = format_time(self.now)
         changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, self.now)}
-        if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
-            changes["failures"] = [*status.failures, *restarts.last_failures(self.slots)][:MAX_FAILURES]
         status = status.model_copy(update=changes)
         due = limits.expiry(replace(self.job, status=status), self.now)
         wake_at = due.at if due else None

@@ -1,13 +1,13 @@
 """The restarts of a job: their number for the status, what the kubelet restarted in place, in words, and causes for metrics."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from jobcommon.api.pod import Terminated
-from jobcommon.api.status import ConditionType, Failure, JobStatus
+from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Job
-from jobcommon.reconcile.accounting import Accounting, failure_of
+from jobcommon.reconcile.accounting import Accounting, failure_of, is_on_record
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
     SIGNALS,
@@ -99,11 +99,18 @@ def still_terminating(job: Job, slots: Slots) -> str:
     return f"; still terminating: {', '.join(told)}" if told else ""
 
 
-def last_failures(slots: Slots) -> Iterable[Failure]:
-    """The last failures of living pods, for the status of a job that ends because of them."""
-    for slot, run in runs_in_place(slots):
+def failures(job: Job, accounting: Accounting, slots: Slots) -> list[Failure]:
+    """The first failures, with those of runs in living pods. Of these the kubelet keeps the latest of each container."""
+    found = list(accounting.failures)
+    # Where all replicas are restarted together, such a run ends its attempt, or is a consequence of that. While a job is
+    # suspended, one fails for want of peers that were stopped.
+    counted = not (job.restarts_together or job.suspended or job.status.has(ConditionType.SUSPENDED))
+    for slot, run in runs_in_place(slots) if counted else ():
         ending = Ending(Verdict.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
-        yield failure_of(slot.replica, slot.pod, ending)
+        failure = failure_of(slot.replica, slot.pod, ending)
+        if slot.failed_runs.charged and len(found) < MAX_FAILURES and not is_on_record(failure, found):
+            found.append(failure)
+    return found
 
 
 def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:

@@ -324,7 +324,7 @@ class Situation:
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
                 "replaced_pods": self.replaced,
-                "failures": list(self.accounting.failures),
+                "failures": restarts.failures(job, self.accounting, self.slots),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),
             }

@@ -60,6 +60,7 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, str]
         a_job("OnFailure"), [{"Worker-0": "failed 137"}, {"Worker-0": "failed 137,without_id"}], [(*LOG[:2], "")],
     ),
     "in place, and runs again": (a_job(backoffLimit=0), [AGAIN] * 2, [LOG]),
+    "in place, and the job succeeds": (a_job(cleanPodPolicy="All"), [AGAIN, *[{"Master-0": "succeeded", **AGAIN}] * 2], [LOG]),
     "unset": (a_job(keepFailedLogs=None), [FAILED, FAILED], []),
     "unset, in place, all begin again": (a_job(**IN_PLACE), [AGAIN] * 2, [LOG]),
     "unset, in place, the job has failed": (a_job("ExitCode", **IN_PLACE), [AGAIN] * 2, [LOG]),

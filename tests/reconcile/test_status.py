@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import JobStatus
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.reconcile import plan, read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import status_of
+from jobcommon.testutil.plans import decide, next_pass, status_of
 
 
 def decided_status(replicas: dict[str, int], pods: dict[str, str], policy: str = "Never") -> JobStatus:
@@ -167,3 +167,27 @@ def test_foreign_fields_of_replica_statuses_are_kept() -> None:
     found = status_of(decided).to_json()["replicaStatuses"]
     assert found["Robot"] == {"oiled": True}
     assert found["Worker"]["warm"] == 3
+
+
+#: by restart scope, what a worker shows in passes that follow each other, and the exit codes of the failures on record then
+IN_PLACE: dict[str, tuple[str, list[str], list[int]]] = {
+    "it waits for its restart": ("Pod", ["between_runs 3"], [3]),
+    "it is restarted, and looked at again": ("Pod", ["restarted_after 3 1", "restarted_after 3 1"], [3]),
+    "it is restarted again": ("Pod", ["restarted_after 3 1", "restarted_after 4 2"], [3, 4]),
+    "it is restarted often": ("Pod", [f"restarted_after {code} {code}" for code in range(1, 15)], [*range(1, 11)]),
+    "it fails for good after that": ("Pod", ["between_runs 3 1700000010", "failed 3 1700000010"], [3]),
+    "it ends an attempt": ("Job", ["restarted_after 3 1"], [3]),
+    "another container fails under Never": ("Pod", ["with_sidecar 3"], []),
+}
+
+
+@pytest.mark.parametrize(("scope", "shown", "codes"), IN_PLACE.values(), ids=IN_PLACE)
+def test_runs_that_the_kubelet_restarts_are_on_record(scope: str, shown: list[str], codes: list[int]) -> None:
+    policy = "Never" if "with_sidecar 3" in shown else "OnFailure"
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy, run_policy={"restartScope": scope})
+    for state in shown:
+        manifest = next_pass(manifest, decide(TEST_JOB, manifest, {"Master-0": "running", "Worker-0": f"running,{state}"}))
+    manifest = next_pass(manifest, decide(TEST_JOB, manifest, {"Master-0": "succeeded"}))
+    status = read_job(TEST_JOB, manifest).status
+    assert [failure.exit_code for failure in status.failures] == codes
+    assert status.has(ConditionType.SUCCEEDED)
