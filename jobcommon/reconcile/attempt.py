@@ -22,8 +22,8 @@ from jobcommon.reconcile.ending import Verdict, ending_by_others
 from jobcommon.reconcile.plan import Action
 from jobcommon.reconcile.slots import Ended, Slot, Slots, attempt_of, restart_policy
 
-# Of failures seen together the first of these counts as the cause. Times decide nothing: nodes have clocks of their own, and an
-# evicted pod may have no time. A rank whose peer was lost or killed often ends with a permanent exit code.
+# Of failures seen together the first of these counts as the cause: an evicted pod may have no time, and a rank whose peer was
+# lost or killed often ends with a permanent exit code. Of exit codes alone a permanent one is the cause if it came before.
 _CAUSES = (Verdict.DISRUPTED, Verdict.RETRYABLE, Verdict.PERMANENT)
 
 
@@ -41,6 +41,13 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     if not failed:
         return accounting
     first = min([*failed, *_being_deleted(job, slots)], key=_order)
+    permanent = [entry for entry in failed if entry.ending.verdict == Verdict.PERMANENT]
+    unclear: list[Slot] = []
+    if first.ending.verdict == Verdict.RETRYABLE and permanent:
+        # Nodes have clocks of their own, but nothing else shows which came first. An operator that looks in between sees it.
+        earliest = min(permanent, key=_order)
+        unclear = [entry for entry in permanent if _end(entry) == _end(first) < inf]
+        first = earliest if _end(earliest) < _end(first) else first
     verdict, charged = first.ending.verdict, recorded_restarts(job)
     charged[first.replica.type] += verdict == Verdict.RETRYABLE
     counted = replace(
@@ -49,7 +56,7 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
         restarts=charged,
         disruptions=max(job.status.disruptions or 0, 0) + (verdict == Verdict.DISRUPTED),
         in_place=0,
-        failures=first_failures(job.status, [first]),
+        failures=first_failures(job.status, [first, *unclear]),
     )
     if verdict == Verdict.PERMANENT:
         return counted
@@ -135,5 +142,9 @@ def replaced_note(reasons: Mapping[str, str]) -> str:
 
 
 def _order(entry: Slot) -> tuple[int, float, str]:
+    return _CAUSES.index(entry.ending.verdict), _end(entry), entry.pod.name
+
+
+def _end(entry: Slot) -> float:
     finished = entry.ending.finished_at
-    return _CAUSES.index(entry.ending.verdict), finished if finished is not None else inf, entry.pod.name
+    return finished if finished is not None else inf

@@ -47,7 +47,7 @@ ENDS = {
         (1, 1, 0), ["Worker-0"],
     ),
     "peers have failed with a permanent code": (
-        "ExitCode", {"Worker-0": "failed 137 1700000012", "Worker-1": "failed 1 1700000010"}, (1, 1, 0), ["Worker-0"],
+        "ExitCode", {"Worker-0": "failed 137 1700000010", "Worker-1": "failed 1 1700000012"}, (1, 1, 0), ["Worker-0"],
     ),
     "a peer of an evicted pod has failed": (
         "ExitCode", {"Worker-0": "evicted", "Worker-1": "failed 1"}, (1, 0, 1), ["Worker-0"],
@@ -82,6 +82,38 @@ def test_the_first_failure_alone_is_charged(
     assert decided.actions == (), "the attempt is recorded before a pod of it is deleted"
     assert not any(s.succeeded or s.succeeded_indexes for s in status.replica_statuses.values()), "all run again"
     assert status.counted_pods == []
+
+
+#: how two workers end under ExitCode, the second of them; the exit codes on record, and whether the job has failed
+SEQUENCES: dict[str, tuple[str, str, list[int], bool]] = {
+    "a permanent code, then a peer aborts": ("failed 1 1700000010", "failed 134 1700000013", [1], True),
+    "killed, then a peer ends": ("failed 137 1700000010", "failed 1 1700000013", [137], False),
+    "killed, then a peer aborts": ("failed 137 1700000010", "failed 134 1700000013", [137], False),
+}
+
+
+@pytest.mark.parametrize(("one", "peer", "codes", "fails"), SEQUENCES.values(), ids=SEQUENCES)
+@pytest.mark.parametrize("looks", ["in between", "afterwards"])
+@pytest.mark.parametrize("names", [("Worker-0", "Worker-1"), ("Worker-1", "Worker-0")])
+def test_the_first_exit_decides_whenever_the_operator_looks(
+    one: str, peer: str, codes: list[int], fails: bool, looks: str, names: tuple[str, str]
+) -> None:
+    manifest = a_job("ExitCode")
+    if looks == "in between":
+        manifest = next_pass(manifest, decide(TEST_JOB, manifest, {**RUNNING, names[0]: one}, START + 11))
+    ended = {**RUNNING, names[0]: one, names[1]: peer}
+    seen = observe(TEST_JOB, a_job("ExitCode"), ended)
+    manifest = next_pass(manifest, plan(TEST_JOB, job_of(manifest), seen, START + 14))
+    status = job_of(manifest).status
+    assert ([failure.exit_code for failure in status.failures], status.finished) == (codes, fails)
+    assert (status.attempt, status.restarts) == ((0, None) if fails else (1, 1))
+
+
+def test_exits_within_one_second_are_both_on_record() -> None:
+    """The kubelet's times have no more. The job is restarted, as after a kill that its peers have noticed."""
+    ends = {**RUNNING, "Worker-0": "failed 1 1700000010", "Worker-1": "failed 134 1700000010"}
+    status = status_of(decide(TEST_JOB, a_job("ExitCode"), ends))
+    assert (status.attempt, [failure.exit_code for failure in status.failures]) == (1, [1, 134])
 
 
 def test_a_permanent_exit_code_fails_the_job() -> None:
