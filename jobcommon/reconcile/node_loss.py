@@ -132,4 +132,4 @@ def _avoids(job: Job) -> bool:
 
 def _blames(ending: Ending) -> bool:
     lost = ending.verdict == Verdict.DISRUPTED and ending.reason in _BY_THE_NODE
-    return lost or ending.verdict == Verdict.RETRYABLE
+    return lost or (ending.verdict == Verdict.RETRYABLE and ending.exit_code != 0)

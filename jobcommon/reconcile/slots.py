@@ -297,6 +297,8 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
         return failed_in_place(pod, earlier_runs(pod), policy)
     if ending is not None and ending.verdict == Verdict.SUCCEEDED and not framework.runs_to_completion(replica.type):
         return replace(ending, verdict=Verdict.DISRUPTED)
+    if ending is not None and ending.verdict == Verdict.SUCCEEDED and _is_to_serve_on(framework, job, replica):
+        return replace(ending, verdict=Verdict.RETRYABLE)
     return ending
 
 
@@ -304,6 +306,19 @@ def has_failed(framework: Framework, job: Job, slot: Slot) -> bool:
     """Whether its pod has ended otherwise than with success, also if it counts as succeeded since the job's success."""
     ending = ending_in_slot(framework, job, slot.replica, slot.pod)
     return ending is not None and ending.verdict != Verdict.SUCCEEDED
+
+
+def _is_to_serve_on(framework: Framework, job: Job, replica: Replica) -> bool:
+    """Whether the job needs a server again that has ended with code 0: under Always, where no kubelet restarts it by itself.
+
+    Not one whose success is that of the job, and no replica with work of its own, which may be done before the leader's is.
+    """
+    kind = replica.type
+    serves = framework.serves(kind) and restart_policy(job, replica) == RestartPolicy.ALWAYS
+    if not serves or not job.restarts_together or job.status.finished:
+        return False
+    done = {kind: frozenset(range(job.count(kind)))}
+    return not framework.decide(job, tally(job, Slots({}, ()), done)).succeeded
 
 
 def counted_ending(

@@ -8,8 +8,11 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
+from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_ATTEMPT
 from jobcommon.framework import Job
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import ATTEMPT_VARIABLE, pod_manifest
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe
@@ -275,3 +278,48 @@ def test_scope_pod_makes_no_attempts() -> None:
     pod = Pod.of(TEST_JOB, job_of(manifest), "Worker", 0).raw
     assert "annotations" not in pod["metadata"]
     assert not any(v["name"] == ATTEMPT_VARIABLE for v in pod["spec"]["containers"][0].get("env", ()))
+
+
+# -- what each end means -------------------------------------------------------------------------------------------------------
+
+PS_AND_WORKERS = {"PS": 1, "Worker": 2}
+NEW_ATTEMPT, SUCCESS, FAILS = "Restarting 1 1", "Running 0 None 0", "Failed 0 None"
+#: by restart policy, the restartPolicy of the pods under scope Pod, with Recreate and with Auto, and what follows under scope
+#: Job when a parameter server ends with 0, 1 and 137: the condition, the attempt, the restarts, and the recorded successes
+SERVERS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
+    "Always": (("Always", "Never", "OnFailure"), (NEW_ATTEMPT, NEW_ATTEMPT, NEW_ATTEMPT)),
+    "OnFailure": (("OnFailure", "Never", "OnFailure"), (SUCCESS, NEW_ATTEMPT, NEW_ATTEMPT)),
+    "ExitCode": (("Never", "Never", "OnFailure"), (SUCCESS, FAILS, NEW_ATTEMPT)),
+    "Never": (("Never", "Never", "Never"), (SUCCESS, FAILS, FAILS)),
+}
+METHODS: list[Manifest] = [{}, {"restartScope": "Job"}, {"restartScope": "Job", "restartMethod": "Auto"}]
+
+
+def ended(policy: str, run_policy: Manifest, replica: str, code: int) -> str:
+    """What a job of TensorFlow shows once that replica has ended."""
+    manifest = job_manifest(TF, PS_AND_WORKERS, policy=policy, run_policy=run_policy)
+    pods = {"PS-0": "running", "Worker-0": "running", "Worker-1": "running"}
+    pods[replica] += ",succeeded" if code == 0 else f",failed {code}"
+    status = status_of(decide(TF, manifest, pods))
+    done = status.replica_statuses[replica.partition("-")[0]].succeeded_indexes or ""
+    return f"{status.conditions[-1].type} {status.attempt} {status.restarts} {done}".rstrip()
+
+
+@pytest.mark.parametrize("policy", SERVERS)
+@pytest.mark.parametrize("method", range(3), ids=["Pod", "Recreate", "Auto"])
+def test_a_server_is_restarted_by_its_policy_whatever_the_scope(policy: str, method: int) -> None:
+    of_pods, outcomes = SERVERS[policy]
+    job = read_job(TF, job_manifest(TF, PS_AND_WORKERS, policy=policy, run_policy=METHODS[method]))
+    assert pod_manifest(TF, job, Replica("PS", 0))["spec"]["restartPolicy"] == of_pods[method]
+    if method:
+        assert tuple(ended(policy, METHODS[method], "PS-0", code) for code in (0, 1, 137)) == outcomes
+
+
+@pytest.mark.parametrize("method", METHODS[1:], ids=["Recreate", "Auto"])
+def test_under_always_what_is_done_is_not_run_again(method: Manifest) -> None:
+    """Neither the leader, nor a worker: it may be done before the leader's end is seen."""
+    assert ended("Always", method, "Worker-0", 0).startswith("Succeeded 0 None")
+    assert ended("Always", method, "Worker-1", 0) == "Running 0 None 1"
+    manifest = job_manifest(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1}, policy="Always", run_policy=method)
+    decided = decide(MXNET, manifest, {"Scheduler-0": "running,succeeded", "Server-0": "running", "Worker-0": "running"})
+    assert holding(decided)[-1] == "Succeeded", "the scheduler decides, though it serves"
