@@ -229,7 +229,8 @@ def failed_replicas(job: Job, accounting: Accounting, slots: Slots) -> list[Repl
     counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
     """
     policy, status = job.run_policy, job.status
-    if job.restarts_together or not (policy.report_progress or policy.min_uptime_seconds is not None):
+    limited = policy.report_progress or policy.min_uptime_seconds is not None
+    if not limited or job.restarts_together or job.suspended or status.has(ConditionType.SUSPENDED):
         return status.failed_replicas
     counts: dict[Replica, tuple[int, int]] = {}
     over = not policy.report_progress and status.early_failures is None

@@ -586,6 +586,13 @@ def test_incidents_are_counted_however_often_the_operator_looks(
     assert not over or on_record(job).conditions[-1].reason == "NoProgress"
 
 
+def test_a_suspended_job_has_no_incidents() -> None:
+    """A replica fails for want of peers that were stopped."""
+    manifest = training(a_job("Always", reportProgress=True, suspend=True), (5, 1), (20, 7))
+    manifest = passed(passed(manifest, 30), 40, {**RUNNING, "Worker-0": IN_PLACE.format(3), "Worker-1": "crash_looping 0"})
+    assert (on_record(manifest).failed_replicas, on_record(manifest).failures) == ([], [])
+
+
 def test_a_higher_step_begins_the_count_of_incidents_anew() -> None:
     manifest, pods = training(a_job(reportProgress=True), (5, 1), (20, 7)), {**RUNNING, "Worker-0": IN_PLACE.format(3)}
     manifest = training(passed(manifest, 30, pods), (40, 6), (50, 7))
