@@ -101,7 +101,8 @@ def _annotation_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
             metadata = mapping_of(spec.templates.at(positions).get("metadata"))
             own = _bytes(mapping_of(metadata.get("annotations")))
             if own and own + gang > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
-                text = f"{own:,} bytes, and {gang:,} for the gang scheduler: {_ANNOTATIONS_LIMIT}"
+                added = f", and {gang:,} for the gang scheduler" if gang else ""
+                text = f"{own:,} bytes{added}: {_ANNOTATIONS_LIMIT}"
                 yield FieldError(f"spec.{framework.replica_specs}[{kind}].template.metadata.annotations", f"Too long: {text}")
                 return
     if gang > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:

@@ -29,10 +29,9 @@ from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.health import STALLED_AFTER
 from jobcommon.runtime.recheck import RECHECK_SECONDS
 from jobcommon.sdk.async_client import RETRY_SECONDS
+from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
 from jobcommon.testutil.sim.faults import NUMBERS
-from jobcommon.testutil.sim.lifecycles import LIFECYCLES
-from jobcommon.testutil.sim.mutants import MUTANTS
 from jobcommon.testutil.sim.simulation import MOST_PLANS
 from localcluster.conformance import TABLE, edge_pods
 from tests.architecture.source import ROOT
@@ -89,9 +88,8 @@ SENTENCES = (
     ("ARCHITECTURE", f"one of {SEATS} seats"),
     ("ARCHITECTURE", f"BULK if the plan has more than {executor.BULK_ACTIONS} actions"),
     ("ARCHITECTURE", f"BULK and BACKGROUND may hold {HALF} seats each"),
-    ("docs/reliability", f"There are {len(LIFECYCLES)} lifecycles"),
     ("docs/reliability", f"{len(NUMBERS)} faults (F1 to F{len(NUMBERS)},"),
-    ("docs/reliability", f"`make mutants` | {len(MUTANTS)} known defects"),
+    ("docs/reliability", f"`make mutants` | {len(known_defects())} known defects"),
     ("docs/reliability", f"`hot-loop`: at most {MOST_PLANS} times a minute"),
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_TAKE_OVER:g} s of a crash and {GRACEFUL_TAKE_OVER:g} s of a graceful"),

@@ -2,9 +2,10 @@
 
 import re
 
-from jobcommon.testutil.sim.mutants import MUTANTS
+from jobcommon.testutil.mutants import known_defects
 from tests.architecture.source import ROOT
 
+MUTANTS = known_defects()
 ORACLES = set(re.findall(r'"([a-z]+-[a-z-]+)"', (ROOT / "testutil/sim/oracles.py").read_text(encoding="utf-8")))
 
 

@@ -88,7 +88,7 @@ LONG = "x" * 900
         (
             KOORDINATOR,
             {"template": {**template(1), "metadata": {"annotations": {"notes": "x" * 250_000}}}},
-            "[Worker].template.metadata.annotations: Too long: 250,005 bytes, and 0 for the gang scheduler",
+            "[Worker].template.metadata.annotations: Too long: 250,005 bytes: ",
         ),
     ],
     ids=["task groups", "the template's own"],

@@ -190,7 +190,7 @@ _REFUSED: Sequence[BadJob] = (
     _refused("a port twice", TF, _main(TF, "Worker", "ports"), _ports(("web", 80), ("web", 81)), "Duplicate value"),
     _refused("a port 0", MXNET, _main(MXNET, "Scheduler", "ports"), _ports(("web", 0)), "containerPort"),
     _refused("annotations of 300 KiB", PYTORCH, _template(PYTORCH, "Worker", "metadata"),
-             {"annotations": {"a": "x" * 300 * 1024}}, "may not be more than 262144"),
+             {"annotations": {"a": "x" * 300 * 1024}}, "may have 262,144"),
     _refused("a quantity that is none", TF, _main(TF, "Worker", "resources"), {"limits": {"cpu": "1x"}}, "quantit"),
     _refused("a request over its limit", MXNET, _main(MXNET, "Worker", "resources"),
              {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}, "must be less than or equal to cpu limit"),

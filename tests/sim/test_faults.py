@@ -1,14 +1,13 @@
 """Faults as values, their shrinking, and the plans of sweep and swarm."""
 
+from random import Random
 from unittest.mock import Mock
 
 import pytest
 
-from jobcommon.testutil.sim import swarm, sweep
-from jobcommon.testutil.sim.campaign import Case, Verdict
+from jobcommon.testutil.sim import swarm
 from jobcommon.testutil.sim.faults import KINDS, NUMBERS, Fault, from_json, to_json, unfired
 from jobcommon.testutil.sim.faulty_network import FaultyNetwork, replayed_from
-from jobcommon.testutil.sim.shrink import shrink
 
 FAULTS = (
     Fault("crash-before", write=0),
@@ -51,36 +50,10 @@ def test_bad_ones_are_refused(text: str) -> None:
         from_json(text)
 
 
-def test_the_replay_command_is_one_shell_word_each() -> None:
-    replay = Case("pytorch/L1-success", 7, FAULTS).replay
-    assert replay.startswith("python -m jobcommon.testutil.sim replay --scenario pytorch/L1-success --seed 7 --faults '[{")
-
-
-def test_shrinking_finds_the_pair_that_fails() -> None:
-    many = tuple(Fault("pause", at=float(number), seconds=40.0) for number in range(20))
-    culprits = {3.0, 17.0}
-    small = shrink(many, lambda faults: culprits <= {fault.at for fault in faults})
-    assert [fault.at for fault in small] == [3.0, 17.0]
-    assert all(fault.seconds <= 1.0 for fault in small), "each lasts as short as will do"
-
-
-def test_shrinking_knows_that_no_fault_is_needed() -> None:
-    assert shrink(FAULTS, lambda _: True) == ()
-
-
 def test_the_swarm_draws_every_kind() -> None:
-    drawn = {fault.kind for case in swarm.cases(range(300)) for fault in case.faults}
+    drawn = {fault.kind for seed in range(300) for fault in swarm.faults_of(seed, Random(seed))}
     assert unfired(dict.fromkeys(drawn, 1)) == []
-    assert swarm.case_of(11) == swarm.case_of(11)
-
-
-def test_the_sweep_strikes_every_point_and_its_sample_is_spread() -> None:
-    found = [Verdict(Case("pytorch/L1-success", 0), (), {}, 16, 1, "")]
-    every = list(sweep.write_points(found))
-    assert len(set(every)) == 16 * len(sweep.WRITE_FAULTS)
-    sample = list(sweep.write_points(found, 4))
-    assert set(sample) < set(every)
-    assert {case.faults[0].kind for case in sample} == {fault.kind for fault in sweep.WRITE_FAULTS}
+    assert swarm.faults_of(11, Random(11)) == swarm.faults_of(11, Random(11))
 
 
 def test_every_kind_says_what_it_does() -> None:

@@ -8,18 +8,19 @@ from collections.abc import Callable
 
 import pytest
 
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
 from jobcommon.testutil.sim.loop import DeadlockError, OutsideWorldError, SimLoop
 from jobcommon.testutil.sim.simulation import simulate
 
-SUCCESS = LIFECYCLES["pytorch/L1-success"]
+SUCCESS = lifecycles_of(PYTORCH)[0]
 
 
 def test_a_job_succeeds_without_a_fault() -> None:
     run = simulate(SUCCESS, 1)
-    assert compare(run, run) == []
+    assert compare(run, run, SUCCESS) == []
     assert b'"Succeeded"' in run.end
     assert run.trace
     assert not run.fired
@@ -37,7 +38,7 @@ def test_a_crash_at_a_write_is_recovered_from() -> None:
     reference, run = simulate(SUCCESS, 0), simulate(SUCCESS, 0, (Fault("crash-after", write=4),))
     assert run.fired["crash-after"] == 1
     assert {write.writer for write in run.trace} == {"operator-0", "operator-1"}
-    assert compare(reference, run) == []
+    assert compare(reference, run, SUCCESS) == []
 
 
 @pytest.mark.parametrize("reach", [socket.socket, lambda: threading.Thread(target=print).start(), lambda: time.sleep(0)])

@@ -13,7 +13,6 @@ from jobcommon.client.transport import Timeouts
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.sim.canonical import difference, objects_in
 from jobcommon.testutil.sim.faults import KINDS, Fault
-from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.oracles import OVER
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, is_slow
@@ -38,13 +37,9 @@ _AS_IF_NEW = ("F1", "F2", "F23")
 _RESTING = (*OVER, "Suspended")
 
 
-def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[str]:
-    """The differences from the reference run; empty if there are none. The scenario is found by name unless given."""
-    scenario = scenario or scenario_named(run.scenario)
+def compare(reference: Run, run: Run, scenario: Scenario) -> list[str]:
+    """The differences from the reference run; empty if there are none."""
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
-    if scenario.training is not None and any(fault.kind == "schema-prunes" for fault in run.faults):
-        # An older definition drops the reports: what trains counts as stalled, rightly, and is restarted.
-        neutral = False
     found = [
         *_violations(run),
         *(f"error: {error}" for error in run.errors),

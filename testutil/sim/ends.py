@@ -40,11 +40,6 @@ def main_runs(pod: Item) -> bool:
     return any("running" in (one.get("state") or {}) for one in statuses if one["name"] == main)
 
 
-def main_image(pod: Item) -> str:
-    """The image of the main container."""
-    return str(pod.obj["spec"]["containers"][0].get("image"))
-
-
 def attempt_of(pod: Item) -> int:
     """The attempt of its job that a pod belongs to."""
     return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))

@@ -14,9 +14,21 @@ from jobcommon.testutil.sim.framework_lifecycles import ENDS
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, simulate
 from jobcommon.testutil.sim.swarm import faults_of
-from jobcommon.testutil.sim.sweep import WRITE_FAULTS
 
 _REFERENCES_KEPT = 16
+WRITE_FAULTS = (
+    Fault("crash-before", write=0),
+    Fault("crash-after", write=0),
+    Fault("reply-lost", write=0),
+    Fault("conflict", write=0),
+    Fault("throttled", write=0, value="1"),
+    Fault("server-error", write=0, value="500"),
+    Fault("timeout-after", write=0),
+    Fault("forbidden", write=0, seconds=30.0),
+    Fault("lease-lost", write=0),
+    Fault("replicas-unreadable", write=0, seconds=20.0),
+)
+"""What happens at each write."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,11 @@
-"""The jobs of each operator: a leader whose end decides, and workers that serve it until they are stopped."""
+"""Jobs with a leader whose end decides, and workers that serve it until they are stopped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.framework import Framework
-from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
 from jobcommon.testutil.sim.scenario import Exit, Scenario
 
 Obj = dict[str, Any]
@@ -85,9 +82,4 @@ class JobTemplate:
         return Scenario(f"{self.name}/{name}", (self.framework,), (job,), behaviour or {}, **more)
 
 
-TENSORFLOW = JobTemplate("tensorflow", TF, "Chief")
 TORCH = JobTemplate("pytorch", PYTORCH, "Master")
-MPI_V1 = JobTemplate("mpi-v1", MPI, "Launcher", version="v1")
-MPI_V2 = JobTemplate("mpi", MPI, "Launcher")
-MX = JobTemplate("mxnet", MXNET, "Scheduler")
-JOB_TEMPLATES = (TENSORFLOW, TORCH, MPI_V1, MPI_V2, MX)

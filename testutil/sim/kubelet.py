@@ -18,13 +18,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jobcommon.client.request import STRATEGIC_PATCH, Request, Response
-from jobcommon.testutil.embedded import from_cluster
+from jobcommon.client.request import STRATEGIC_PATCH
 from jobcommon.testutil.sim.ends import attempt_of, started_beside
-from jobcommon.testutil.sim.kept_logs import previous_run, printed
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 from localcluster import ApiServer
-from localcluster.client import ApiError
 from localcluster.model import (
     TERMINAL,
     Access,
@@ -162,21 +159,6 @@ class Kubelet:
     def live(self) -> Iterator[tuple[str, str]]:
         """Pod UID and container name of all that runs now."""
         return ((uid, name) for uid, w in self._workers.items() for name, c in w.containers.items() if c.seen.running)
-
-    def log(self, request: Request) -> Response:
-        """Answer a request for the log of a container: each prints how it ends."""
-        *_, namespace, _, name, _ = request.path.split("/")
-        query = dict(request.query)
-        item = self._access.get("pods", namespace, name)
-        worker = self._workers.get(item.uid) if item is not None else None
-        silent = item is None or node_states(self._access.items("nodes")).get(str(item.obj["spec"].get("nodeName")), DOWN)
-        if worker is None or silent:
-            return from_cluster(ApiError(500, "InternalError", f"no answer of the node of pods/{name}").response())
-        seen = worker.containers[query["container"]].seen
-        run = previous_run(worker.pod.obj, query["container"], seen) if query["previous"] == "true" else seen.run
-        if run is None or run.exit_code is None:
-            return from_cluster(ApiError(400, "BadRequest", f"{query['container']} of pods/{name} has no such run").response())
-        return Response(200, f"{format_time(run.finished_at or 0.0)} {printed(name, run.exit_code)}".encode())
 
     def _admit(self, item: Item, node: str) -> _Worker:
         spec = item.obj["spec"]

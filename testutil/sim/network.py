@@ -92,8 +92,6 @@ class Links:
         self.watch_seconds = (0.001, 0.02)
         self.writer = "world"
         self.streams: dict[SimStream, None] = {}
-        self.logs: Callable[[Request], Response]
-        """Answers pods/log."""
 
     def later(self, bounds: tuple[float, float], callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
         """Call back outside of all processes, after a random time."""
@@ -101,8 +99,6 @@ class Links:
 
     def handle(self, sender: str, request: Request) -> Response:
         """Have the server answer, with the sender recorded as the writer."""
-        if request.path.endswith("/log"):
-            return self.logs(request)
         self.writer = sender
         try:
             return from_cluster(self.server.handle(to_cluster(request), ADMIN))

@@ -14,10 +14,8 @@ from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.canonical import without_digest
-from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_image, main_runs, phase
+from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_runs, phase
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.kept_logs import KeptLogs
-from jobcommon.testutil.sim.kueue import WORKLOADS, WithinQuota
 from jobcommon.testutil.sim.scenario import Scenario
 from localcluster.model import ADDED, DELETED, Change, Item, parse_time
 
@@ -75,16 +73,12 @@ class Watchdog:
         self._jobs: dict[str, _Job] = {}
         self._pods: dict[str, Item] = {}
         self._lax = any(fault.kind in ("replicas-unreadable", "spec-unreadable") for fault in faults)
-        self._logs = KeptLogs(faults, self.say)
-        self._quota = WithinQuota(scenario, faults, self.say)
 
     def see(self, at: float, change: Change, writer: str) -> None:
         """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
         ours = writer.startswith("operator")
         if ours and change.table not in _NOT_JUDGED:
             self._count(change)
-        if (stopped := self._jobs.get(self._quota.see(at, change, ours=ours))) is not None:
-            stopped.suspended_at = at
         framework = self._tables.get(change.table)
         if framework is not None:
             self._judge_job(at, framework, change, ours=ours)
@@ -92,7 +86,6 @@ class Watchdog:
             self._judge_pod(at, change, ours=ours)
         elif ours and change.table not in _NOT_JUDGED:
             self._judge_ownership(at, change)
-            self._logs.see(at, change)
 
     def _count(self, change: Change) -> None:
         """A deletion counts when it is asked for; who takes the last finalizer off a terminating object is chance."""
@@ -235,9 +228,6 @@ class Watchdog:
                 self.say(at, "stopped-early", f"pods/{pod.name} may end by itself after the success of its job")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
-        reset = not removed and main_image(before) != main_image(pod)
-        if (let_go or reset) and not (job.forged or job.deleting):
-            self._logs.judge(at, before, owner_of(before), job.obj)
         evidence = let_go or (deleted and not held)
         if evidence and phase(before) in OVER and not self._on_record(at, before, job):
             self.say(at, "evidence-destroyed", f"pods/{pod.name} ({phase(before)}) is not on record")
@@ -249,8 +239,7 @@ class Watchdog:
         recently = at - STALENESS_SECONDS
         kind, index = _slot(pod)
         surplus = any(until >= recently and index >= count for until, count in job.wanted.get(kind, [(at, 0)]))
-        held = _suspended(job.obj) or owner_of(pod) in self._quota.stopped
-        stopped = held or job.suspended_at >= recently or attempt_of(pod) < (job.status.get("attempt") or 0)
+        stopped = _suspended(job.obj) or job.suspended_at >= recently or attempt_of(pod) < (job.status.get("attempt") or 0)
         return job.deleting or job.forged or surplus or stopped
 
     def _may_end_by_itself(self, at: float, pod: Item, job: _Job) -> bool:
@@ -276,8 +265,6 @@ class Watchdog:
 
     def _judge_ownership(self, at: float, change: Change) -> None:
         owner = owner_of(change.old if change.old is not None else change.item)
-        if not owner and change.table == WORKLOADS:  # One that others have made is taken over.
-            owner = owner_of(change.item)
         if owner not in self._jobs:
             verb = {ADDED: "created", DELETED: "deleted"}.get(change.type, "changed")
             rule = "stranger-created" if change.type == ADDED else "stranger-touched"

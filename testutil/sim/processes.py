@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
-from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -18,16 +17,12 @@ from typing import Any, NoReturn, cast
 
 import structlog
 
-from jobcommon.api.status import TrainerStatus
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Timeouts
 from jobcommon.controller.job_controller import JobKey
-from jobcommon.framework import Framework, ProgressServer
-from jobcommon.runtime.account_tokens import BoundPod
-from jobcommon.runtime.clock import cancelled
+from jobcommon.framework import Framework
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
-from jobcommon.runtime.report_server import ForbiddenError, ReportedJob
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.sim.clock import SimClock
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
@@ -43,7 +38,7 @@ class Deployment:
 
 
 class _Manager(Manager):
-    """Without a server for reports of progress: `reports` gets them. `queued` counts how often each job was, by the minute."""
+    """`queued` counts how often each job was, by the minute."""
 
     queued: Counter[tuple[JobKey, int]]
 
@@ -57,11 +52,6 @@ class _Manager(Manager):
     def _count(self, tell: Callable[[JobKey], None], key: JobKey) -> None:
         self.queued[key, int(self.env.clock.monotonic() // 60)] += 1
         tell(key)
-
-    async def take_reports(self, stack: AsyncExitStack, port: int) -> None:
-        self.reports = self.report_writer()
-        stack.push_async_callback(cancelled, asyncio.create_task(self.reports.run(), name="reports"))
-        self.progress_server = ProgressServer(f"https://simulated:{port}", "simulated")
 
 
 class Process:
@@ -130,17 +120,6 @@ class Process:
             context = copy_context()
             context.run(PROCESS.set, self.name)
             context.run(self.manager.stop)
-
-    def report(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
-        """Take a program's report, when the process is not frozen."""
-        context = copy_context()
-        context.run(PROCESS.set, self.name)
-        self.loop.call_soon(self._report, target, pod, report, context=context)
-
-    def _report(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
-        if self.alive and self.manager is not None and self.manager.reports is not None:
-            with suppress(ForbiddenError):
-                self.manager.reports.take(target, pod, report)
 
     def crash(self) -> None:
         """End it here and now."""

@@ -42,22 +42,6 @@ DONE = (Exit(after=5.0),)
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """The ranks of a job, the leader's first: they make `steps` together and evaluate after every `every`-th.
-
-    An evaluation takes half of `evaluation` seconds or more. In the first run that comes to the step `hangs`, a rank hangs; 0:
-    none does. `phases`: by half of the seeds the leader reports whether it trains or evaluates.
-    """
-
-    pods: tuple[str, ...]
-    steps: int = 30
-    every: int = 10
-    evaluation: float = 30.0
-    hangs: int = 0
-    phases: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class UserStep:
     """One thing that the user (or another controller) does, once: at `at` seconds, or `after` seconds since `when` held.
 
@@ -93,8 +77,6 @@ class Scenario:
     """Virtual seconds in which the fault-free run comes to rest."""
     settings: Settings = SETTINGS
     nodes: int = 3
-    room: int = 10_000
-    """How many pods that have not ended there is room for on all nodes together."""
     start_seconds: tuple[float, float] = (0.2, 2.0)
     """Between which bounds the first start of a pod's containers takes, images and all."""
     last_delete_seconds: tuple[float, float] = (0.0, 5.0)
@@ -103,10 +85,6 @@ class Scenario:
     """By how many seconds the clock of a node may be ahead of the API server's, or behind it; half of the nodes are right."""
     keep_finished: int | None = None
     """How many finished pods the pod garbage collector leaves in the cluster; None: all."""
-    admits: int = 1
-    """How many jobs at a time the queueing controller lets run of those that carry its label."""
-    training: Training | None = None
-    """What the programs of the one job report, if they do (`testutil.sim.training`)."""
     loose_runs: frozenset[str] = frozenset()
     """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them unobserved."""
     fewer_runs: frozenset[str] = frozenset()

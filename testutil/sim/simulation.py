@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from jobcommon.api.status import TrainerStatus
-from jobcommon.runtime.account_tokens import BoundPod
-from jobcommon.runtime.report_server import ReportedJob
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import image
@@ -22,13 +19,11 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.faulty_network import FaultyNetwork
 from jobcommon.testutil.sim.kubelet import Kubelet
 from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
-from jobcommon.testutil.sim.native_gangs import half_started
 from jobcommon.testutil.sim.network import Links, Write
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
-from jobcommon.testutil.sim.training import Programs
 from jobcommon.testutil.sim.user import User
 from localcluster import ApiServer, Controllers, Env
 from localcluster.model import Change, Controller
@@ -112,16 +107,11 @@ class Simulation:
         self.network.links = self.links
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults), faults=faults)
-        self.programs: Programs | None = None
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
         self.actors = [_Actor(a) for a in actors(self.server, scenario, Random(f"{seed}/world"))]  # noqa: S311
         self.kubelet = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet))
-        self.links.logs = self.kubelet.log
-        if scenario.training is not None:
-            self.programs = Programs(self.server, scenario, scenario.training, self.kubelet, self._report, faults)
-            self.actors.append(_Actor(self.programs))
         self.controllers = Controllers(self.server, more=tuple(self.actors))
         self.controllers.wake = self.wake
         self._stepping = False
@@ -146,8 +136,6 @@ class Simulation:
                 if writer != "world":
                     self.run.writes_at_rest += 1
             self.watchdog.see(at, change, writer)
-            if self.programs is not None:
-                self.programs.see(at, change)
             self.noticed(at, change, writer)
 
     def noticed(self, at: float, change: Change, writer: str) -> None:
@@ -184,11 +172,6 @@ class Simulation:
         process.start()
         return process
 
-    def _report(self, target: ReportedJob, pod: BoundPod, report: TrainerStatus) -> None:
-        """A program reports to any process; without one it will try again."""
-        if self.alive:
-            self.random.choice(self.alive).report(target, pod, report)
-
     @property
     def alive(self) -> list[Process]:
         """The processes that run."""
@@ -218,8 +201,6 @@ class Simulation:
         self.run.writes_at_rest = 0
         self._look_at_all()
         await self.sleep(HOLD_SECONDS)
-        for what in half_started(self.server):
-            self.watchdog.say(self.loop.time(), "half-started", what)
         self.run.end = end_state(self.server)
         self._look_for_leaks()
         await self._stop()
@@ -308,8 +289,7 @@ class Simulation:
         run.steps = self.loop.steps
         run.trace, run.fired = self.network.trace, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
-        falsely = self.programs.violations if self.programs is not None else ()
-        run.violations = [*self.watchdog.violations, *self.kubelet.doubled, *falsely, *self._hot_loops()]
+        run.violations = [*self.watchdog.violations, *self.kubelet.doubled, *self._hot_loops()]
         run.summary = self.watchdog.summary
         run.runs = dict(self.kubelet.runs)
         return run

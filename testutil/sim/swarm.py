@@ -1,18 +1,10 @@
-"""The swarm: each seed is a scenario, a network and a random subset of the faults.
+"""The swarm: each seed is a random set of faults, in three of four a few, in the fourth many."""
 
-Of four seeds one is a single lifecycle under a few faults, two have many jobs, and one a single lifecycle under many.
-Eight seeds share one scenario with many jobs, under different faults: its fault-free reference run is made only once.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from random import Random
 
-from jobcommon.testutil.sim.campaign import Case
 from jobcommon.testutil.sim.faults import KINDS, Fault
-from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES
-from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 
-BLOCK = 8
 _LATEST = 40.0
 _LATEST_WRITE = 30
 _LATEST_READ = 60
@@ -70,35 +62,9 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
         "update status",
     ),
 }
-#: Lifecycles of any framework come to one end only while their ended pods are there, which faults of the world may remove.
-_TEMPLATES = tuple(f"{template.name}/" for template in JOB_TEMPLATES)
 _EDITS = ("replicas-unreadable", "spec-unreadable")
 _DRAWN = tuple(kind for kind in KINDS if kind not in _EDITS)
 _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
-
-
-def case_of(seed: int, only: str = "") -> Case:
-    """The case of one seed. Scenarios with many jobs have the network of the first in their block.
-
-    `only`: what the name of the lifecycle is to contain; there are no scenarios with many jobs then.
-    """
-    random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
-    # Whether a pod can be restarted in place differs with what a fault does to it.
-    names = [
-        name
-        for name in LIFECYCLES
-        if name.startswith(_TEMPLATES) and ("-in-place" not in name or "/L" in name) and only in name
-    ]
-    first = seed - seed % BLOCK + 1
-    scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) and not only else (random.choice(names), seed)
-    faults = faults_of(seed, random)
-    if any(group in scenario for group in ("/A-", "/S-", "/P-")):
-        # How many attempts there are differs with how many pods the others strike.
-        faults = tuple(fault for fault in faults if KINDS[fault.kind].neutral)
-    if "/L18-" in scenario:
-        # What is edited of a job that Kueue has admitted is queued anew.
-        faults = tuple(fault for fault in faults if fault.kind not in _EDITS)
-    return Case(scenario, world, faults)
 
 
 def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
@@ -110,11 +76,6 @@ def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
     # Each fourth has a bad edit besides, drawn apart, so that the others stay the same.
     apart = Random(f"{seed}/edits")  # noqa: S311 - reproducibility is the point
     return (*found, draw(apart.choice(_EDITS[: 1 + (seed % 3 == 0)]), apart)) if apart.random() < 0.25 else found
-
-
-def cases(seeds: range, only: str = "") -> Iterator[Case]:
-    """The cases of these seeds, as `case_of` has them."""
-    return (case_of(seed, only) for seed in seeds)
 
 
 def draw(kind: str, random: Random) -> Fault:

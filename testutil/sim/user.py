@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.crd import custom_resource_definition
-from jobcommon.framework import FINALIZER, Framework
+from jobcommon.framework import Framework
 from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario, UserStep
 from localcluster import ApiServer
@@ -180,32 +180,10 @@ def delete(of: Framework | str, name: str, *, grace: int | None = None, policy: 
     return do
 
 
-def replace_job(framework: Framework, manifest: Obj) -> Do:
-    """Delete a job and create it again at once under the same name."""
-
-    def do(server: ApiServer) -> None:
-        delete(framework, manifest["metadata"]["name"])(server)
-        create_job(manifest, framework.plural)(server)
-
-    return do
-
-
 def evict(pod: str) -> Do:
     """The eviction API, as `kubectl drain` uses it."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
     return lambda server: _ignore(ask(server, "POST", f"{path_of('pods', pod)}/eviction", body))
-
-
-def strip_finalizer(pod: str) -> Do:
-    """Remove our finalizer from a pod, as in an incomplete uninstallation."""
-
-    def do(server: ApiServer) -> None:
-        found = server.storage.table("pods").get(NAMESPACE, pod)
-        if found is not None:
-            kept = [f for f in found.obj["metadata"].get("finalizers") or () if f != FINALIZER]
-            ask(server, "PATCH", path_of("pods", pod), {"metadata": {"finalizers": kept or None}}, MERGE_PATCH)
-
-    return do
 
 
 def node_of(server: ApiServer, pod: str) -> str:
@@ -344,12 +322,6 @@ def gone(of: Framework | str, *names: str) -> When:
     return lambda server: all(server.storage.table(table).get(NAMESPACE, name) is None for name in names)
 
 
-def there(of: Framework | str, name: str) -> When:
-    """Whether that object is there and stays."""
-    absent = gone(of, name)
-    return lambda server: not absent(server)
-
-
 # -- what containers wait for ------------------------------------------------------------------------------------------------
 
 
@@ -357,18 +329,3 @@ def peers(*pods: str) -> Cue:
     """All of these pods run: the rendezvous of a training job."""
     ready = running(*pods)
     return lambda server, _runs: ready(server)
-
-
-def told(word: str) -> Cue:
-    """The user has given the word (`tell`)."""
-    return lambda server, _runs: server.storage.table("configmaps").get(NAMESPACE, word) is not None
-
-
-def tell(word: str) -> Do:
-    """Give the word that containers wait for; repeating it has no effect."""
-
-    def do(server: ApiServer) -> None:
-        if server.storage.table("configmaps").get(NAMESPACE, word) is None:
-            ask(server, "POST", path_of("configmaps"), {"metadata": {"name": word}})
-
-    return do

@@ -1,0 +1,71 @@
+"""Each known defect is put back in a process of its own, and the golden plans and unit tests run until one fails."""
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jobcommon.testutil.mutants import known_defects
+
+GOLDEN = "tests/reconcile/test_golden.py"
+PROGRAMMES = {
+    "golden plans": (GOLDEN,),
+    "unit tests": (
+        "tests/controller",
+        "tests/cache",
+        "tests/runtime",
+        "tests/reconcile",
+        "tests/operators",
+        "--ignore",
+        GOLDEN,
+    ),
+}
+"""In the order in which they are tried: the cheap one first."""
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "--timeout", "600", "-m", "not slow and not cluster")
+WITHOUT = ""
+
+
+def trial(name: str) -> tuple[str, str]:
+    """The first programme that complains of the defect, "" if none does; without a name, of the code as it is."""
+    with known_defects()[name].planted() if name else contextlib.nullcontext():
+        for programme, paths in PROGRAMMES.items():
+            with (
+                Path(os.devnull).open("w") as nowhere,
+                contextlib.redirect_stdout(nowhere),
+                contextlib.redirect_stderr(nowhere),
+            ):
+                code = pytest.main([*OPTIONS, "-W", "ignore::pytest.PytestAssertRewriteWarning", *paths])
+            if code != pytest.ExitCode.OK:
+                return name, programme
+    return name, ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what catches each; 1 if a defect is not caught, or if the code as it is fails."""
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.mutants", description=__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="", help="defects whose name contains this")
+    options = parser.parse_args(arguments)
+    names = [name for name in known_defects() if options.only in name]
+    missed: list[str] = []
+    sound = True
+    with multiprocessing.get_context("fork").Pool(options.workers, maxtasksperchild=1) as pool:
+        for name, programme in pool.imap_unordered(trial, [WITHOUT, *names], 1):
+            print(f"{name or 'the code as it is':<42} {programme or 'nothing'}", flush=True)
+            if not name:
+                sound = not programme
+            elif not programme:
+                missed.append(name)
+        pool.close()
+        pool.join()
+    print(f"{len(names) - len(missed)} of {len(names)} defects are caught; not caught: {', '.join(missed) or 'none'}")
+    return 1 if missed or not sound else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
