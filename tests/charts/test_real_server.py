@@ -1,6 +1,7 @@
 """What only a real API server does: refuse Roles that grant more than their author holds, and pods that are not restricted."""
 
 from collections.abc import AsyncIterator, Iterable
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,12 +13,20 @@ import pytest_asyncio
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
+from jobcommon.framework import Framework, Replica
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.companions import companions
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
-from jobcommon.testutil.builders import Pod, job_manifest
+from jobcommon.reconcile.children import pod_manifest
+from jobcommon.testutil.builders import Pod, job_manifest, replica_spec
 from localcluster.conformance import real
-from tests.charts.charts import OPERATORS, Json, as_json, render
+from tests.charts.charts import OPERATORS, Json, as_json, render, the
 
 pytestmark = [pytest.mark.skipif(not real.available(), reason=real.WHY_NOT), pytest.mark.asyncio(loop_scope="module")]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -98,3 +107,53 @@ async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
             path = COLLECTIONS[found["kind"]].format("default")
             answer = await create(server, path, found, query=DRY)
             assert answer.status == 201, (chart, found["kind"], answer.body)
+
+
+# -- Pod Security ----------------------------------------------------------------------------------------------------------
+
+RESTRICTED = "security-restricted"
+ACCOUNT_NAME = "some"
+PODS = f"/api/v1/namespaces/{RESTRICTED}/pods"
+# What a template must say by itself; nothing of it is the operator's business.
+CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+JOBS = [(TF, None), (PYTORCH, None), (MXNET, None), (JAX, None), (XGBOOST, None), (PADDLE, None), (MPI, "SSH"), (MPI, "Exec")]
+
+
+def pods_of(framework: Framework, transport: str | None, pod: Json, container: Json) -> list[Json]:
+    kinds = ("Launcher", "Worker") if framework is MPI else ("Worker",)
+    roles = {kind: replica_spec(framework) for kind in kinds}
+    for role in roles.values():
+        role["template"]["spec"]["securityContext"] = pod
+        role["template"]["spec"]["containers"][0]["securityContext"] = container
+    spec = {"transport": transport, "sshAuthMountPath": "/home/mpi/.ssh"} if transport else {}
+    job = read_job(framework, job_manifest(framework, roles, **spec))
+    found = [deepcopy(pod_manifest(framework, job, Replica(kind, 0))) for kind in kinds]
+    for manifest in found:
+        manifest["metadata"] |= {"namespace": RESTRICTED, "ownerReferences": []}
+        manifest["spec"]["serviceAccountName"] = ACCOUNT_NAME
+    return found
+
+
+async def test_pods_of_operators_and_jobs_are_let_into_a_restricted_namespace(server: Transport) -> None:
+    """What a job gets beside its template complies by itself; a template that does not comply is not put right."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await create(server, "/api/v1/namespaces", {"metadata": {"name": RESTRICTED, "labels": labels}})
+    # No controller makes it beside a bare API server.
+    await create(server, f"/api/v1/namespaces/{RESTRICTED}/serviceaccounts", {"metadata": {"name": ACCOUNT_NAME}})
+    for chart in OPERATORS:
+        for values in ({}, {"mpiExec": True}, WITH_TOKEN):
+            template = the(render(chart, **values), "Deployment")["spec"]["template"]
+            pod = {"metadata": {"name": "operator"}, "spec": {**template["spec"], "serviceAccountName": ACCOUNT_NAME}}
+            answer = await create(server, PODS, pod, query=DRY)
+            assert answer.status == 201, answer.body
+    unsafe = {**pod, "spec": {**pod["spec"], "hostNetwork": True}}
+    assert (await create(server, PODS, unsafe, query=DRY)).status == 403
+    for framework, transport in JOBS:
+        for pod in pods_of(framework, transport, POD, CONTAINER):
+            answer = await create(server, PODS, pod, query=DRY)
+            assert answer.status == 201, answer.body
+        for pod in pods_of(framework, transport, {}, {}):
+            answer = await create(server, PODS, pod, query=DRY)
+            assert answer.status == 403
+            assert b"kubectl-delivery" not in answer.body, "it is not the container that is ours"

@@ -37,6 +37,9 @@ def test_the_operator_has_probes_resources_and_time_to_end(chart: str) -> None:
     assert main["ports"] == [{"name": "metrics", "containerPort": 8080}]
     assert main["resources"]["requests"]
     assert main["resources"]["limits"]
+    rights = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+    assert main["securityContext"] == rights
+    assert "--metrics-host=0.0.0.0" in main["args"], "without the flag it is loopback"
     # Settings.shutdown_seconds for the writes, and twice CLOSING_SECONDS.
     assert the(render(chart), "Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 20 + 2 * 3
 

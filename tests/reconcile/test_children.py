@@ -9,7 +9,7 @@ import pytest
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_name
-from jobcommon.framework import EnvVar, Job
+from jobcommon.framework import FINALIZER, EnvVar, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests, with_env
 from jobcommon.reconcile.companions import other_service_name
@@ -318,3 +318,20 @@ def test_no_label_or_annotation_of_ours_comes_from_a_template(run_policy: dict[s
     changed = {labels.TEMPLATE: made.get("annotations", {}).get(labels.TEMPLATE)} if run_policy else {}
     assert made["labels"] == {**usual["labels"], **foreign}
     assert made["annotations"] == {**usual.get("annotations", {}), **foreign, **changed}
+
+
+def test_of_a_templates_metadata_only_labels_and_annotations_count() -> None:
+    given = job_manifest(TEST_JOB, {"Worker": 1})
+    given["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["metadata"] = {
+        "name": "other", "generateName": "other-", "namespace": "kube-system", "uid": "stolen", "resourceVersion": "7",
+        "deletionTimestamp": "2020-01-01T00:00:00Z", "finalizers": ["evil.example/never"], "managedFields": [{}],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": True}],
+        "labels": {"mine": "x"},
+    }  # fmt: skip
+    pod = pod_manifest(TEST_JOB, read_job(TEST_JOB, given), Replica("Worker", 0))
+    found = pod["metadata"]
+    assert found.keys() == {"name", "namespace", "labels", "ownerReferences", "finalizers"}
+    assert (found["namespace"], found["name"], found["finalizers"]) == ("default", "demo-worker-0", [FINALIZER])
+    assert [owner["uid"] for owner in found["ownerReferences"]] == ["uid-demo"]
+    assert found["labels"]["mine"] == "x"
+    assert "status" not in pod

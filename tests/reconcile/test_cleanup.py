@@ -209,6 +209,24 @@ def test_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
         assert [event.reason for event in decided.events].count("UnknownPod") == 4
 
 
+@pytest.mark.parametrize("state", ["failed 1", "succeeded"])
+def test_a_success_on_record_is_not_rewritten_by_a_pod_that_takes_the_name(state: str) -> None:
+    """Our pod has succeeded and is gone; a user puts another one in its place."""
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="Never")
+    first = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "succeeded"}), START)
+    assert first.status is not None
+    manifest["status"] = first.status.to_json()
+    job = read_job(TEST_JOB, manifest)
+    method, *numbers = state.split()
+    fake = getattr(Pod.of(TEST_JOB, job, "Worker", 0, uid="theirs"), method)(*map(int, numbers))
+    master = Pod.of(TEST_JOB, job, "Master", 0).running()
+    decided = plan(TEST_JOB, job, Observed(pods=(fake.view, master.view)), START)
+    after = decided.status or job.status
+    assert after.replica_statuses["Worker"].succeeded == 1
+    assert not after.replica_statuses["Worker"].failed
+    assert not after.has("Failed")
+
+
 def test_per_replica_services_follow_the_scale() -> None:
     manifest = job_manifest(
         TEST_JOB, {"Worker": 3}, annotations={"training.kubeflow.org/service-per-replica": "true"},

@@ -4,6 +4,7 @@ import pytest
 
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import FINALIZER
+from jobcommon.testutil.recording import Recording
 from tests.runtime.fakes import a_job, crd
 from tests.runtime.world import JOBS, PODS, Json, World, operating, world_with_testjobs
 
@@ -164,3 +165,28 @@ async def test_an_idle_operator_sends_no_writes(world: World) -> None:
         before = world.server.storage.rv
         await world.clock.advance(3600)
         assert world.server.storage.rv == before
+
+
+@pytest.mark.parametrize("taken", ["finalizers", "labels", "ownerReferences"])
+async def test_what_a_user_takes_off_our_pod_makes_nothing_run_or_count_twice(world: World, taken: str) -> None:
+    recording = Recording(world.transport)
+    world.transport = recording  # type: ignore[assignment]
+    async with operating(world):
+        world.ok("POST", JOBS, a_job(workers=2))
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        world.play_all("Running")
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"])
+        uids = {pod["metadata"]["uid"] for pod in world.pods()}
+        pod = world.pod("train-worker-0")
+        pod["metadata"][taken] = {} if taken == "labels" else []
+        world.ok("PUT", f"{PODS}/train-worker-0", pod)
+        before = len(recording.asked)
+        await world.clock.advance(600)
+        assert {pod["metadata"]["uid"] for pod in world.pods()} == uids, "its name is taken, so nothing runs twice"
+        assert len(recording.asked) - before < 100, "nor is the API server asked again and again"
+        if taken != "finalizers":
+            assert "NameConflict" in world.events()
+        world.play("train-worker-1", "Succeeded", 0)
+        await world.clock.advance(60)
+        assert world.job()["status"]["replicaStatuses"]["Worker"]["succeeded"] == 1
+        assert not world.job()["status"].get("restarts")

@@ -1,4 +1,4 @@
-"""S18, S19, S23: secrets stay where they belong, keys are good ones, and no man in the middle is trusted."""
+"""S18, S23: secrets stay where they belong, and no man in the middle is trusted."""
 
 import asyncio
 import base64
@@ -11,20 +11,18 @@ from random import Random
 import pytest
 import yaml
 
-from jobcommon.client.config import ConfigError, ServiceAccount, find_cluster
+from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mpi.environment import SSH_ARGS
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import job_manifest
 from localcluster import ApiServer, Env, serve
-from localcluster.client import ADMIN, Credentials, self_signed
-from tests.charts.charts import CHARTS, OPERATORS, render
+from localcluster.client import ADMIN, self_signed
 from tests.cli.commands import answered
 from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched
 
@@ -73,47 +71,6 @@ async def test_s18_canaries_are_in_no_log_event_status_or_metric() -> None:
             assert canary not in place
 
 
-async def test_s18_no_key_is_kept_in_memory() -> None:
-    """What is remembered of a Secret is its metadata (there is no cache of secrets)."""
-    world = Watched()
-    env = RuntimeEnv(world.clock, Random(2).random, "host_1")
-    manager = Manager(
-        world.transport, [MPI], Settings(metrics_port=None), env=env, log=logging.setup("json", "error", StringIO())
-    )
-    running = asyncio.create_task(manager.run())
-    world.submit({"Launcher": LAUNCHER, "Worker": 2})
-    await world.clock.until(lambda: ALL <= world.named(), step=0.5)  # noqa: SIM300
-    await world.clock.advance(5)
-    (driver,) = manager.drivers
-    seen = [v for state in driver.controller.states.values() for v in state.last_observed.found("secrets")]
-    assert [view.name for view in seen] == ["train-ssh"]
-    assert "data" not in seen[0].raw
-    manager.stop()
-    await world.clock.until(running.done)
-
-
-async def test_s18_an_exception_of_the_client_names_no_credentials() -> None:
-    server = ApiServer(Env.system(), tokens={"right": ADMIN})
-    async with serve(server) as front:
-        endpoint = StaticEndpoint(front.url, TOKEN)
-        transport = HttpTransport(endpoint)
-        try:
-            answer = await transport.send(Request("GET", "/api/v1/pods"))
-            assert answer.status == 401
-            assert TOKEN not in answer.body.decode()
-        finally:
-            await transport.close()
-    unreachable = HttpTransport(endpoint, timeouts=Timeouts(connect=0.2, read=0.5, write=0.5))
-    with pytest.raises(ClientError) as raised:
-        await unreachable.send(Request("GET", "/api/v1/pods"))
-    await unreachable.close()
-    for text in (str(raised.value), repr(raised.value), repr(endpoint)):
-        assert TOKEN not in text
-    credentials = Credentials.fresh()
-    assert credentials.token not in repr(credentials)
-    assert "PRIVATE KEY" not in repr(credentials)
-
-
 BROKEN = [
     pytest.param(f"users: [{{name: a, user: {{token: {TOKEN}: x}}}}]\n", id="not YAML"),
     pytest.param(f"apiVersion: v1\nusers:\n- user: {{token: {TOKEN}}}\n", id="no context"),
@@ -145,13 +102,6 @@ def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
         assert "ssh-privatekey:" not in done.stdout
 
 
-def test_s19_that_host_keys_are_not_pinned_is_said() -> None:
-    """Whether they are checked is the image's ssh_config; we switch nothing off."""
-    assert "StrictHostKeyChecking" not in SSH_ARGS
-    text = (CHARTS.parent / "docs" / "security.md").read_text(encoding="utf-8")
-    assert "host keys" in text.lower()
-
-
 async def test_s23_a_certificate_of_another_authority_is_refused_before_anything_is_said() -> None:
     server, ours, theirs = ApiServer(Env.system(), tokens={TOKEN: ADMIN}), self_signed(), self_signed()
     async with serve(server, ssl_context=theirs.server_context()) as front:
@@ -163,24 +113,3 @@ async def test_s23_a_certificate_of_another_authority_is_refused_before_anything
         right = HttpTransport(StaticEndpoint(front.url, TOKEN, ssl.create_default_context(cadata=theirs.pem.decode())))
         assert (await right.send(Request("GET", "/api/v1/pods"))).status == 200
         await right.close()
-
-
-async def test_s23_in_a_pod_the_servers_certificate_and_name_are_always_checked(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(TOKEN)
-    (tmp_path / "ca.crt").write_bytes(self_signed().pem)
-    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    access = await ServiceAccount(environ, tmp_path, lambda: 0.0).load()
-    assert access.ssl_context is not None
-    assert access.ssl_context.verify_mode is ssl.CERT_REQUIRED
-    assert access.ssl_context.check_hostname
-    assert access.ssl_context.minimum_version >= ssl.TLSVersion.TLSv1_2
-    assert access.base_url.startswith("https://")
-    assert TOKEN not in repr(access)
-
-
-def test_s23_no_manifest_asks_for_less() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in CHARTS.rglob("*") if path.is_file() and "crds" not in path.parts]
-    texts += [json.dumps(render(chart, mpiExec=True)) for chart in OPERATORS]
-    for text in texts:
-        assert "insecure" not in text.lower()
-        assert "verify=false" not in text.lower()

@@ -1,0 +1,66 @@
+"""What runs with an operator: few dependencies, each pinned by hash, of which the image is made."""
+
+import re
+import tomllib
+from importlib.metadata import requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def named(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[(]", requirement.strip(), maxsplit=1)[0]).lower()
+
+
+def locked() -> dict[str, str]:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
+    entries = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return {named(entry): entry for entry in entries}
+
+
+def test_thirteen_dependencies_at_most() -> None:
+    assert len(PROJECT["project"]["dependencies"]) <= 13
+
+
+def test_the_lock_pins_each_dependency_and_theirs_by_hash() -> None:
+    pins = locked()
+    for name, entry in pins.items():
+        assert re.match(rf"{name}==\S+", entry.replace("_", "-"), re.IGNORECASE), entry[:60]
+        assert re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry), f"{name} has no hash"
+        assert "://" not in entry, "no index, no URL"
+    waiting = [named(requirement) for requirement in PROJECT["project"]["dependencies"]]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        assert name in pins, f"{name} is not in requirements.lock; run: make lock"
+        waiting += [named(r.name) for r in map(Requirement, requires(name) or ()) if r.marker is None or r.marker.evaluate()]
+    assert len(seen) > len(PROJECT["project"]["dependencies"])
+
+
+def test_the_lock_satisfies_what_the_project_asks_for() -> None:
+    pins = locked()
+    for text in PROJECT["project"]["dependencies"]:
+        wanted = Requirement(text)
+        version = pins[named(text)].split("==")[1].split()[0]
+        assert wanted.specifier.contains(version), f"{text}, but {version} is locked; run: make lock"
+
+
+def test_the_image_is_made_from_the_lock() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    assert "--require-hashes -r requirements.lock" in text
+    assert "--no-deps ." in text
+
+
+def test_no_file_is_excused_from_the_security_rules_of_ruff() -> None:
+    """They forbid what makes code of data: eval, exec, pickle, YAML loaders that build objects, a shell, TLS unverified."""
+    lint = PROJECT["tool"]["ruff"]["lint"]
+    assert "S" in lint["select"]
+    assert not [rule for rule in lint["ignore"] if re.fullmatch(r"S\d*", rule)]
+    ignored = {path for path, rules in lint["per-file-ignores"].items() if any(re.fullmatch(r"S\d*", rule) for rule in rules)}
+    assert not [path for path in ignored if not path.startswith(("tests", "testutil", "benchmarks"))]

@@ -1,0 +1,153 @@
+"""The server of health and metrics: what it answers, and to whom."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import aiohttp
+import pytest
+
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.main import app
+from jobcommon.cli.operate import token_in
+from jobcommon.runtime import logging
+from jobcommon.runtime.clock import SystemClock
+from jobcommon.runtime.health import serve_health
+from jobcommon.runtime.logging import Log
+from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.settings import Settings
+from tests.runtime.fakes import quiet_log
+
+TOKEN = "a-token-for-scraping"
+
+
+def health_of(metrics: Metrics, *, log: Log | None = None, **options: Any) -> AbstractAsyncContextManager[int]:
+    return serve_health(metrics, lambda: True, SystemClock(), log or quiet_log(), **options)
+
+
+@asynccontextmanager
+async def served(token: str | None = TOKEN) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    server = health_of(Metrics(), host="127.0.0.1", port=0, token=token)
+    async with server as port, aiohttp.ClientSession() as client:
+        yield client, f"http://127.0.0.1:{port}"
+
+
+async def test_health_fails_while_the_event_loop_is_blocked() -> None:
+    """Asked from another thread, as the kubelet asks from another process."""
+    server = health_of(Metrics(), host="127.0.0.1", port=0, stalled_after=1.5)
+
+    def status(url: str) -> int:
+        try:
+            with urlopen(url, timeout=180) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
+
+    def until(url: str, wanted: int) -> int:
+        return next(code for code in iter(lambda: status(url), 0) if code == wanted)
+
+    async with server as port:
+        url = f"http://127.0.0.1:{port}/healthz"
+        assert await asyncio.to_thread(until, url, 200) == 200
+        with ThreadPoolExecutor(1) as pool:
+            # The loop does not turn until the answer is there, as with a plan that never ends.
+            assert pool.submit(until, url, 503).result(timeout=180) == 503
+        assert await asyncio.to_thread(until, url, 200) == 200, "it goes on"
+
+
+async def test_a_port_that_is_taken_is_an_error() -> None:
+    async with health_of(Metrics(), host="127.0.0.1", port=0) as port:
+        with pytest.raises(OSError, match=str(port)):
+            async with health_of(Metrics(), host="127.0.0.1", port=port):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (None, 401),
+        ("", 401),
+        ("Basic eDp5", 401),
+        (TOKEN, 401),
+        ("Bearer ", 401),
+        ("Bearer wrong", 403),
+        (f"Bearer {TOKEN}x", 403),
+        (f"Bearer {TOKEN[:-1]}", 403),
+        (f"Bearer {TOKEN}", 200),
+    ],
+)
+async def test_metrics_want_the_token(header: str | None, status: int) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    async with served() as (client, url), client.get(f"{url}/metrics", headers=headers) as answer:
+        assert answer.status == status
+        text = await answer.text()
+    assert ("process_cpu_seconds_total" in text) == (status == 200)
+    assert TOKEN not in text
+
+
+async def test_probes_need_no_token() -> None:
+    async with served() as (client, url):
+        for path in ("/healthz", "/readyz"):
+            async with client.get(url + path) as answer:
+                assert (answer.status, await answer.text()) == (200, "ok\n")
+
+
+def test_the_token_comes_from_a_file_and_never_from_an_argument(tmp_path: Path) -> None:
+    operator = next(command.callback for command in app.registered_commands if command.name == "operator")
+    assert operator is not None
+    assert {name for name in operator.__annotations__ if "token" in name} == {"metrics_token_file"}
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    assert token_in(file) == TOKEN
+    assert TOKEN not in repr(Settings(metrics_token=TOKEN))
+    for content in ("", " \n", "two words", "a\nb", "naïve"):
+        file.write_text(content)
+        with pytest.raises(UserError, match="must hold one token"):
+            token_in(file)
+    with pytest.raises(UserError, match="cannot be read"):
+        token_in(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/debug", "/debug/pprof/", "/debug/vars", "/config", "/env", "/metrics/", "/../etc/passwd"]
+)
+async def test_there_is_nothing_else_to_be_asked(path: str) -> None:
+    async with served(None) as (client, url), client.get(url + path, headers={"Authorization": f"Bearer {TOKEN}"}) as answer:
+        assert answer.status == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+async def test_nothing_can_be_changed(method: str) -> None:
+    async with served(None) as (client, url):
+        for path in ("/metrics", "/healthz", "/readyz"):
+            async with client.request(method, url + path) as answer:
+                assert answer.status == 405
+
+
+async def test_a_failure_shows_no_traceback_and_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", "environment-canary")
+
+    def breaks() -> bytes:
+        raise RuntimeError(os.environ["CANARY"])
+
+    metrics, out = Metrics(), StringIO()
+    log = logging.setup("json", "info", out)
+    monkeypatch.setattr(metrics, "render", breaks)
+    async with (
+        health_of(metrics, log=log, host="127.0.0.1", port=0) as port,
+        aiohttp.ClientSession() as client,
+        client.get(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
+        assert answer.status == 500
+        text = await answer.text()
+    assert "Traceback" not in text
+    assert "canary" not in text
+    assert "could not serve a page" in out.getvalue()
+    assert "RuntimeError" in out.getvalue(), "the log says what has failed"
