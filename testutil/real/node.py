@@ -27,7 +27,7 @@ async def main(kubeconfig: str, directory: Path, servers: Path) -> None:
     certificate = Certificate(*((servers / f"{NODE}.{suffix}").read_bytes() for suffix in ("crt", "key")))
     try:
         async with serve_node(certificate, LOOPBACK) as served:
-            options = KubeletOptions(volumes, stop_grace=1.0, port=served.port)
+            options = KubeletOptions(volumes, stop_grace=1.0, port=served.port, heartbeat=2.0)
             async with Kubelet(ServerTransport(transport), options) as kubelet:
                 served.find, served.backend = kubelet.pod, kubelet.backend
                 await stop.wait()

@@ -49,9 +49,7 @@ class Kubelet:
         self._names = Names(loop.call_soon, lambda again: loop.call_later(_RETRY, again))
         self._recorder = EventRecorder(self._api, "kubelet", options.node_name, self._now)
         self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
-        self._node = await node.register(
-            self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port)
-        )
+        self._node = await node.register(self._api, self._fresh_node())
         self._pods = Informer(self._api, "/api/v1/pods", self._pod_changed)
         informers = [
             Informer(self._api, "/api/v1/nodes", self._node_changed),
@@ -62,8 +60,8 @@ class Kubelet:
         ]
         self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
         self._tasks.append(asyncio.create_task(self._recorder.run()))
-        uid = self._node["metadata"]["uid"]
-        self._tasks.append(asyncio.create_task(node.heartbeat(self._api, options.node_name, uid, self._now)))
+        beating = node.heartbeat(self._api, lambda: self._node, self._fresh_node, self._now, options.heartbeat)
+        self._tasks.append(asyncio.create_task(beating))
         for informer in informers:
             await informer.synced.wait()
         await asyncio.to_thread(self._forget_old_pods, {pod["metadata"]["uid"] for pod in self._pods.objects.values()})
@@ -76,6 +74,10 @@ class Kubelet:
         await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
         await asyncio.gather(*(worker.stop(self.options.stop_grace) for worker in self._workers.values()))
         self._pool.close()
+
+    def _fresh_node(self) -> Object:
+        options = self.options
+        return node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port)
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """The pod of that name, wherever it is bound."""

@@ -14,8 +14,6 @@ from localcluster.kubelet.server import DECLARED
 from localcluster.timestamps import format_micro_time, format_time
 from localcluster.version import GIT_VERSION
 
-# The real kubelet renews every 10 s with a duration of 40 s; nothing here watches that closely.
-_RENEW_EVERY = 10.0
 _LEASE_SECONDS = 40
 
 
@@ -76,10 +74,26 @@ async def register(api: Api, node: Mapping[str, Any]) -> dict[str, Any]:
     return await api.patch(f"{path}/status", {"status": node["status"]})
 
 
-async def heartbeat(api: Api, name: str, uid: str, now: Callable[[], float]) -> None:
-    """Renew the node's lease until cancelled; its status is not rewritten, the lease being the cheap half of the protocol."""
+def _is_unknown(node: Mapping[str, Any]) -> bool:
+    """Whether a controller has missed heartbeats: it hears of a node again by its status alone."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "Unknown" for one in conditions)
+
+
+async def heartbeat(
+    api: Api,
+    shown: Callable[[], Mapping[str, Any]],
+    fresh: Callable[[], Mapping[str, Any]],
+    now: Callable[[], float],
+    every: float,
+) -> None:
+    """Renew the node's lease until cancelled, `every` so many seconds, and its status if that is unknown by now.
+
+    `shown` is the node as the server has it, `fresh` as it is.
+    """
+    name = shown()["metadata"]["name"]
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": shown()["metadata"]["uid"]}
     while True:
         spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": format_micro_time(now())}
         metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
@@ -92,4 +106,7 @@ async def heartbeat(api: Api, name: str, uid: str, now: Callable[[], float]) -> 
                     await api.call("POST", path, lease)
         except ClientError:
             pass
-        await asyncio.sleep(_RENEW_EVERY)
+        if _is_unknown(shown()):
+            with contextlib.suppress(ClientError):
+                await register(api, fresh())
+        await asyncio.sleep(every)

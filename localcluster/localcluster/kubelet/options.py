@@ -35,7 +35,8 @@ class KubeletOptions:
     in-cluster configuration. `restart` is the restart back-off. `isolation` None: detected by
     trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
     seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
-    `port` is where an API server of another process reaches this kubelet (`localcluster.kubelet.server`).
+    `port` is where an API server of another process reaches this kubelet (`localcluster.kubelet.server`), `heartbeat` the
+    seconds between two signs of life.
     `cluster` is the first choice of a pod network (see `AddressPool`). `programs` is a directory that pods find last on their
     PATH when they run as another user.
     """
@@ -45,6 +46,7 @@ class KubeletOptions:
     node_name: str = "local"
     host_address: str = "127.0.0.1"
     port: int = 0
+    heartbeat: float = 10.0
     restart: Settings = field(default_factory=Settings)
     isolation: Isolation | None = None
     enforce_resources: bool = False

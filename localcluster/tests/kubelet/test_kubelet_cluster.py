@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
 from tests.kubelet.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
-from tests.polling import PATIENCE
+from tests.polling import PATIENCE, polled
 
 pytestmark = pytest.mark.cluster
 
@@ -133,6 +134,20 @@ async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:
     assert found is not None
     with pytest.raises(PodBackendError, match="previous terminated container"):
         _ = [piece async for piece in local.kubelet.backend.logs(found, LogOptions("main", previous=True))]
+
+
+async def test_a_node_that_was_given_up_is_ready_again(tmp_path: Path) -> None:
+    """As kube-controller-manager does when it has heard nothing: a machine that slept, or one that is busy."""
+    async with cluster(tmp_path, heartbeat=0.02) as local:
+        missed = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+        await local.api.patch("/api/v1/nodes/local/status", {"status": {"conditions": missed}})
+
+        def ready(node: dict[str, Any]) -> bool:
+            return ("Ready", "True", "KubeletReady") in {
+                (c["type"], c["status"], c["reason"]) for c in node["status"]["conditions"]
+            }
+
+        await polled(lambda: local.api.call("GET", "/api/v1/nodes/local"), ready)
 
 
 async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Path) -> None:
