@@ -1,39 +1,19 @@
 """A container's log from an API server, also when the connection ends before the container does."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.api.pod import Terminated
-from jobcommon.api.timestamp import parse_time
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.list_watch import Query
+from jobcommon.client.log_lines import STAMP
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered
 
 PAUSE = 0.5
-# The end of a run is known to the second, and lines get their times when they are read from the program.
-_LATER = 2.0
-_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) ?")
-
-
-def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
-    """What a program printed, of its log with timestamps; None if it is no log, or that of a later run than `run`.
-
-    A kubelet that cannot read a log has begun its answer already, with 200, and says why in the place of the log.
-    """
-    lines = body.split(b"\n")
-    stamps = [stamp for line in lines if (stamp := _STAMP.match(line)) is not None]
-    if len(stamps) != len(lines) - (not lines[-1]):
-        return None
-    last = parse_time(stamps[-1][1].decode()) if stamps else None
-    if run is not None and None not in (last, run.finished_at) and last > run.finished_at + _LATER:  # type: ignore[operator]
-        return None
-    return b"\n".join([line[stamp.end() :] for line, stamp in zip(lines, stamps, strict=False)] + lines[len(stamps) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +58,7 @@ class ContainerLogs:
                 query = _query(options, seen.last, follow=follow)
                 async with aclosing(self._transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
                     async for line in lines:
-                        stamp = _STAMP.match(line)
+                        stamp = STAMP.match(line)
                         if stamp is None:
                             yield line
                         elif seen.is_new(stamp[1]):

@@ -14,9 +14,9 @@ from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
-from jobcommon.client.container_log import printed_by
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
+from jobcommon.client.log_lines import printed_by
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import answered

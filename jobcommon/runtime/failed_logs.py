@@ -13,8 +13,8 @@ import msgspec
 
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.template import mappings_in
-from jobcommon.client.container_log import printed_by
 from jobcommon.client.errors import ClientError, NoLogError, TransportError
+from jobcommon.client.log_lines import printed_by
 from jobcommon.client.objects import collection_path, metadata_only, object_path, sent
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered, response_error

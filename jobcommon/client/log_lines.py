@@ -1,0 +1,25 @@
+"""The lines of a log that was requested with timestamps."""
+
+import re
+
+from jobcommon.api.pod import Terminated
+from jobcommon.api.timestamp import parse_time
+
+# The end of a run is known to the second, and lines get their times when they are read from the program.
+_LATER = 2.0
+STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) ?")
+
+
+def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
+    """What a program printed, of its log with timestamps; None if it is no log, or that of a later run than `run`.
+
+    A kubelet that cannot read a log has begun its answer already, with 200, and says why in the place of the log.
+    """
+    lines = body.split(b"\n")
+    stamps = [stamp for line in lines if (stamp := STAMP.match(line)) is not None]
+    if len(stamps) != len(lines) - (not lines[-1]):
+        return None
+    last = parse_time(stamps[-1][1].decode()) if stamps else None
+    if run is not None and None not in (last, run.finished_at) and last > run.finished_at + _LATER:  # type: ignore[operator]
+        return None
+    return b"\n".join([line[stamp.end() :] for line, stamp in zip(lines, stamps, strict=False)] + lines[len(stamps) :])
