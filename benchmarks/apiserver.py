@@ -14,11 +14,11 @@ from pathlib import Path
 
 from benchmarks.processes import child, stop
 from benchmarks.workloads import baseline_definition
+from jobcommon.cli.embedded import DEFINITIONS, endpoint, install
 from jobcommon.cli.frameworks import installed
 from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, Timeouts
-from jobcommon.testutil.embedded import DEFINITIONS, endpoint, install
 from localcluster.client import kubeconfig
 from localcluster.conformance import envtest, real
 

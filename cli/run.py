@@ -9,6 +9,7 @@ from datetime import datetime
 from rich.console import Console
 
 from jobcommon.cli.display import Display, summary
+from jobcommon.cli.embedded import TrainingCluster, training_cluster
 from jobcommon.cli.errors import JOB_FAILED, STUCK
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import find_job
@@ -21,7 +22,6 @@ from jobcommon.cli.up import refusals
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.diagnosis import diagnose
-from jobcommon.testutil.embedded import TrainingCluster, training_cluster
 
 #: Kinds whose controllers the embedded cluster does not have, so that they create no pods.
 WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")

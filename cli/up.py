@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jobcommon.cli.embedded import training_cluster
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.framework import Framework
-from jobcommon.testutil.embedded import training_cluster
 from localcluster.client import JournalError, KubeconfigError, check_free, written
 from localcluster.conformance import StartError
 from localcluster.rules import quantity

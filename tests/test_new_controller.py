@@ -6,9 +6,9 @@ import re
 from contextlib import aclosing
 from typing import Any
 
+from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import Request
-from jobcommon.testutil.embedded import InProcessTransport
 from localcluster import ApiServer, Env
 from localcluster.client import background
 from tests.architecture.source import ROOT

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon.api.status import ConditionType, read_status
+from jobcommon.cli.embedded import TrainingCluster, training_cluster
 from jobcommon.client.list_watch import WatchedObject, list_and_watch
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
-from jobcommon.testutil.embedded import TrainingCluster, training_cluster
 from jobcommon.testutil.polling import polled
 from localcluster.client import LogOptions
 

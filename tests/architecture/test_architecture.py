@@ -11,12 +11,12 @@ from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FrameType
 
+from jobcommon.cli.embedded import SETTINGS, InProcessTransport, install
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import Request
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.embedded import SETTINGS, InProcessTransport, install
 from localcluster import ApiServer, Env
 from localcluster.client import background
 from tests.architecture.source import ROOT, functions

@@ -12,6 +12,7 @@ from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
 from jobcommon.api.kueue import CONFIGURATION_PATH, KUEUE_API, QUEUE_LABEL
 from jobcommon.api.workload import min_count
+from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition, rbac
@@ -24,7 +25,6 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.native_definitions import definitions
 from jobcommon.testutil.recording import Access, Recording, access
 from localcluster.client import PodBackend

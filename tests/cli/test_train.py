@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from jobcommon.api.status import ConditionType
+from jobcommon.cli.embedded import define
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, restart_replica, resume, scale, suspend
@@ -24,7 +25,6 @@ from jobcommon.client.objects import create
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
-from jobcommon.testutil.embedded import define
 from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job

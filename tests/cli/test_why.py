@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon.cli.embedded import SETTINGS, training_cluster
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import find_job
 from jobcommon.cli.jobs.surroundings import surroundings
@@ -19,7 +20,6 @@ from jobcommon.client.request import APPLY_PATCH, STRATEGIC_PATCH, Request
 from jobcommon.diagnosis import diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
-from jobcommon.testutil.embedded import SETTINGS, training_cluster
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import CONTAINERS, WHY_NOT, given, real_cluster
 from localcluster.client import background

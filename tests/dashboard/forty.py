@@ -10,6 +10,7 @@ from typing import Any
 
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.dashboard.server import serve_dashboard
+from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.framework import Framework, Job
 from jobcommon.operators.mpi import MPI
@@ -18,7 +19,6 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import Pod, condition, job_manifest
-from jobcommon.testutil.embedded import InProcessTransport
 from tests.runtime.fakes import crd
 from tests.runtime.world import World
 

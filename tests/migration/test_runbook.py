@@ -20,6 +20,7 @@ import msgspec
 import pytest
 import yaml
 
+from jobcommon.cli.embedded import endpoint
 from jobcommon.client.request import JSON, MERGE_PATCH, Request, Transport
 from jobcommon.client.transport import HttpTransport
 from jobcommon.crd import custom_resource_definition
@@ -29,7 +30,6 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.cluster import cluster_for
-from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.polling import polled
 from localcluster.client import kubeconfig
 from localcluster.conformance import envtest

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from jobcommon.api.gang import VOLCANO
+from jobcommon.cli.embedded import SETTINGS, define
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
-from jobcommon.testutil.embedded import SETTINGS, define
 from jobcommon.testutil.polling import polled
 from localcluster.client import background
 from tests.runtime.test_gang import definition

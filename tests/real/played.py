@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon import Framework, Settings, custom_resource_definition, run_operators
+from jobcommon.cli.embedded import endpoint
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.polling import polled
 from localcluster.client import Api, StatusError, background, kubeconfig
 from localcluster.conformance import envtest

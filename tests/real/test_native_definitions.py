@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.workload import V1ALPHA2, V1BETA1
+from jobcommon.cli.embedded import endpoint
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.testutil.embedded import endpoint
 from jobcommon.testutil.native_definitions import definitions
 from localcluster.conformance import envtest
 from tests.runtime.world import world_with_testjobs

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.result import Result, Work
@@ -18,7 +19,6 @@ from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
-from jobcommon.testutil.embedded import InProcessTransport
 from jobcommon.testutil.sim.loop import SimLoop
 from localcluster.client import PodBackend
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply

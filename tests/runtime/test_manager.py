@@ -274,7 +274,7 @@ PROGRAM = """
 import asyncio, sys
 from jobcommon import Settings, run_operators
 from localcluster.apiserver import ApiServer, Env
-from jobcommon.testutil.embedded import InProcessTransport
+from jobcommon.cli.embedded import InProcessTransport
 from tests.runtime.fakes import TESTJOB
 
 async def main():

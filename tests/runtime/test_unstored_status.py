@@ -10,13 +10,13 @@ import pytest
 
 from jobcommon.api.status import JobStatus, TrainerStatus
 from jobcommon.api.structural import model_schema
+from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.unstored import missing_fields
 from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.report_server import ReportedJob
-from jobcommon.testutil.embedded import InProcessTransport
 from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
 from tests.runtime.world import JOBS, SETTINGS, World
 

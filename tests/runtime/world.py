@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.embedded import InProcessTransport
 from localcluster import ApiServer, Env
 from localcluster.client import ADMIN
 from tests.runtime.fakes import TESTJOB, FakeClock, crd, quiet_log

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from jobcommon.cli.embedded import ServerTransport, endpoint, install
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.operators.jax import JAX
@@ -21,7 +22,6 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.testutil.embedded import ServerTransport, endpoint, install
 from jobcommon.testutil.processes import ROOT, Ground
 from jobcommon.testutil.real.containers import container_node
 from localcluster.client import Api, StatusError, kubeconfig

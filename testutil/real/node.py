@@ -8,9 +8,9 @@ import signal
 import sys
 from pathlib import Path
 
+from jobcommon.cli.embedded import ServerTransport
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.testutil.embedded import ServerTransport
 from localcluster import Kubelet
 from localcluster.client import Certificate
 from localcluster.conformance import LOOPBACK, NODE

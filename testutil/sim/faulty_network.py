@@ -7,8 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from jobcommon.cli.embedded import from_cluster
 from jobcommon.client.request import Request, Response
-from jobcommon.testutil.embedded import from_cluster
 from jobcommon.testutil.recording import access
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write

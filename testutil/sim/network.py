@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from jobcommon.cli.embedded import from_cluster, to_cluster
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import response_error
 from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.testutil.embedded import from_cluster, to_cluster
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
 from localcluster import ApiServer
 from localcluster.client import ADMIN, ApiError

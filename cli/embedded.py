@@ -11,7 +11,6 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,13 +25,14 @@ from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.polling import polled
 from localcluster import ApiServer, Cluster, User, client, local_cluster
 from localcluster.client import ADMIN, EMBEDDED, REAL, Endpoint, PodBackend, background, scratch_directory, write_secret
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _TYPE = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
 ESTABLISH_SECONDS = 60.0
+# Between two questions whether a kind is served: discovery has no watch.
+_INTERVAL = 0.1
 #: Which API server a cluster has whose user does not say: that of the environment's variable, else the embedded one.
 SERVER = "JOBCOMMON_SERVER"
 #: Without logs and a metrics server: it runs inside the cluster's process. What it would warn of, such as a plan that took long
@@ -213,8 +213,9 @@ async def define(transport: Transport, *definitions: dict[str, Any]) -> None:
         for definition in definitions:
             spec = definition["spec"]
             for version in (one["name"] for one in spec["versions"] if one["served"]):
-                found = Request("GET", f"/apis/{spec['group']}/{version}")
-                await polled(partial(transport.send, found), partial(_lists, spec["names"]["plural"]))
+                asked = Request("GET", f"/apis/{spec['group']}/{version}")
+                while not _lists(spec["names"]["plural"], await transport.send(asked)):  # noqa: ASYNC110
+                    await asyncio.sleep(_INTERVAL)
 
 
 def _lists(plural: str, discovery: Response) -> bool:
