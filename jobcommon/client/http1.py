@@ -7,6 +7,7 @@ needs (docs/performance.md). httptools (llhttp) does the parsing.
 
 import asyncio
 import base64
+import ipaddress
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -302,18 +303,28 @@ async def connect(route: Route, within: float) -> Connection:
 
 async def _open(url: SplitResult, context: ssl.SSLContext | None, server_name: str | None) -> Connection:
     tls = (context or ssl.create_default_context()) if url.scheme == "https" else None
-    loop = asyncio.get_running_loop()
-    # uvloop tries one address after the other and has no such argument.
-    pace: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS} if isinstance(loop, asyncio.BaseEventLoop) else {}
+    loop, host = asyncio.get_running_loop(), url.hostname or ""
+    # uvloop tries one address after the other and has no such argument. For one address it is left out: asyncio's race of
+    # addresses does not close the socket of an attempt that is cancelled at its end.
+    races = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(host)
+    pace: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS} if races else {}
     _, connection = await loop.create_connection(
         Connection,
-        url.hostname or "",
+        host,
         _port(url),
         ssl=tls,
         server_hostname=(server_name or url.hostname) if tls else None,
         **pace,
     )
     return connection
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _through(proxy: SplitResult, url: SplitResult, route: Route) -> Connection:

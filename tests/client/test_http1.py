@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 import trustme
@@ -304,6 +306,31 @@ async def _goes_through_a_tunnel(scheme: str, monkeypatch: pytest.MonkeyPatch) -
         assert (await transport.send(Request("GET", "/a"))).body == b"{}"
         await transport.close()
     assert tunnel.asked.startswith(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode())
+
+
+async def test_a_connect_that_is_cancelled_at_any_turn_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[socket.socket] = []
+
+    class Kept(socket.socket):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            made.append(self)
+
+    async with serving(Answers(OK)) as place:
+        monkeypatch.setattr(socket, "socket", Kept)
+        for turns in range(12):
+            task = asyncio.create_task(connect(Route(f"http://{place}", None, None, None), 5.0))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            (made_one,) = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(made_one, http1.Connection):
+                made_one.close()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        port = int(place.rpartition(":")[2])
+        ours = [one for one in made if one.fileno() >= 0 and one.getsockname()[1] != port]
+    assert (ours, len(made) >= 11) == ([], True)
 
 
 async def test_a_proxy_that_refuses_is_named() -> None:
