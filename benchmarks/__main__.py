@@ -4,10 +4,9 @@
 
     python -m benchmarks                        # everything, on the embedded server or on a real one that is given
     python -m benchmarks --quick                # less than a minute
-    python -m benchmarks --only 1x1000,memory
-    python -m benchmarks --only 50x8,small --ablate batching
+    python -m benchmarks --only 1x1000,small
+    python -m benchmarks --only 50x8,small --ablate shares
     python -m benchmarks --only soak --minutes 10 --kept 10000
-    python -m benchmarks --document a.json b.json   # put earlier results into docs/performance.md
 """
 
 import argparse
@@ -15,7 +14,6 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from benchmarks import ablation, operator_process, record, report, scenarios
 from benchmarks.apiserver import EMBEDDED, REAL, cluster
@@ -25,7 +23,7 @@ from benchmarks.soak.run import Plan, run
 from benchmarks.workloads import ALL, Workload
 from localcluster.conformance import envtest, real
 
-OTHERS = ("memory", "coldstart", "restart", "inplace", "small")
+OTHERS = ("small",)
 #: On demand alone: it takes an hour, and its server is one that may be killed.
 SOAK = "soak"
 
@@ -40,9 +38,6 @@ def _arguments() -> argparse.Namespace:
     )
     without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
     parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
-    parser.add_argument(
-        "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
-    )
     usual = Plan()
     soak = (
         ("minutes", "how long jobs are submitted"),
@@ -90,29 +85,13 @@ async def _measure(arguments: argparse.Namespace) -> Results:
         size = Workload.parse(text)
         found.workloads.append(await scenarios.workload_result(kind, size, _rounds(size, arguments)))
 
-    async def memory() -> None:
-        for pods in (0, 2000) if quick else (0, 10_000, 50_000):
-            found.memory.append(await scenarios.memory(pods))
-
-    async def cold_start() -> None:
-        found.cold_start = await scenarios.cold_start(kind, 200 if quick else 5000)
-
-    async def restart() -> None:
-        found.restart = await scenarios.restart(kind, 50 if quick else 1000)
-
-    async def in_place() -> None:
-        for size in (Workload(1, 50),) if quick else (Workload(1, 1000), Workload(1, 5000)):
-            found.in_place.append(await scenarios.in_place(kind, size, _rounds(size, arguments)))
-
     async def small() -> None:
         found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
 
     async def soak() -> None:
         found.soak = await run(kind, Plan(arguments.minutes, arguments.rate, arguments.kept))
 
-    others: dict[str, Callable[[], Awaitable[None]]] = {
-        "memory": memory, "coldstart": cold_start, "restart": restart, "inplace": in_place, "small": small, SOAK: soak,
-    }  # fmt: skip
+    others: dict[str, Callable[[], Awaitable[None]]] = {"small": small, SOAK: soak}
     async with cluster(kind) as server:
         found.server = server.name
     for name in wanted:
@@ -124,9 +103,6 @@ async def _measure(arguments: argparse.Namespace) -> Results:
 def main() -> int:
     """Measure, print, keep. Exit code 1 if a long run misses a goal, 2 without a server."""
     arguments = _arguments()
-    if arguments.document:
-        report.document(map(record.read, arguments.document))
-        return 0
     operator_process.ABLATED.set(arguments.ablate or "")
     try:
         found = asyncio.run(_measure(arguments))

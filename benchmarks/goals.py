@@ -10,7 +10,6 @@ from benchmarks.workloads import Workload
 
 FROM_PODS = 100
 MB = 1e6
-FEW = 1000
 
 
 @dataclass(frozen=True)
@@ -65,31 +64,11 @@ def goals(results: Results) -> Iterator[Goal]:
     if 100 in singles and 5000 in singles:
         ratio = cpu_per_thousand(singles[5000]) / cpu_per_thousand(singles[100])
         yield Goal("CPU per pod at 5,000 replicas over that at 100", ratio, 1.5, "×")
-    yield from _memory(results)
-    if results.cold_start is not None:
-        yield Goal(f"cold start beside {results.cold_start.jobs:,} finished jobs: writes", results.cold_start.writes, 0)
-        yield Goal("cold start: seconds after the lists", results.cold_start.after_lists, 3.0, "s")
-    for place in results.in_place:
-        limit = 5.0 if place.replicas <= FEW else 15.0
-        what = f"{place.replicas:,} replicas restarted in place"
-        yield Goal(f"{what}: the operator's CPU time", median(place.cpu), limit, "s")
-        yield Goal(f"{what}: wall time, with server and kubelet on the same cores", median(place.seconds), limit, "s")
-        yield Goal(f"{what}: PATCHes a pod", place.patches / place.replicas, 2.01)
     if results.small is not None:
         ratio = p99(results.small.beside) / p99(results.small.alone)
         yield Goal(f"small jobs' p99 beside one of {results.small.replicas:,} replicas, over alone", ratio, 2.0, "×")
     if results.soak is not None:
         yield from _soak(results.soak)
-
-
-def _memory(results: Results) -> Iterator[Goal]:
-    by_pods = {memory.pods: memory.resident for memory in results.memory}
-    if 0 in by_pods:
-        yield Goal("memory at rest", by_pods[0] / MB, 60.0, "MB")
-    most = max(by_pods, default=0)
-    if most and 0 in by_pods:
-        yield Goal(f"memory with {most:,} pods", by_pods[most] / MB, 200.0, "MB")
-        yield Goal("growth of memory per cached pod", (by_pods[most] - by_pods[0]) / most / 1024, 1.2, "KB")
 
 
 def _soak(soak: Soak) -> Iterator[Goal]:

@@ -26,9 +26,7 @@ from benchmarks import seeds
 from benchmarks.processes import child, stop
 from benchmarks.sending import send
 from benchmarks.watching import watching
-from benchmarks.workloads import IMAGE
 from jobcommon.api.labels import JOB_NAME
-from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.client.config import find_cluster
 from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.objects import object_path
@@ -37,17 +35,11 @@ from jobcommon.client.transport import HttpTransport
 
 CONCURRENCY = 32
 RUNNING, SUCCEEDED, FAILED, PERMANENT = "Running", "Succeeded", "Failed", "Permanent"
-#: In place: one has failed and runs again, the image keeps it stopped, and it runs from the next image.
-KILLED, STOPPED, AGAIN = "Killed", "Stopped", "Again"
-_KILLED, _TERMINATED, _AGAIN = 137, 143, 2
 _STATUSES = {
     RUNNING: seeds.running_status(),
     SUCCEEDED: seeds.ended_status(0),
-    FAILED: seeds.ended_status(_KILLED),
+    FAILED: seeds.ended_status(137),
     PERMANENT: seeds.ended_status(1),
-    KILLED: seeds.restarted_status(_KILLED, 1),
-    STOPPED: seeds.restarted_status(_TERMINATED, 1, f"{IMAGE}{STOPPING_TAG}1"),
-    AGAIN: seeds.restarted_status(_TERMINATED, _AGAIN),
 }
 #: The annotation of a pod that ends by itself: how the first of its job that has it ends, how the second one, and so on as the
 #: last, by commas. One that is empty does not end.
@@ -71,7 +63,6 @@ class Pod(NamedTuple):
     held: bool
     released: bool
     container: str
-    image: str
     fate: str | None
 
 
@@ -79,12 +70,10 @@ def pod_of(body: dict[str, Any]) -> Pod:
     """The part of a pod that counts here."""
     meta, status, container = body["metadata"], body.get("status", {}), body["spec"]["containers"][0]
     phase, held = status.get("phase", ""), bool(meta.get("finalizers"))
-    for reported in status.get("containerStatuses", ()):
-        phase = AGAIN if reported["restartCount"] == _AGAIN else STOPPED if "waiting" in reported["state"] else phase
     released = "deletionTimestamp" in meta and not held
     fate = meta.get("annotations", {}).get(FATE)
     about = (meta["namespace"], meta["name"], meta["uid"], meta.get("labels", {}).get(JOB_NAME, ""))
-    return Pod(*about, phase, held, released, container["name"], container.get("image", ""), fate)
+    return Pod(*about, phase, held, released, container["name"], fate)
 
 
 @dataclass
@@ -152,8 +141,6 @@ class Agent:
                 number = space.appeared(pod)
                 if space.auto and not pod.released:
                     self._start(self._life(space, pod, number))
-            elif pod.image != old.image:
-                self._start(self._mark_one(pod, STOPPED if STOPPING_TAG in pod.image else AGAIN))
             if pod.released and not (old and old.released):
                 self._start(self._delete(space, pod))
         for holds, changed in self._waiting:
@@ -205,9 +192,6 @@ class Agent:
 
     async def auto(self, space: _Space, phase: str) -> None:
         space.auto = phase
-
-    async def kill_one(self, space: _Space) -> None:
-        await self._mark_one(next(iter(space.pods.values())), KILLED)
 
     async def mark(self, space: _Space, phase: str) -> Times:
         pods = list(space.pods.values())
@@ -267,10 +251,6 @@ class Kubelet:
     async def mark(self, namespace: str, phase: str) -> Times:
         """Bring all pods of the namespace into that phase; by name, when the server had answered."""
         return dict(await self._ask("mark", namespace, phase))
-
-    async def kill_one(self, namespace: str) -> None:
-        """The program of one pod of the namespace is killed, and its container starts again in place."""
-        await self._ask("kill_one", namespace)
 
     async def auto(self, namespace: str, phase: str) -> None:
         """From now on bring every new pod of the namespace into that phase as soon as it appears, and then to its fate."""

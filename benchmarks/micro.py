@@ -51,7 +51,7 @@ def _job(replicas: int, *, dynamic: bool = True) -> Job:
 
 def _running(replicas: int) -> tuple[Job, Observed, list[bytes]]:
     """A job whose pods all run, so that there is nothing to do, and its pods as the API server gives them."""
-    objects = list(seeds.life("job-0", replicas, seeds.running_status(), keeps_service=True))
+    objects = list(seeds.life("job-0", replicas, seeds.running_status()))
     pods = [msgspec.json.encode(obj) for plural, obj in objects if plural == "pods"]
     services = [msgspec.json.encode(obj) for plural, obj in objects if plural == "services"]
     observed = Observed(pods=tuple(map(pod_view, pods)), services=tuple(map(object_view, services)))

@@ -1,19 +1,16 @@
 """The operator as a process of its own, its metrics and its cost."""
 
 import asyncio
-import os
 import re
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from time import monotonic
 
 import aiohttp
 
-from benchmarks.in_pod import mount_account
 from benchmarks.processes import child, cpu_seconds, resident_bytes, stop
 
 START_SECONDS = 120.0
@@ -29,33 +26,23 @@ ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
 
 
 class Operator:
-    """An operator's process, with its descendants, of all frameworks with these options.
-
-    With `in_pod`, its credentials are those of a service account, as in a pod, instead of a kubeconfig.
-    """
+    """An operator's process, with its descendants, of all frameworks with these options."""
 
     process: asyncio.subprocess.Process
 
-    def __init__(self, kubeconfig: str, session: aiohttp.ClientSession, options: tuple[str, ...], *, in_pod: bool) -> None:
+    def __init__(self, kubeconfig: str, session: aiohttp.ClientSession, options: tuple[str, ...]) -> None:
         port = _free_port()
         self._url = f"http://127.0.0.1:{port}"
         self._session = session
-        self._kubeconfig = Path(kubeconfig)
+        self._kubeconfig = kubeconfig
         self._options = ("operator", "--metrics-port", str(port), "--log-level", "warning", *options)
-        self._in_pod = in_pod
         self._before = 0.0
         self._calls_before: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Start it; its caches are complete on return. Raises RuntimeError if it ends before or takes too long."""
-        if self._in_pod:
-            account = self._kubeconfig.with_name("account")
-            account.mkdir(exist_ok=True)
-            environ = os.environ | mount_account(self._kubeconfig, account)
-            self.process = await child("benchmarks.in_pod", str(account), *self._options, env=environ)
-        else:
-            command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
-            self.process = await child(*command, *self._options, "--kubeconfig", str(self._kubeconfig))
+        command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
+        self.process = await child(*command, *self._options, "--kubeconfig", self._kubeconfig)
         deadline = monotonic() + START_SECONDS
         while not await self._ready():
             if self.process.returncode is not None or monotonic() > deadline:
@@ -130,10 +117,10 @@ class Operator:
 
 
 @asynccontextmanager
-async def operator(kubeconfig: str, *options: str, in_pod: bool = False) -> AsyncIterator[Operator]:
+async def operator(kubeconfig: str, *options: str) -> AsyncIterator[Operator]:
     """An operator that is ready. Raises RuntimeError if it does not become ready or ends by itself."""
     async with aiohttp.ClientSession() as session:
-        found = Operator(kubeconfig, session, options, in_pod=in_pod)
+        found = Operator(kubeconfig, session, options)
         try:
             await found.start()
             yield found

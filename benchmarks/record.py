@@ -29,13 +29,6 @@ class WorkloadResult(msgspec.Struct):
         return self.jobs * self.replicas
 
 
-class Memory(msgspec.Struct):
-    """Resident memory, in bytes, of an operator with `pods` pods in its caches."""
-
-    pods: int
-    resident: int
-
-
 class ColdStart(msgspec.Struct):
     """A start beside finished jobs: seconds until the caches were complete, then until all jobs were reconciled.
 
@@ -48,27 +41,6 @@ class ColdStart(msgspec.Struct):
     writes: int
     cpu: float
     resident: int = 0
-
-
-class Restart(msgspec.Struct):
-    """From the first failed pod until all replicas ran again, in new pods, in seconds."""
-
-    replicas: int
-    seconds: float
-
-
-class InPlace(msgspec.Struct):
-    """From the failure of one replica until all run again in place: seconds by the plain client and by the operator, in turn.
-
-    `cpu` are the operator's CPU seconds, `cpu_of_all` those of all processes: API server, kubelet, operator and user.
-    """
-
-    replicas: int
-    baseline: list[float] = []
-    seconds: list[float] = []
-    cpu: list[float] = []
-    cpu_of_all: list[float] = []
-    patches: int = 0
 
 
 class Small(msgspec.Struct):
@@ -154,10 +126,6 @@ class Results(msgspec.Struct):
     machine: str
     date: str = ""
     workloads: list[WorkloadResult] = []
-    memory: list[Memory] = []
-    cold_start: ColdStart | None = None
-    restart: Restart | None = None
-    in_place: list[InPlace] = []
     small: Small | None = None
     soak: Soak | None = None
 
@@ -188,11 +156,6 @@ def keep(results: Results) -> Path:
     path = DIRECTORY / results.file_name
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
     return path
-
-
-def read(path: Path) -> Results:
-    """The results in a file. Raises msgspec.ValidationError."""
-    return msgspec.json.decode(path.read_bytes(), type=Results)
 
 
 def _git(*arguments: str) -> str:

@@ -1,12 +1,10 @@
-"""The tables of a run, in Markdown, as printed and as in the documentation."""
+"""The tables of a run, in Markdown, as they are printed."""
 
-import re
 from collections.abc import Iterable, Iterator
 from statistics import median
 
 from benchmarks.goals import MB, Goal, cpu_per_thousand, created_ratio, goals, middle, settle_ratio
 from benchmarks.lifecycle_timings import LifecycleTimings, p99
-from benchmarks.processes import ROOT
 from benchmarks.record import Results, Soak, WorkloadResult
 
 
@@ -33,8 +31,6 @@ def goal_table(results: Results) -> str:
     return "" if not found else _table(("goal", "at most", "measured", ""), map(_goal, found))
 
 
-DOCUMENT = ROOT / "docs" / "performance.md"
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _WORKLOAD_HEAD = ("jobs × replicas", "baseline", "created", "running", "succeeded", "settle", "CPU per 1,000 pods", "memory")
 _JOB_HEAD = ("jobs × replicas", "created p50 / p99", "running p50 / p99", "succeeded p50 / p99", "settle p50 / p99",
              "baseline's settle p50 / p99", "API calls per job")  # fmt: skip
@@ -65,21 +61,6 @@ def _per_job(workload: WorkloadResult) -> tuple[str, ...]:
 
 
 def _others(results: Results) -> Iterator[tuple[str, str]]:
-    for memory in results.memory:
-        yield f"memory with {memory.pods:,} cached pods", f"{memory.resident / MB:.0f} MB"
-    if (start := results.cold_start) is not None:
-        lists = f"lists complete {start.ready:.1f} s after the process began"
-        text = (
-            f"{lists}, all jobs reconciled {start.after_lists:.2f} s later, {start.writes} writes, {start.cpu:.1f} CPU-s in all"
-        )
-        yield f"cold start beside {start.jobs:,} finished jobs", text
-    if (restart := results.restart) is not None:
-        yield f"{restart.replicas:,} replicas killed and running again", f"{restart.seconds:.1f} s"
-    for place in results.in_place:
-        seconds, plain = median(place.seconds), median(place.baseline)
-        text = f"{seconds:.1f} s, {_ratio(seconds / plain)} the plain client's {plain:.1f} s; CPU: operator "
-        text += f"{median(place.cpu):.1f} s of {median(place.cpu_of_all):.1f} s; {place.patches:,} PATCHes"
-        yield f"{place.replicas:,} replicas restarted in place", text
     if (small := results.small) is not None:
         each = (("alone", small.alone), ("beside", small.beside), ("plain clients beside", small.baseline_beside))
         text = ", ".join(f"{name} {median(times) * 1e3:.0f} / {p99(times) * 1e3:.0f} ms" for name, times in each)
@@ -141,13 +122,3 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def document(runs: Iterable[Results]) -> None:
-    """Put the runs' tables between the marks of the documentation. Raises ValueError without the marks."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    if _BEGIN not in text or _END not in text:
-        raise ValueError(f"{DOCUMENT} has no lines {_BEGIN} and {_END}")
-    parts = (part for run in runs for part in (f"### {run.server}", tables(run), goal_table(run)))
-    body = "\n\n".join((_BEGIN, *filter(None, parts), _END))
-    DOCUMENT.write_text(re.sub(f"{_BEGIN}.*{_END}", lambda _: body, text, flags=re.DOTALL), encoding="utf-8")

@@ -23,7 +23,6 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 
 NAMESPACE = "default"
-REPLICAS = 100
 NOW = 1_790_000_000.0
 STARTED = format_time(NOW - 60)
 
@@ -52,17 +51,6 @@ def ended_status(code: int) -> Manifest:
     }
 
 
-def restarted_status(code: int, restarts: int, stopped: str = "") -> Manifest:
-    """The status of a pod whose container ended with that code, and runs again or is kept stopped by that image."""
-    state = {"running": {"startedAt": STARTED}}
-    if stopped:
-        message = f'Failed to apply default image tag "{stopped}": couldn\'t parse image name'
-        state = {"waiting": {"reason": "InvalidImageName", "message": message}}
-    ended = {"exitCode": code, "reason": "Error", "startedAt": STARTED, "finishedAt": format_time(NOW)}
-    container = _container(state, ready=not stopped) | {"restartCount": restarts, "lastState": {"terminated": ended}}
-    return {**running_status(), "containerStatuses": [container]}
-
-
 def _conditions(*, ready: bool) -> list[Manifest]:
     states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
     return [{"type": kind, "status": str(state), "lastTransitionTime": STARTED} for kind, state in states.items()]
@@ -73,26 +61,12 @@ def _container(state: Manifest, *, ready: bool) -> Manifest:
     return {"name": TF.container, "ready": ready, "state": state, **image}
 
 
-def running(pods: int) -> Iterator[tuple[str, Manifest]]:
-    """Plural and object: jobs of a hundred replicas that all run, each complete with status, owners first."""
-    for number in range(pods // REPLICAS):
-        yield from life(f"job-{number}", REPLICAS, running_status(), keeps_service=True)
-
-
-def finished(jobs: int) -> Iterator[tuple[str, Manifest]]:
-    """The same for jobs of one replica that have succeeded and keep its pod."""
-    for number in range(jobs):
-        yield from life(f"job-{number}", 1, ended_status(0), keeps_service=False)
-
-
-def life(name: str, replicas: int, status: Manifest, *, keeps_service: bool) -> Iterator[tuple[str, Manifest]]:
+def life(name: str, replicas: int, status: Manifest) -> Iterator[tuple[str, Manifest]]:
     """A job with its Service and pods, all in that state, and with the status that follows from it."""
     raw = stored(job_manifest(NAMESPACE, name, replicas))
     job = read_job(TF, raw)
     pods = [{**stored(pod_manifest(TF, job, replica)), "status": status} for replica in job.replicas]
-    for pod in () if keeps_service else pods:
-        del pod["metadata"]["finalizers"]
-    services = [stored(service) for service in service_manifests(TF, job)] if keeps_service else []
+    services = [stored(service) for service in service_manifests(TF, job)]
     observed = Observed(
         pods=tuple(pod_view(msgspec.json.encode(pod)) for pod in pods),
         services=tuple(object_view(msgspec.json.encode(service)) for service in services),
@@ -125,28 +99,16 @@ def settled(framework: Framework, raw: Manifest, *observed: Observed) -> Manifes
     return status
 
 
-async def write(transport: Transport, found: Iterable[tuple[str, Manifest]]) -> None:
-    """Write the objects, owners first, each with its status; the UIDs are those that the server gives. Raises RuntimeError."""
-    uids: dict[str, str] = {}
-    owners: list[tuple[str, Manifest]] = []
-    owned: list[tuple[str, Manifest]] = []
-    for plural, obj in found:
-        (owned if "ownerReferences" in obj["metadata"] else owners).append((plural, obj))
+async def write(transport: Transport, jobs: Iterable[tuple[str, Manifest]]) -> None:
+    """Write the jobs, each with its status. Raises RuntimeError."""
 
     async def work(queue: Iterator[tuple[str, Manifest]]) -> None:
-        for plural, obj in queue:
-            metadata = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
-            for owner in metadata.get("ownerReferences", ()):
-                owner["uid"] = uids[owner["uid"]]
-            path = collection_path(obj["apiVersion"], plural, NAMESPACE)
-            body = await send(transport, Request("POST", path, body=msgspec.json.encode({**obj, "metadata": metadata})))
-            if obj["metadata"].get("uid"):
-                uids[obj["metadata"]["uid"]] = msgspec.json.decode(body)["metadata"]["uid"]
-            if "status" in obj:
-                path = object_path(obj["apiVersion"], plural, NAMESPACE, metadata["name"]) + "/status"
-                patch = msgspec.json.encode({"status": obj["status"]})
-                await send(transport, Request("PATCH", path, body=patch, content_type=MERGE_PATCH))
+        for plural, job in queue:
+            path = collection_path(job["apiVersion"], plural, NAMESPACE)
+            await send(transport, Request("POST", path, body=msgspec.json.encode(job)))
+            path = object_path(job["apiVersion"], plural, NAMESPACE, job["metadata"]["name"]) + "/status"
+            patch = msgspec.json.encode({"status": job["status"]})
+            await send(transport, Request("PATCH", path, body=patch, content_type=MERGE_PATCH))
 
-    for part in (owners, owned):
-        queue = iter(part)
-        await asyncio.gather(*(work(queue) for _ in range(CONCURRENCY)))
+    queue = iter(jobs)
+    await asyncio.gather(*(work(queue) for _ in range(CONCURRENCY)))

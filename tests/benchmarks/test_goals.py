@@ -1,13 +1,13 @@
-"""What a run says of the goals, and that what servers are filled with beforehand is at rest."""
+"""What a run says of the goals, and what the baseline writes."""
 
 from dataclasses import replace
 
 import msgspec
 
-from benchmarks import report, seeds
+from benchmarks import report
 from benchmarks.goals import goals
 from benchmarks.lifecycle_timings import LifecycleTimings, Spread, by_job
-from benchmarks.record import ColdStart, InPlace, Memory, Results, Small, WorkloadResult
+from benchmarks.record import Results, Small, WorkloadResult
 from benchmarks.workloads import BASELINE_CONTROLLER, Workload, baseline_writes
 from jobcommon.api import labels
 from jobcommon.operators.tf import TF
@@ -25,9 +25,6 @@ RUN = Results(
         WorkloadResult("1x100", 1, 100, [TIMINGS], [replace(TIMINGS, created=1.1, cpu=0.2)]),
         WorkloadResult("1x5000", 1, 5000, [TIMINGS], [replace(TIMINGS, created=1.2, cpu=20.0, settle=Spread(1.3, 1.3))]),
     ],
-    memory=[Memory(0, 60_000_000), Memory(50_000, 130_000_000)],
-    cold_start=ColdStart(5000, 2.0, 1.0, 0, 3.0),
-    in_place=[InPlace(1000, [1.0], [2.0], [0.5], [3.0], 2000), InPlace(5000, [9.0], [16.0], [2.5], [30.0], 10_500)],
     small=Small(5000, [0.01], [0.05], [0.04]),
 )
 WANTED: dict[str, bool] = {
@@ -38,17 +35,6 @@ WANTED: dict[str, bool] = {
     "1x100: CPU per 1,000 pods, whole life": True,
     "1x5000: CPU per 1,000 pods, whole life": False,
     "CPU per pod at 5,000 replicas over that at 100": False,
-    "memory at rest": True,
-    "memory with 50,000 pods": True,
-    "growth of memory per cached pod": False,
-    "cold start beside 5,000 finished jobs: writes": True,
-    "cold start: seconds after the lists": True,
-    "1,000 replicas restarted in place: the operator's CPU time": True,
-    "1,000 replicas restarted in place: wall time, with server and kubelet on the same cores": True,
-    "1,000 replicas restarted in place: PATCHes a pod": True,
-    "5,000 replicas restarted in place: the operator's CPU time": True,
-    "5,000 replicas restarted in place: wall time, with server and kubelet on the same cores": False,
-    "5,000 replicas restarted in place: PATCHes a pod": False,
     "small jobs' p99 beside one of 5,000 replicas, over alone": False,
 }
 
@@ -71,12 +57,6 @@ def test_the_baseline_writes_a_service_and_the_pods_of_each_job_under_another_na
     assert [body["kind"] for body in bodies] == ["Service", "Pod", "Pod"] * 3
     assert {body["metadata"]["labels"][labels.OPERATOR_NAME] for body in bodies} == {BASELINE_CONTROLLER}
     assert len(BASELINE_CONTROLLER) == len(TF.operator_name)
-
-
-def test_seeds_are_at_rest() -> None:
-    for objects, kinds in ((seeds.running(200), [2, 2, 200]), (seeds.finished(3), [3, 0, 3])):
-        plurals = [plural for plural, _ in objects]
-        assert [plurals.count(plural) for plural in (TF.plural, "services", "pods")] == kinds
 
 
 def test_the_last_pod_of_each_job_counts() -> None:

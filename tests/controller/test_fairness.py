@@ -1,4 +1,4 @@
-"""S10: one tenant's hundred thousand jobs, and another's few."""
+"""Fairness: one tenant's hundred thousand jobs, and another's few."""
 
 import asyncio
 from random import Random
@@ -18,7 +18,7 @@ from tests.runtime.fakes import turns
 HUGE, SMALL = 100_000, 10
 
 
-def test_s10_the_queue_serves_namespaces_in_turn() -> None:
+def test_the_queue_serves_namespaces_in_turn() -> None:
     """A job behind a hundred thousand of another tenant waits as if there were one."""
     queue: WorkQueue[JobKey] = WorkQueue(lambda: 0.5, flow=lambda key: key[0])
     for number in range(HUGE):
@@ -30,7 +30,7 @@ def test_s10_the_queue_serves_namespaces_in_turn() -> None:
     assert len(queue) == HUGE - SMALL
 
 
-def test_s10_the_controller_plans_for_namespaces_in_turn() -> None:
+def test_the_controller_plans_for_namespaces_in_turn() -> None:
     controller = JobController(TEST_JOB, Random(1).random)
     for name, informer in controller.informers.items():
         informer.next(0.0)
@@ -53,7 +53,7 @@ def test_s10_the_controller_plans_for_namespaces_in_turn() -> None:
     assert namespaces == ["huge", "small"] * 10
 
 
-async def test_s10_requests_of_namespaces_take_turns_and_of_jobs_within_one() -> None:
+async def test_requests_of_namespaces_take_turns_and_of_jobs_within_one() -> None:
     flow_controller, order = FlowController(1), []
 
     async def request(namespace: str, job: str) -> None:
