@@ -20,6 +20,7 @@ from jobcommon.cli.manifests import Manifest, load
 from jobcommon.cli.up import introduction, refusals
 from jobcommon.cli.wanted import Wanted
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
+from tests.cli.jobs import shell_job
 
 JOB = """
 apiVersion: kubeflow.org/v1
@@ -351,6 +352,20 @@ def test_a_job_that_takes_too_long_ends_with_1() -> None:
     done = answered("run", "-f", "-", "--timeout", "2", stdin=slow)
     assert done.returncode == 1
     assert "not over after 2 s (--timeout): stopping" in done.stdout
+
+
+@pytest.mark.cluster
+def test_run_lets_a_worker_end_that_still_saves(tmp_path: Path) -> None:
+    """The master ends first, which is the job's success; the command stops its cluster once the worker has ended, too."""
+    master = shell_job(f"until [ -e {tmp_path}/works ]; do sleep 0.05; done; touch {tmp_path}/over")
+    specs = master["spec"]["pytorchReplicaSpecs"]
+    specs["Master"] = specs["Worker"]
+    worker = f"touch {tmp_path}/works; until [ -e {tmp_path}/over ]; do sleep 0.05; done; sleep 7; echo has saved"
+    specs["Worker"] = shell_job(worker)["spec"]["pytorchReplicaSpecs"]["Worker"]
+    (tmp_path / "job.json").write_text(json.dumps(master))
+    done = answered("run", "-f", str(tmp_path / "job.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "demo-worker-0 | has saved" in done.stdout
 
 
 def test_plan_prints_the_decision() -> None:

@@ -170,21 +170,6 @@ def test_a_program_that_others_have_stopped_is_started_again(state: str, acted: 
     assert [failure.reason for failure in status.failures] == (["StoppedByImage"] if acted else [])
 
 
-@pytest.mark.parametrize("writes", range(4))
-def test_a_restart_survives_a_crash_after_any_write(writes: int) -> None:
-    cluster = world()
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    cluster.step()
-    cluster.step(writes=writes)
-    cluster.settle()
-    hold(cluster)
-    cluster.step(writes=writes)
-    cluster.settle()
-    assert {pod.view.containers[0].image for pod in cluster.pods.values()} == {f"{REPOSITORY}:attempt-1@{DIGEST}"}
-    begin(cluster).settle()
-    assert (cluster.current, cluster.status["restarts"]) == ("Running", 1)
-
-
 #: how the first replica is seen after its failure, before the kubelet has heard of the operator
 SEEN = {
     "it runs again": "running,restarted_after 137",

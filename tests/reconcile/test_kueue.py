@@ -251,25 +251,6 @@ def test_a_job_that_is_scaled_asks_anew(reserved: bool) -> None:
     assert len(one.pods) == 4
 
 
-@pytest.mark.parametrize("crash", range(3))
-def test_a_crash_at_any_write_leads_to_the_same_end(crash: int) -> None:
-    one = world({"Master": 1})
-    for step in range(60):
-        one.step(writes=crash if step % 2 else None)
-        found = [each for (kind, _), each in one.others.items() if kind == "Workload"]
-        assert len(found) < 2
-        if step in (6, 36) and found:
-            one.kueue(admitted(found[0], at=one.now))
-        if step == 20:
-            one.kueue(evicted(found[0]))
-        if step in (12, 45):
-            one.run()
-        one.stop_terminating()
-        if step == 50:
-            one.exit("demo-master-0", 0)
-    assert one.told("Finished") == ("True", "Succeeded")
-
-
 # -- what is asked --------------------------------------------------------------------------------------------------------
 
 

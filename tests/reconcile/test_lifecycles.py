@@ -1,4 +1,4 @@
-"""Whole lives of jobs, pass by pass in a small world. The world checks the invariants at every pass."""
+"""What happens to a job over several passes, in a small world that checks the invariants at every pass."""
 
 import pytest
 
@@ -26,23 +26,6 @@ def restart(world: ClusterModel, name: str, code: int = 137) -> None:
     if world.current not in ("Failed", "Succeeded"):
         assert world.pods[name].view.uid != uid
         world.run().settle()
-
-
-def test_a_job_runs_and_succeeds() -> None:
-    world = started({"Master": 1, "Worker": 2})
-    world.exit("demo-worker-0", 0).settle()
-    assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
-    world.exit("demo-master-0", 0)
-    assert world.settle()[-1].wake_at == world.now + 60
-    assert (world.current, world.reason) == ("Succeeded", "TestJobSucceeded")
-    assert "deletionTimestamp" not in world.pods["demo-worker-1"].raw["metadata"], "it may be saving"
-    world.tick(60).settle()
-    assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-master-0"}
-    world.stop_terminating(0).settle()
-    assert set(world.pods) == {"demo-worker-0", "demo-master-0"}
-    assert not world.others
-    assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
-    assert counts(world) == {"succeeded": 2, "succeededIndexes": "0-1"}, "it ran when the job succeeded"
 
 
 @pytest.mark.parametrize("crash_after", [None, 0, 1, 2])
@@ -110,40 +93,6 @@ def test_a_job_whose_replicas_still_end(end: str) -> None:
     assert (world.exists, world.pods) == (False, {})
 
 
-def test_a_retryable_exit_is_followed_by_success() -> None:
-    world = started({"Worker": 2})
-    restart(world, "demo-worker-1")
-    assert world.current == "Running"
-    assert (world.status["restarts"], counts(world)["restarts"]) == (1, 1)
-    assert [failure["reason"] for failure in world.status["failures"]] == ["SIGKILL"]
-    world.exit("demo-worker-0", 0)
-    world.exit("demo-worker-1", 0).settle()
-    assert world.current == "Succeeded"
-    assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 2}
-
-
-@pytest.mark.parametrize("limit", [0, 1, 3])
-def test_backoff_limit_counts_recreations(limit: int) -> None:
-    world = started({"Worker": 1}, backoffLimit=limit)
-    for _ in range(limit + 1):
-        assert world.current == "Running"
-        restart(world, "demo-worker-0")
-    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
-    assert world.runs == {"demo-worker-0": limit + 1}
-
-
-@pytest.mark.parametrize("limit", [0, 1, 3])
-def test_backoff_limit_counts_restarts_in_place(limit: int) -> None:
-    world = started({"Worker": 1}, "OnFailure", backoffLimit=limit)
-    for number in range(limit + 1):
-        assert world.current == "Running"
-        if number:
-            world.restart("demo-worker-0").settle()
-        world.exit("demo-worker-0", 1).settle()
-    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
-    assert world.runs == {"demo-worker-0": limit + 1}
-
-
 def test_backoff_limit_counts_both() -> None:
     """In place, then as a whole (node shutdown would be a disruption; here the pod simply ends Failed), then in place."""
     world = started({"Worker": 2}, "OnFailure", backoffLimit=3)
@@ -158,61 +107,6 @@ def test_backoff_limit_counts_both() -> None:
     world.exit("demo-worker-0", 1).settle()
     assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
     assert world.job.status.conditions[-1].message.partition(": ")[2].startswith("failed runs 4, restarts allowed 3")
-
-
-@pytest.mark.parametrize("writes", [0, 1, 2])
-def test_the_operator_dies_at_every_write(writes: int) -> None:
-    """It loses all it had in memory after so many writes of every second pass; the outcome is the same."""
-    world = started({"Worker": 2}, backoffLimit=2)
-    for _ in range(3):
-        world.exit("demo-worker-0", 137)
-        for _ in range(8):
-            world.step(writes=writes)
-            world.step()
-            world.tick(10)
-        world.run().settle()
-    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
-    assert world.runs == {"demo-worker-0": 3, "demo-worker-1": 1}
-    assert world.status["restarts"] == 2, "the third run was not restarted"
-    assert world.status["replicaStatuses"]["Worker"]["restarts"] == 3, "failed runs charged to backoffLimit"
-
-
-@pytest.mark.parametrize("code", [0, 1])
-@pytest.mark.parametrize("ttl", [0, 3])
-def test_a_finished_job_is_deleted_after_its_time_to_live(code: int, ttl: int) -> None:
-    world = started({"Worker": 1}, ttlSecondsAfterFinished=ttl, cleanPodPolicy="None")
-    world.exit("demo-worker-0", code)
-    world.step()
-    assert world.current == ("Failed" if code else "Succeeded"), "the end is written first"
-    world.step()
-    assert world.exists == (ttl > 0)
-    world.tick(ttl).settle()
-    assert not world.exists
-    assert not world.pods
-
-
-@pytest.mark.parametrize("policy", ["All", "Running", "None"])
-@pytest.mark.parametrize("end", ["success", "failure", "backoff", "deadline"])
-def test_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None:
-    world = started({"Master": 1, "Worker": 2}, cleanPodPolicy=policy, backoffLimit=0, activeDeadlineSeconds=60)
-    world.exit("demo-worker-0", 0).settle()
-    if end == "deadline":
-        world.tick(60)
-    else:
-        world.exit("demo-master-0", {"success": 0, "failure": 1, "backoff": 137}[end])
-    world.settle()
-    world.stop_terminating().settle()
-    assert world.current == ("Succeeded" if end == "success" else "Failed")
-    ended = {"demo-worker-0"} | ({"demo-master-0"} if end in ("success", "failure", "backoff") else set())
-    everything = {"demo-master-0", "demo-worker-0", "demo-worker-1"}
-    kept_running = policy == "None" and end in ("success", "failure")
-    assert set(world.pods) == (set() if policy == "All" else everything if kept_running else ended)
-    assert bool(world.others) == (policy == "None" and end in ("success", "failure"))
-    for name in sorted(world.pods):
-        if world.pods[name].raw["status"]["phase"] == "Running":
-            world.exit(name, 0)
-    world.settle()
-    assert all("training.kubeflow.org/job-tracking" not in pod.view.finalizers for pod in world.pods.values())
 
 
 def test_scaled_up_and_down() -> None:
@@ -286,14 +180,6 @@ def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
 
 
-def test_deleted_while_it_runs() -> None:
-    world = started({"Worker": 2})
-    world.delete_job().settle()
-    assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "they terminate in their own time"
-    world.stop_terminating().settle()
-    assert not world.pods
-
-
 def test_created_again_under_the_same_name() -> None:
     world = started({"Worker": 2})
     world.delete_job()
@@ -305,46 +191,6 @@ def test_created_again_under_the_same_name() -> None:
     world.start()
     assert world.current == "Running"
     assert not {"restarts", "disruptions", "countedPods"} & set(world.status)
-
-
-@pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
-@pytest.mark.parametrize("event", ["evict", "lose_node_of"])
-def test_disruptions_are_not_charged(policy: str, event: str) -> None:
-    world = started({"Worker": 2}, policy, backoffLimit=0)
-    for number in range(3):
-        world.tick(100)
-        getattr(world, event)("demo-worker-0")
-        world.settle()
-        assert world.current == "Restarting"
-        world.run().settle()
-        assert (world.current, world.status["disruptions"]) == ("Running", number + 1)
-    assert "restarts" not in world.status
-    assert world.status["failures"][0]["reason"] == {"evict": "Evicted", "lose_node_of": "DeletionByPodGC"}[event]
-
-
-def test_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
-    world = started({"Worker": 2})
-    world.delete_pod("demo-worker-0").settle()
-    world.tick(3600).settle()
-    assert world.runs["demo-worker-0"] == 1
-    assert counts(world) == {"active": 1}
-    world.lose_node_of("demo-worker-0")
-    world.start()
-    assert counts(world) == {"active": 2}
-
-
-@pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode", "Always"])
-@pytest.mark.parametrize("code", [0, 1, 143])
-def test_the_user_deletes_a_pod(policy: str, code: int) -> None:
-    world = started({"Master": 1, "Worker": 2}, policy, backoffLimit=0)
-    world.tick(5)
-    world.delete_pod("demo-worker-0").settle()
-    world.tick(5)
-    world.stop_terminating(code)
-    world.start()
-    assert (world.current, world.status.get("restarts"), world.status["disruptions"]) == ("Running", None, 1)
-    assert world.runs["demo-worker-0"] == 2
-    assert "failures" not in world.status
 
 
 def test_the_user_deletes_a_pod_that_has_succeeded() -> None:
@@ -377,17 +223,6 @@ def test_the_user_deletes_the_service() -> None:
     (first, _) = world.settle()
     assert [str(action) for action in first.actions] == ["create services/demo"]
     assert first.verify_live, "the garbage collector may have taken it, and its job is gone"
-
-
-def test_restarting_ends_when_every_replica_is_back() -> None:
-    world = started({"Master": 1, "Worker": 2}, "OnFailure")
-    world.tick(5)
-    world.evict("demo-worker-0")
-    world.evict("demo-worker-1").settle()
-    world.run("demo-worker-0").settle()
-    assert world.current == "Restarting"
-    world.run("demo-worker-1").settle()
-    assert [c["type"] for c in world.status["conditions"]] == ["Created", "Running"]
 
 
 def test_the_status_stays_small() -> None:

@@ -256,16 +256,6 @@ def test_suspended_it_has_neither(scheduler: GangScheduler) -> None:
 
 
 @VERSIONS
-@pytest.mark.parametrize("writes", range(9))
-def test_a_crash_at_any_write_leaves_one_of_each(scheduler: GangScheduler, writes: int) -> None:
-    there = world(scheduler)
-    there.step(writes=writes)
-    there.settle()
-    assert {key for key in there.others if key[0] != "Service"} == {GROUP, WORKLOAD}
-    assert len(there.schedule()) == 4
-
-
-@VERSIONS
 def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended(scheduler: GangScheduler) -> None:
     there = running(scheduler, policy="ExitCode")
     group = there.others[GROUP]

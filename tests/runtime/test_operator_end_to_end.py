@@ -3,7 +3,6 @@
 import pytest
 
 from jobcommon.client.request import MERGE_PATCH
-from jobcommon.framework import FINALIZER
 from jobcommon.testutil.recording import Recording
 from tests.runtime.fakes import a_job, crd
 from tests.runtime.world import JOBS, PODS, Json, World, operating, world_with_testjobs
@@ -14,75 +13,8 @@ def world() -> World:
     return world_with_testjobs()
 
 
-async def test_a_job_runs_and_succeeds(world: World) -> None:
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=3))
-        await world.clock.until(lambda: len(world.pods()) == 3)
-        assert [p["metadata"]["name"] for p in world.pods()] == ["train-worker-0", "train-worker-1", "train-worker-2"]
-        assert world.pod("train-worker-1")["metadata"]["finalizers"] == [FINALIZER]
-        assert world.ok("GET", "/api/v1/namespaces/default/services/train")["spec"]["clusterIP"] == "None"
-        world.play_all("Running")
-        await world.clock.until(lambda: world.conditions() == ["Created", "Running"])
-        world.play_all("Succeeded", 0)
-        await world.clock.until(lambda: "Succeeded" in world.conditions())
-        await world.clock.until(lambda: not any(p["metadata"].get("finalizers") for p in world.pods()))
-        status = world.job()["status"]
-        assert status["replicaStatuses"]["Worker"]["succeeded"] == 3
-        assert status["completionTime"]
-        await world.clock.until(lambda: "TestJobSucceeded" in world.events())
-        assert world.events().count("SuccessfulCreatePod") == 1
-
-
-async def test_a_retryable_exit_restarts_the_replica_and_is_counted(world: World) -> None:
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode", backoffLimit=3))
-        await world.clock.until(lambda: len(world.pods()) == 2)
-        world.play_all("Running")
-        first = world.pod("train-worker-1")["metadata"]["uid"]
-        world.play("train-worker-1", "Failed", 137)
-        await world.clock.until(
-            lambda: any(p["metadata"]["name"] == "train-worker-1" and p["metadata"]["uid"] != first for p in world.pods()),
-            step=0.5,
-        )
-        assert world.job()["status"]["restarts"] == 1
-        world.play_all("Running")
-        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"])
-        world.play_all("Succeeded", 0)
-        await world.clock.until(lambda: "Succeeded" in world.conditions())
-
-
-async def test_a_permanent_exit_fails_the_job_with_its_cause(world: World) -> None:
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode"))
-        await world.clock.until(lambda: len(world.pods()) == 2)
-        world.play("train-worker-0", "Failed", 1)
-        await world.clock.until(lambda: "Failed" in world.conditions())
-        assert "Worker-0" in world.job()["status"]["conditions"][-1]["message"]
-
-
-async def test_suspend_takes_the_pods_away_and_resume_brings_them_back(world: World) -> None:
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=2))
-        await world.clock.until(lambda: len(world.pods()) == 2)
-        before = {p["metadata"]["uid"] for p in world.pods()}
-        world.ok("PATCH", f"{JOBS}/train", {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
-        await world.clock.until(lambda: world.conditions()[-1:] == ["Suspended"] and not running(world))
-        world.ok("PATCH", f"{JOBS}/train", {"spec": {"runPolicy": {"suspend": False}}}, MERGE_PATCH)
-        await world.clock.until(lambda: len(world.pods()) == 2 and not before & {p["metadata"]["uid"] for p in world.pods()})
-        assert "Suspended" not in world.conditions()
-
-
 def running(world: World) -> list[Json]:
     return [p for p in world.pods() if "deletionTimestamp" not in p["metadata"]]
-
-
-async def test_the_finalizer_of_a_deleted_jobs_pods_is_removed(world: World) -> None:
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=2))
-        await world.clock.until(lambda: len(world.pods()) == 2)
-        world.ok("DELETE", f"{JOBS}/train")
-        world.collect_garbage()
-        await world.clock.until(lambda: not world.pods())
 
 
 async def test_a_job_of_the_same_name_waits_for_the_old_pods_and_starts(world: World) -> None:
@@ -131,17 +63,6 @@ async def test_a_service_of_the_jobs_name_that_is_not_ours_blocks_nothing(world:
         await world.clock.until(lambda: len(running(world)) == 2, step=0.5)
         assert addressed() == {(other, other)}
         assert world.call("GET", f"{services}/train").status == 404
-
-
-async def test_a_finished_job_goes_when_its_time_to_live_is_over(world: World) -> None:
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=1, ttlSecondsAfterFinished=60))
-        await world.clock.until(lambda: len(world.pods()) == 1)
-        world.play_all("Succeeded", 0)
-        await world.clock.until(lambda: "Succeeded" in world.conditions())
-        await world.clock.advance(50)
-        assert world.call("GET", f"{JOBS}/train").status == 200
-        await world.clock.until(lambda: world.call("GET", f"{JOBS}/train").status == 404, step=1)
 
 
 async def test_a_kind_that_is_not_installed_is_waited_for() -> None:
