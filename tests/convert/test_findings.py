@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobcommon.cli.convert import ConvertError, convert
+from jobcommon.cli.convert import ConvertError, convert, convert_text
 from tests.convert.documents import PLAIN, converted
 
 
@@ -247,3 +247,21 @@ def test_a_given_name_is_not_changed_but_refused(name: str, message: str) -> Non
 def test_image_makes_build_steps_a_warning() -> None:
     _, warnings = converted(changed(build={"image": "i", "build_steps": ["pip"]}), image="done")
     assert warnings == ["build.build_steps: is not run: the image is done, which must have what it would add"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("a: 1\na: 2", 'line 2, column 1: not valid YAML: field "a" is given twice', id="twice"),
+        pytest.param("run: !!set {a}", "a set is not supported", id="set"),
+        pytest.param("a: 1\n---\nb: 2", "line 3, column 1: a second document begins here", id="two documents"),
+        pytest.param("- 1", "a polyaxonfile is a mapping of names to values, not a list", id="list"),
+        pytest.param("", "not nothing", id="empty"),
+        pytest.param("a: [", "line 1, column 5: not valid YAML", id="broken"),
+        pytest.param("a: 1", "is not a polyaxonfile", id="something else"),
+    ],
+)
+def test_a_text_that_is_no_polyaxonfile_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConvertError) as caught:
+        convert_text(text)
+    assert message in str(caught.value)

@@ -1,14 +1,20 @@
-"""Every parser of what comes from a cluster or a user: no input gives an error but the documented ones, nor takes 50 ms."""
+"""Every parser of what comes from a cluster or a user: no input gives an error but the documented ones, nor much work.
 
-import asyncio
+A few thousand inputs in CI, over a million with PROFILE=full (`make fuzz`). Inputs are good documents with parts of them
+spoilt, and bytes that are none; the seeds are fixed.
+"""
+
 import json
-from pathlib import Path
+import os
+from collections.abc import Callable
+from copy import deepcopy
+from time import thread_time
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api.observed import Observed
@@ -22,28 +28,214 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Stream
 from jobcommon.cache.store import Store
 from jobcommon.cli.convert import ConvertError, convert
-from jobcommon.cli.errors import UserError
-from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.plan import describe
+from jobcommon.cli.convert.component import is_component
+from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob
 from jobcommon.cli.yaml_document import DocumentError, documents
 from jobcommon.client import objects
-from jobcommon.client.config import ConfigError, Kubeconfig
-from jobcommon.client.lines import LineSplitter
-from jobcommon.client.request import Request, Response
+from jobcommon.client.request import Response
 from jobcommon.client.responses import response_error, retry_after
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
-from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from jobcommon.runtime.writes import request_for
-from jobcommon.testutil.builders import START
+from jobcommon.testutil.builders import START, Pod, job_manifest
+from jobcommon.testutil.effort import effort
 from tests.convert.documents import DIRECTORY
-from tests.fuzz.documents import EVENTS, FRAMEWORKS, KUBECONFIG, LEASE, LIST, STATUS, job, pod
-from tests.fuzz.junk import JUNK, TREES, WORDS, changed, encoded, spoilt, torn
-from tests.fuzz.profile import examples
-from tests.fuzz.trial import trial
-from tests.runtime.fakes import FakeClock, quiet_log
-from tests.runtime.tap import WithoutStreams
+from tests.convert.documents import FRAMEWORKS as CONVERTED
 
 pytestmark = pytest.mark.slow
+
+FULL = os.environ.get("PROFILE") == "full"
+SHARE = int(os.environ.get("EXAMPLES", "4000"))
+LIMIT = 50.0
+"""In loops of `testutil.effort`, of about a millisecond each."""
+LIKELY_SECONDS = 0.02
+"""What takes less is not measured against the loop."""
+
+
+def examples(in_ci: int, shares: float) -> settings:
+    """So many examples in CI, and so many shares of a full run."""
+    return settings(
+        max_examples=int(shares * SHARE) if FULL else in_ci,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=(Phase.explicit, Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def trial(name: str, parse: Callable[[], Any], *errors: type[Exception]) -> Any:
+    """What `parse` gives; None when it refuses the input with one of `errors`. Fails when it is more work than `LIMIT`."""
+
+    def parsed() -> Any:
+        try:
+            return parse()
+        except errors:
+            return None
+
+    started = thread_time()
+    result = parsed()
+    if thread_time() - started > LIKELY_SECONDS:
+        loops = effort(parsed, LIMIT)
+        assert loops <= LIMIT, f"{name} is {loops:.0f} loops of work"
+    return result
+
+
+# -- good documents, and what spoils them ----------------------------------------------------------------------------------
+
+FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
+TIME = "2023-11-14T22:13:20Z"
+RUN_POLICY = {
+    "cleanPodPolicy": "All",
+    "ttlSecondsAfterFinished": 60,
+    "activeDeadlineSeconds": 3600,
+    "backoffLimit": 3,
+    "suspend": False,
+    "managedBy": "kubeflow.org/training-operator",
+    "schedulingPolicy": {
+        "minAvailable": 2, "queue": "q", "minResources": {"cpu": "2", "memory": "64Gi"}, "priorityClass": "high",
+        "scheduleTimeoutSeconds": 30,
+    },
+}  # fmt: skip
+STATUS = {
+    "conditions": [
+        {"type": "Created", "status": "True", "reason": "JobCreated", "message": "m", "lastUpdateTime": TIME},
+        {"type": "Running", "status": "True", "reason": "JobRunning", "message": "m", "lastTransitionTime": TIME},
+    ],
+    "replicaStatuses": {"Worker": {"active": 1, "succeeded": 1, "succeededIndexes": "0", "restarts": 2, "selector": "a=b"}},
+    "startTime": TIME,
+    "lastReconcileTime": TIME,
+    "restarts": 2,
+    "disruptions": 1,
+    "countedPods": ["u-1"],
+    "failures": [{"replica": "Worker-1", "reason": "Error", "exitCode": 1, "time": TIME}],
+}
+TYPES = {"tensorflow": "Chief", "pytorch": "Master", "mpi": "Launcher", "mxnet": "Scheduler"}
+
+
+def job(number: int) -> dict[str, Any]:
+    """A job of the framework of that number, with all that one can have."""
+    framework = FRAMEWORKS[number]
+    found = job_manifest(
+        framework, {TYPES[framework.name]: 1, "Worker": 3}, policy="OnFailure", run_policy=RUN_POLICY, status=STATUS
+    )
+    spec = found["spec"][framework.replica_specs]["Worker"]
+    spec["overrides"] = [{"indices": [1], "template": {"spec": {"containers": [{"name": framework.container or "main"}]}}}]
+    template = spec["template"]
+    template["metadata"] = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
+    container = template["spec"]["containers"][0]
+    container |= {
+        "command": ["run"], "args": ["$(A)"], "env": [{"name": "A", "value": "b"}],
+        "ports": [{"name": "p", "containerPort": 80}],
+        "resources": {"limits": {"cpu": "500m", "nvidia.com/gpu": 1}, "requests": {"memory": "1Gi"}},
+    }  # fmt: skip
+    template["spec"] |= {"volumes": [{"name": "v", "emptyDir": {}}], "hostNetwork": False, "tolerations": [{"key": "k"}]}
+    found["metadata"]["resourceVersion"] = "7"
+    return found
+
+
+def pod(name: str = "demo-worker-0", index: int = 0) -> dict[str, Any]:
+    """A pod of the job, whose container was killed and started again before."""
+    made = (
+        Pod.of(PYTORCH, read_job(PYTORCH, job(1)), "Worker", index)
+        .running(restarts=2)
+        .failed(137)
+        .disrupted("EvictionByEvictionAPI")
+    )
+    return {**made.raw, "metadata": {**made.raw["metadata"], "name": name}}
+
+
+LIST = {"kind": "List", "metadata": {"resourceVersion": "20", "continue": "x"}, "items": [pod(), pod("demo-worker-1", 1)]}
+EVENTS: list[dict[str, Any]] = [
+    {"type": "ADDED", "object": pod()},
+    {"type": "DELETED", "object": pod("demo-worker-1", 1)},
+    {
+        "type": "BOOKMARK",
+        "object": {"metadata": {"resourceVersion": "30", "annotations": {"k8s.io/initial-events-end": "true"}}},
+    },
+    {
+        "type": "ERROR",
+        "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "m", "details": {"retryAfterSeconds": 3}},
+    },
+]
+DEEP: Any = [[[[[[[[{"a": [{"b": [None]}]}]]]]]]]]
+WORDS = [
+    "", " ", "\n", "a", "A.b", "-1", "0", "007", "1e999999999", "9" * 400, "None", "null", "true", "True", "$(reboot)",
+    "`id`; rm",     "%s%n", "{0}", "{{ a }}", "../..", "a/b", "a" * 64, "a" * 300, "é", "\u202e", "\x00", "\x1b[31m", "٣",
+    "0-3,7", "3-1", "0-999999999", "2024-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z",
+    "2024-13-01T00:00:00Z", "10000-01-01T00:00:00Z", "2024-01-01T00:00:00+25:00", "Never", "ExitCode", "Running", "Failed",
+    "Succeeded", "Worker", "worker", "Master", "Chief", "Launcher", "PS", "64Gi", "1x", "-5m", ".", "+.", "1Ei",
+    "kubeflow.org/v1", "kubeflow.org/v2beta1", "kubeflow.org/", "/", "v1beta1", "auto",
+]  # fmt: skip
+VALUES: list[Any] = [
+    None, True, False, 0, 1, -1, 2, 3, 63, 255, 256, 10_000, 10_001, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63 - 1, 2**63,
+    -(2**63) - 1, 2**64, 10**30, 0.0, -0.5, 1.5, 1e308, 1e-308, [], {}, [None], [[]], [{}], [1, "a", None], {"a": None},
+    {"": ""}, {"name": None}, {"name": []}, [{"name": "a"}, {"name": "a"}], DEEP,
+]  # fmt: skip
+JUNK = st.one_of(
+    st.sampled_from(VALUES),
+    st.sampled_from(WORDS),
+    st.text(max_size=12),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+KEYS = st.sampled_from([*WORDS[:12], "name", "status", "spec", "metadata", "labels", "replicas", "template", "unknown"])
+TREES = st.recursive(JUNK, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values below `value`."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, child in entries for found in ((*path, key), *places(child, (*path, key)))]
+
+
+def spoilt(document: Any, *, most: int = 4) -> st.SearchStrategy[Any]:
+    """`document` with up to `most` of its values replaced, taken out, or joined by others."""
+    where = places(document)
+    change = st.tuples(st.sampled_from(where), st.sampled_from(["set", "set", "set", "drop", "add"]), KEYS, JUNK | TREES)
+    return st.lists(change, min_size=1, max_size=most).map(lambda changes: changed(document, changes))
+
+
+def changed(document: Any, changes: list[Any]) -> Any:
+    found = deepcopy(document)
+    for path, what, key, new in changes:
+        node, value = found, deepcopy(new)
+        try:
+            for part in path[:-1]:
+                node = node[part]
+            if what == "set":
+                node[path[-1]] = value
+            elif what == "drop":
+                del node[path[-1]]
+            elif isinstance(node[path[-1]], dict):
+                node[path[-1]][key] = value
+            else:
+                node[path[-1]].append(value)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            # An earlier change has taken the place away.
+            continue
+    return found
+
+
+def encoded(document: Any) -> bytes:
+    """As the API server sends it; what JSON cannot hold is replaced."""
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def torn(strategy: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Some of the bytes, some others in between, or others altogether."""
+    return st.one_of(
+        strategy,
+        st.tuples(strategy, st.integers(0, 4000), st.binary(max_size=6), st.integers(0, 4000)).map(
+            lambda parts: parts[0][: parts[1]] + parts[2] + parts[0][parts[1] + parts[3] % 7 :]
+        ),
+        st.tuples(strategy, st.integers(0, 4000)).map(lambda parts: parts[0][: parts[1]]),
+        st.binary(max_size=60),
+    )
+
 
 NUMBERS = range(len(FRAMEWORKS))
 JOBS = [job(number) for number in NUMBERS]
@@ -125,45 +317,6 @@ def test_answers_to_writes(body: bytes) -> None:
     trial("reduced object", lambda: objects.reduced_to(body, ("spec",)), msgspec.DecodeError)
 
 
-@examples(100, 3)
-@given(st.lists(st.binary(max_size=20), max_size=8))
-def test_lines(chunks: list[bytes]) -> None:
-    splitter = LineSplitter()
-    lines = [line for chunk in chunks for line in trial("lines", lambda chunk=chunk: list(splitter.feed(chunk)))]
-    assert all(b"\n" not in line and line for line in lines)
-
-
-class Lessor(WithoutStreams):
-    """Answers every request with one body."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-
-    async def send(self, request: Request) -> Response:
-        return Response(200, self.body)
-
-
-@examples(40, 1)
-@given(torn(spoilt(LEASE).map(encoded)))
-@example(b"[]")
-@example(b'{"spec": 3}')
-@example(b'{"metadata": null, "spec": {"holderIdentity": "me", "leaseTransitions": "x"}}')
-def test_leases(body: bytes) -> None:
-    elector = LeaderElector(Lessor(body), LeaseSettings("default", "operators", "me"), FakeClock(), lambda: 0.5, quiet_log())
-    trial("lease", lambda: drive(elector.attempt()))
-    trial("lease", lambda: drive(elector.attempt()))
-    trial("lease", lambda: drive(elector.release()))
-
-
-def drive(coroutine: Any) -> Any:
-    """A coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it waits")
-
-
 # -- jobs ------------------------------------------------------------------------------------------------------------------
 
 
@@ -196,28 +349,7 @@ def judge(number: int, document: Any, pods: list[Any]) -> None:
 @given(st.sampled_from(NUMBERS).flatmap(lambda n: st.tuples(st.just(n), spoilt(JOBS[n]))))
 @example((2, changed(JOBS[2], [(("spec", "mpiReplicaSpecs", "Worker", "template", "spec", "volumes"), "set", "", True)])))
 def test_jobs_that_are_nearly_right(case: tuple[int, Any]) -> None:
-    judge(*case, [pod(), pod("demo-worker-1", "1")])
-
-
-@examples(60, 2)
-@given(st.sampled_from(NUMBERS), st.lists(spoilt(pod()), min_size=1, max_size=3))
-def test_jobs_with_strange_pods(number: int, pods: list[Any]) -> None:
-    judge(number, JOBS[number], [pod("demo-worker-1", "1"), *pods])
-
-
-@examples(60, 2)
-@given(st.sampled_from(NUMBERS), st.dictionaries(st.sampled_from(["spec", "metadata", "status", "apiVersion", "kind"]), TREES))
-def test_jobs_that_are_anything(number: int, parts: dict[str, Any]) -> None:
-    judge(number, {"metadata": {"name": "demo", "namespace": "default", "uid": "uid-demo"}, **parts}, [pod()])
-
-
-@examples(200, 6)
-@given(spoilt(STATUS) | TREES)
-def test_statuses(status: Any) -> None:
-    raw = json.loads(encoded(status))
-    found = trial("read_status", lambda: read_status(raw))
-    assert len(found.failures) <= 1000
-    trial("status", found.to_json)
+    judge(*case, [pod(), pod("demo-worker-1", 1)])
 
 
 # -- small texts -----------------------------------------------------------------------------------------------------------
@@ -272,32 +404,17 @@ def test_indexes(text: str, limit: int) -> None:
 def test_polyaxonfiles(document: Any) -> None:
     converted = trial("convert", lambda: convert(document), ConvertError)
     if converted is not None:
-        msgspec.json.encode(converted.manifest)
+        manifest = json.loads(msgspec.json.encode(converted.manifest))
+        # The pods of the two other forms are passed on as they are: the operator says what is wrong in them.
+        if manifest["kind"] in CONVERTED and not is_component(document) and not is_flat_mpijob(document):
+            assert read_job(CONVERTED[manifest["kind"]], manifest).errors == ()
 
 
 PIECES = [
-    "a: ",
-    "- ",
-    "&a ",
-    "*a",
-    "!!set ",
-    "!!int ",
-    "{",
-    "}",
-    "[",
-    "]",
-    "\n",
-    " ",
-    "'",
-    '"',
-    "|",
-    ">",
-    "? ",
-    "<<: ",
-    "---\n",
-]
-MORE_PIECES = ["...", "%YAML 1.1\n", "!!binary ", "0x", "1_0", "~", ".nan", ":", ",", "#", "\t", "x", "!!float ", "!!bool "]
-YAML_TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES + MORE_PIECES), max_size=25).map("".join)
+    "a: ", "- ", "&a ", "*a", "!!set ", "!!int ", "{", "}", "[", "]", "\n", " ", "'", '"', "|", ">", "? ", "<<: ", "---\n",
+    "...", "%YAML 1.1\n", "!!binary ", "0x", "1_0", "~", ".nan", ":", ",", "#", "\t", "x", "!!float ", "!!bool ",
+]  # fmt: skip
+YAML_TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 
 
 @examples(150, 4)
@@ -309,44 +426,3 @@ YAML_TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES + MORE_PIECE
 def test_yaml(text: str) -> None:
     for _, body in trial("yaml", lambda: list(documents(text)), DocumentError) or ():
         json.dumps(body)
-
-
-@examples(25, 1)
-@given(st.sampled_from(NUMBERS).flatmap(lambda n: spoilt(JOBS[n])), spoilt(pod()))
-@example(JOBS[0], changed(pod(), [(("metadata", "ownerReferences"), "set", "", True)]))
-@example(JOBS[0], changed(pod(), [(("metadata", "ownerReferences", 0), "set", "", None)]))
-def test_jobcommon_plan_accepts_or_refuses_any_document(document: Any, seen: Any) -> None:
-    def manifest(body: Any) -> Manifest | None:
-        named = (
-            isinstance(body, dict) and isinstance(body.get("metadata"), dict) and isinstance(body["metadata"].get("name"), str)
-        )
-        return Manifest("f", 1, json.loads(encoded(body))) if named and isinstance(body.get("kind"), str) else None
-
-    first, second = manifest(document), manifest(seen)
-    if first is not None:
-        observed = [second] if second is not None else []
-        trial("jobcommon plan", lambda: describe([first], observed, with_manifests=False), UserError)
-
-
-@examples(15, 0.2)
-@given(text=spoilt(KUBECONFIG).map(yaml.safe_dump) | YAML_TEXTS)
-@example(text="!!float")
-def test_kubeconfigs(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    file = directory(tmp_path_factory) / "config"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    source = Kubeconfig(str(file), None, {}, lambda: START)
-
-    async def load() -> str:
-        try:
-            return (await source.load()).base_url
-        except ConfigError as error:
-            return str(error)
-
-    # Its loader is not ours: how long it takes is not judged here.
-    assert asyncio.run(load()).startswith(("http", str(file)))
-
-
-def directory(factory: pytest.TempPathFactory, found: list[Path] = []) -> Path:  # noqa: B006  (one for all examples)
-    if not found:
-        found.append(factory.mktemp("fuzz"))
-    return found[0]
