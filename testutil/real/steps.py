@@ -133,8 +133,11 @@ async def ending(row: Run, *pods: str) -> None:
 
 @step()
 async def over(row: Run, *pods: str) -> None:
-    """Wait until the kubelet has sent its last DELETE for these pods."""
-    await row.until(lambda: all((life := row.life(pod)) is not None and life.over for pod in pods), f"{pods} are over")
+    """Wait until the kubelet has sent its last DELETE for the pods that there are now; they may be replaced by then."""
+    begun = {pod: row.life(pod) for pod in pods}
+    await row.until(
+        lambda: all((life := begun[pod] or row.life(pod)) is not None and life.over for pod in pods), f"{pods} are over"
+    )
 
 
 @step()
