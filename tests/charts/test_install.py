@@ -7,7 +7,6 @@ its metrics: not one may be a refusal.
 import asyncio
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,8 +24,8 @@ from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.polling import polled
-from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
-from tests.cli.commands import ROOT, Kubectl
+from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm
+from tests.cli.commands import ROOT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Json = dict[str, Any]
@@ -228,25 +227,3 @@ async def test_helm_takes_away_what_it_brought_but_not_the_jobs(tmp_path: Path) 
         assert not [role["metadata"]["name"] for role in roles["items"] if role["metadata"]["name"].startswith("demo-")]
         assert not (await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"))["items"]
         assert (await cluster.send("GET", cluster.path(TF, "kept")))["metadata"]["name"] == "kept"
-
-
-EVERYTHING = {"podDisruptionBudget": {"enabled": True}, "gangScheduler": "auto", "qps": 5, "burst": 9}
-
-
-@pytest.mark.parametrize("chart", OPERATORS)
-async def test_a_server_would_take_what_is_rendered(chart: str, tmp_path: Path) -> None:
-    async with empty_cluster(tmp_path) as (_, kubeconfig):
-        for values in ({}, {"watchNamespace": "default"}, EVERYTHING):
-            text = yaml.safe_dump_all(render(chart, **values))
-            apply = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
-            said = await asyncio.to_thread(Kubectl(kubeconfig), *apply, stdin=text)
-            assert len(said.splitlines()) == len(render(chart, **values))
-            assert all(line.endswith("created (server dry run)") for line in said.splitlines())
-
-
-def test_the_hook_notices_a_written_file(tmp_path: Path) -> None:
-    """That no operator above was ended by the hook means something."""
-    argv = [sys.executable, "-c", WRITES_NOWHERE, "crds", "--output", str(tmp_path)]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 70
-    assert "written to" in done.stderr

@@ -1,6 +1,5 @@
 """The kustomizations are what the chart of all operators renders."""
 
-import asyncio
 import os
 import subprocess
 from pathlib import Path
@@ -9,9 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon.testutil.cluster import cluster_for
 from tests.charts.charts import CHARTS, Json, render
-from tests.cli.commands import Kubectl, kubectl_path
+from tests.cli.commands import kubectl_path
 
 NAME = "training-operators"
 KUSTOMIZE = CHARTS / "kustomize"
@@ -74,20 +72,3 @@ def test_an_overlay_says_which_namespace(tmp_path: Path) -> None:
     overlay = {"namespace": "team-a", "resources": [os.path.relpath(KUSTOMIZE / "namespaced", tmp_path)]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     assert built(tmp_path) == by_name(of_the_chart("team-a", watchNamespace="team-a"))
-
-
-@pytest.mark.cluster
-async def test_kubectl_installs_crds_and_operators(tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    async with cluster_for(operators=False) as cluster:
-        kubeconfig.write_text(cluster.cluster.kubeconfig())
-        kubectl = Kubectl(kubeconfig)
-        await asyncio.to_thread(kubectl, "apply", "--server-side", "-f", str(CHARTS / "crds"))
-        said = await asyncio.to_thread(kubectl, "apply", "-k", str(KUSTOMIZE / "base"))
-        assert len(said.splitlines()) == len(of_the_chart()) + 1
-        again = await asyncio.to_thread(kubectl, "apply", "-k", str(KUSTOMIZE / "base"))
-        assert {line.rpartition(" ")[2] for line in again.splitlines()} == {"unchanged"}
-        # The namespace takes with it what is in it.
-        await asyncio.to_thread(kubectl, "delete", "--ignore-not-found", "-k", str(KUSTOMIZE / "base"))
-        ours = ("-l", "app.kubernetes.io/part-of=jobcommon", "-o", "name")
-        assert not await asyncio.to_thread(kubectl, "get", "clusterroles,clusterrolebindings", *ours)

@@ -71,18 +71,6 @@ def press(driver: Chrome, *keys: str) -> None:
     focused(driver).send_keys(*keys)
 
 
-def test_jobs_and_filters(shown: Shown, browser: Chrome) -> None:
-    visit(browser, shown.address)
-    assert browser.current_url == f"{shown.origin}/", "the token has left the address"
-    for state in ("Running", "Succeeded", "Failed", "Suspended"):
-        assert state in text(browser)
-    browser.find_element(By.ID, "state").send_keys("Failed")
-    leave(browser, browser.find_element(By.CSS_SELECTOR, "form button").click)
-    pause(browser)
-    rows = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
-    assert ["broken" in row.text for row in rows] == [True]
-
-
 def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: Chrome) -> None:
     visit(browser, f"{shown.origin}/?state=Running")
     press(browser, Keys.TAB)
@@ -112,34 +100,6 @@ def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: C
     leave(browser, lambda: press(browser, Keys.ENTER))
     assert browser.current_url.endswith(LOG)
     polled_blocking(lambda: "epoch" in text(browser))
-
-
-def test_a_job(shown: Shown, browser: Chrome) -> None:
-    visit(browser, shown.origin + JOB)
-    page = text(browser)
-    for wanted in ("PyTorchJob default/resnet is running", "Worker-1: exited with code 137 (SIGKILL)", "SuccessfulCreatePod"):
-        assert wanted in page
-    rows = browser.find_elements(By.CSS_SELECTOR, "section[aria-labelledby=pods] tbody tr")
-    assert [row.text.split()[0] for row in rows] == ["Master-0", "Worker-0", "Worker-1"], "by rank"
-    svg = browser.find_element(By.CSS_SELECTOR, "svg.timeline")
-    assert svg.accessible_name == "Timeline of PyTorchJob resnet"
-    assert svg.aria_role in ("img", "image")
-    bars = browser.find_elements(By.CSS_SELECTOR, "svg.timeline rect.bar.running")
-    assert len(bars) >= 4
-    assert all(bar.rect["width"] > 0 for bar in bars)
-    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.timeline .mark.failed")) == 1
-    colours = {bar.value_of_css_property("fill") for bar in browser.find_elements(By.CSS_SELECTOR, "svg.timeline .bar")}
-    assert len(colours) > 1, "the styles have arrived"
-
-
-def test_a_job_that_failed_begins_with_its_cause(shown: Shown, browser: Chrome) -> None:
-    visit(browser, f"{shown.origin}/jobs/pytorchjobs/default/broken")
-    diagnosis = browser.find_element(By.CSS_SELECTOR, "main section").text
-    assert "Master-0 on node local: exit code 1: ValueError: math domain error" in diagnosis
-    assert "The last lines of Master-0" in diagnosis
-    rows = browser.find_elements(By.CSS_SELECTOR, "#timeline-table tbody tr")
-    lanes = [row.get_attribute("textContent") for row in rows]
-    assert any(lane.startswith("Job") and "running" in lane for lane in lanes), lanes
 
 
 def test_a_log_is_live(shown: Shown, browser: Chrome) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, candidates
-from jobcommon.api.workload import PodGroupTemplate, min_count, pod_group_manifest, with_min_count, workload_manifest
+from jobcommon.api.workload import min_count
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.runtime.discovery import find_gang_scheduler
@@ -20,7 +20,6 @@ from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 QUANTITIES = {
     "type": "object",
     "additionalProperties": {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True},
@@ -156,61 +155,6 @@ async def test_volcano_from_the_queue_to_the_end() -> None:
         await cluster.until(lambda: cluster.groups(VOLCANO) == [])
 
 
-async def test_suspend_and_resume_go_through_the_queue() -> None:
-    cluster = Cluster(VOLCANO)
-    world = cluster.world
-    async with operating(world, settings=settings("volcano")):
-        world.ok("POST", JOBS, a_job())
-        first = await cluster.appeared(VOLCANO)
-        cluster.phase("Inqueue")
-        await cluster.until(lambda: len(world.pods()) == 2)
-        cluster.edit({"suspend": True})
-        await cluster.until(lambda: cluster.groups(VOLCANO) == [])
-        await cluster.until(lambda: world.pods() == [])
-        await cluster.until(lambda: world.conditions()[-1:] == ["Suspended"])
-        cluster.edit({"suspend": False})
-        again = await cluster.appeared(VOLCANO)
-        assert again["metadata"]["uid"] != first["metadata"]["uid"]
-        await cluster.until(lambda: "wait for volcano" in cluster.message())
-        assert "startTime" not in world.job()["status"]
-        assert world.pods() == []
-        cluster.phase("Inqueue")
-        await cluster.until(lambda: len(world.pods()) == 2)
-
-
-async def test_the_coscheduling_plugin() -> None:
-    cluster = Cluster(COSCHEDULING)
-    world = cluster.world
-    async with operating(world, settings=settings("my-scheduler")):
-        world.ok("POST", JOBS, a_big_job(schedulingPolicy={"scheduleTimeoutSeconds": 30}))
-        await cluster.until(lambda: len(world.pods()) == 2)
-        spec = cluster.group(COSCHEDULING)["spec"]
-        assert spec == {"minMember": 2, "minResources": {"cpu": "3", "memory": "2Gi"}, "scheduleTimeoutSeconds": 30}
-        for pod in world.pods():
-            assert pod["spec"]["schedulerName"] == "my-scheduler"
-            assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "train"
-        cluster.edit({"schedulingPolicy": {"minAvailable": 1, "scheduleTimeoutSeconds": None}})
-        await cluster.until(lambda: cluster.group(COSCHEDULING)["spec"].get("minMember") == 1)
-        assert cluster.group(COSCHEDULING)["spec"] == {"minMember": 1, "minResources": {"cpu": "1500m", "memory": "1Gi"}}
-
-
-async def test_priorities_are_those_of_the_cluster() -> None:
-    cluster = Cluster(VOLCANO)
-    world = cluster.world
-    for name, value in (("high", 1000), ("low", 10)):
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-        world.ok("POST", CLASSES, body)
-    job = a_job(workers=3, schedulingPolicy={"minAvailable": 1})
-    worker = job["spec"]["testReplicaSpecs"]["Worker"]
-    worker["template"]["spec"]["priorityClassName"] = "low"
-    big = {"name": "test", "resources": {"requests": {"cpu": 8}}}
-    worker["overrides"] = [{"indices": [2], "template": {"spec": {"priorityClassName": "high", "containers": [big]}}}]
-    async with operating(world, settings=settings("volcano")):
-        world.ok("POST", JOBS, job)
-        group = await cluster.appeared(VOLCANO)
-        assert group["spec"]["minResources"] == {"cpu": "8"}
-
-
 async def test_pod_groups_that_are_not_installed_turn_it_off_until_they_are() -> None:
     cluster = Cluster()
     world = cluster.world
@@ -336,21 +280,6 @@ async def test_a_server_without_the_api_is_named_until_it_serves_it() -> None:
         cluster.uninstall(NATIVE[0])
         await cluster.until(lambda: text in cluster.message(name="late"), step=0.5)
         assert len(cluster.pods("late")) == 2, "running jobs go on"
-
-
-@pytest.mark.parametrize("scheduler", NATIVE, ids=["v1beta1", "v1alpha2"])
-def test_a_pod_group_needs_its_workload(scheduler: GangScheduler) -> None:
-    cluster = Cluster(scheduler)
-    template = PodGroupTemplate("gang", 2)
-    group = pod_group_manifest(scheduler.api_version, {"name": "train"}, template, "train")
-    refused = cluster.world.call("POST", cluster.path(scheduler), group)
-    assert refused.status == 403
-    assert b'PodGroup rejected: Workload \\"train\\" not found' in refused.body
-    workload = workload_manifest(scheduler.api_version, {"name": "train"}, [template])
-    cluster.world.ok("POST", cluster.path(scheduler).replace("podgroups", "workloads"), workload)
-    found = cluster.world.ok("POST", cluster.path(scheduler), group)
-    changed = cluster.world.call("PUT", f"{cluster.path(scheduler)}/train", with_min_count(found, 1))
-    assert changed.status == (200 if scheduler is NATIVE[0] else 422)
 
 
 # -- auto -----------------------------------------------------------------------------------------------------------------
