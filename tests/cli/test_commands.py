@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -193,6 +194,12 @@ def test_without_the_extra_there_is_no_traceback(command: Sequence[str], tmp_pat
     done = jobcommon(*command, env={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: the embedded cluster needs: pip install 'jobcommon[local]'\n"
+
+
+def test_the_test_kit_names_its_extra() -> None:
+    hidden = "import sys; sys.modules['localcluster'] = None; import jobcommon.testutil"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: jobcommon.testutil needs: pip install 'jobcommon[testing]'"
 
 
 def test_a_full_disk_is_one_line() -> None:

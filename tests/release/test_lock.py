@@ -1,13 +1,20 @@
-"""What runs with an operator: few dependencies, each pinned by hash, of which the image is made."""
+"""What is installed: few dependencies, each pinned by hash, of which the image is made; and of the test kit what others use."""
 
 import re
+import subprocess
+import sys
+import tarfile
 import tomllib
+import zipfile
 from importlib.metadata import requires
 from pathlib import Path
 
+import grimp
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
+#: What docs/new-framework.md and `jobcommon new` promise to authors of frameworks, of `jobcommon.testutil`.
+KIT = ("builders", "cluster", "frameworks", "plans", "recording", "sim.framework_sweep")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -55,6 +62,26 @@ def test_the_image_is_made_from_the_lock() -> None:
     text = (ROOT / "Containerfile").read_text(encoding="utf-8")
     assert "--require-hashes -r requirements.lock" in text
     assert "--no-deps ." in text
+
+
+def test_of_the_test_kit_is_installed_what_frameworks_and_the_command_use(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    graph = grimp.build_graph("jobcommon", cache_dir=None)
+    users = {f"jobcommon.testutil.{name}" for name in KIT} | {one for one in graph.modules if one.startswith("jobcommon.cli")}
+    used = users.union(*map(graph.find_upstream_modules, users))
+    paths = {name.replace(".", "/") for name in used if name.startswith("jobcommon.testutil.")}
+    needed = {f"{path}.py" for path in paths if (ROOT / path.removeprefix("jobcommon/")).with_suffix(".py").exists()}
+    needed |= {f"jobcommon/testutil/{name}__init__.py" for name in ("", "sim/")}
+    (wheel,), (source,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name for name in names if name.startswith("jobcommon/testutil/")} == needed
+    with tarfile.open(source) as members:
+        assert {one.partition("/")[2] for one in members.getnames() if "/jobcommon/testutil/" in one} == needed
+    assert {"jobcommon/cli/new/library/Chart.yaml", "jobcommon/operators/pytorch/__init__.py"} <= set(names)
+    assert len(names) == len(set(names)), "each link is followed once"
 
 
 def test_no_file_is_excused_from_the_security_rules_of_ruff() -> None:
