@@ -1,4 +1,4 @@
-"""The long run in a thin form, and what its figures say. Nothing here depends on how fast the machine is."""
+"""The long run in a thin form. Nothing here depends on how fast the machine is."""
 
 import asyncio
 from collections import deque
@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks import kubelet as played
-from benchmarks import report
 from benchmarks.apiserver import EMBEDDED
-from benchmarks.goals import goals
 from benchmarks.kubelet import Agent, JobPods
-from benchmarks.record import ColdStart, Life, Results, Sample, Soak
 from benchmarks.seeds import STARTED
 from benchmarks.soak.churn import Churn
 from benchmarks.soak.jobs import FATES, FRAMEWORKS, Fate, SoakJob
@@ -23,43 +20,6 @@ from jobcommon.api.labels import JOB_NAME
 from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.request import Request, Response
 from tests.runtime.world import World
-
-MB = 1_000_000
-
-
-def a_run(*, growth: int = 0, slower: float = 1.0, faults: tuple[str, ...] = (), writes: int = 0) -> Results:
-    """A minute with a window of ten seconds, quiet from the half on, in which each second a job was over."""
-    found = Soak(1.0, 1.0, ColdStart(100, 1.0, 1.0, writes, 2.0, 90 * MB))
-    found.start, found.window, found.quiet_from, found.end = 1000.0, 10.0, 1030.0, 1060.0
-    found.lives = [Life(1000.0 + n, 0.01, 0.1 * (slower if n >= 50 else 1), 0.2) for n in range(60)]
-    found.samples = [Sample(1000.0 + n, n, 100 * MB + max(0, n - 30) * growth, n * 0.01) for n in range(61)]
-    found.restarts, found.faults = ["operator", "API server", "operator"], list(faults)
-    found.ends = {Fate.SUCCEEDS.value: 60}
-    return Results("abc", "embedded", "a machine", soak=found)
-
-
-def missed(found: Results) -> list[str]:
-    return [goal.text.partition(",")[0] for goal in goals(found) if not goal.met]
-
-
-def test_a_run_that_stays_as_it_began_meets_every_goal() -> None:
-    found = a_run()
-    assert missed(found) == []
-    text = report.tables(found)
-    assert "| restarts, each with kill -9 | 1 × API server, 2 × operator |" in text
-    assert "| resident memory over the last 30 s, 30 jobs | 100.0 → 100.0 MB, most 100.0 MB, +0 bytes a job |" in text
-    assert "| CPU for 1,000 jobs, first 10 s → last 10 s | 10.0 → 10.0 s |" in text
-    assert "| latency of the submission alone, p50 / p99, first 10 s → last 10 s | 10 / 10 ms → 10 / 10 ms |" in text
-    assert "FAULT" not in text
-
-
-def test_growth_slowdown_and_faults_are_reported() -> None:
-    assert missed(a_run(growth=300_000)) == ["resident memory"]
-    assert "+300000 bytes a job" in report.tables(a_run(growth=300_000))
-    assert missed(a_run(slower=1.2)) == ["latency until the pods are created"]
-    assert report.tables(a_run(faults=("a job hung",))).endswith("\n\nFAULT a job hung")
-    assert missed(a_run(faults=("a job hung",))) == ["jobs that hung or ended otherwise than they should"]
-    assert missed(a_run(writes=1)) == ["cold start: writes"]
 
 
 def test_every_kind_has_every_fate() -> None:

@@ -426,7 +426,3 @@ async def test_an_operator_may_grant_what_it_grants() -> None:
 )
 def test_the_recorder_names_requests_as_rbac_does(request_: Request, expected: tuple[str, ...]) -> None:
     assert access(request_) == Access(*expected)
-
-
-def test_discovery_is_about_no_resource() -> None:
-    assert [access(Request("GET", path)) for path in ("/api", "/apis", "/version", "/apis/g/v1")] == [None] * 4

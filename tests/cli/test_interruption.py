@@ -1,6 +1,5 @@
 """Whatever ends the command, no process of a pod outlives it."""
 
-import json
 import os
 import pty
 import re
@@ -14,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.cli.errors import UserError
-from jobcommon.cli.up import amounts
 from jobcommon.testutil.polling import polled_blocking
-from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, answered, cluster_up, jobcommon, processes_with, started
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
 
@@ -162,66 +159,12 @@ def test_a_data_directory_that_cannot_be_one_is_said(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("given", ["cpu", "=4", "cpu=", "cpu=many", "cpu=4,memory", "cpu=-1"])
-def test_a_capacity_that_is_none_is_said(given: str) -> None:
-    with pytest.raises(UserError, match="write a resource and an amount, as in cpu=4"):
-        amounts([given])
-
-
-ASKING = """
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}}}
-spec:
-  restartPolicy: Never
-  containers:
-    - {{name: main, image: any, command: [sleep, "{marker}"], resources: {{limits: {{nvidia.com/gpu: "2"}}}}}}
-"""
-
-
-def test_a_capacity_bounds_what_runs(tmp_path: Path, marker: str) -> None:
-    with cluster_up(tmp_path, "--capacity", "cpu=64,memory=900Gi", "--capacity", "nvidia.com/gpu=3") as kubectl:
-        shown = kubectl("get", "node", "local", "-o", "jsonpath={.status.allocatable}")
-        assert json.loads(shown).items() >= {"cpu": "64", "memory": "900Gi", "nvidia.com/gpu": "3"}.items()
-        kubectl("apply", "-f", "-", stdin=ASKING.format(name="first", marker=marker))
-        kubectl("wait", "--for=condition=Ready", "pod/first", "--timeout=180s")
-        kubectl("apply", "-f", "-", stdin=ASKING.format(name="second", marker=marker))
-        message = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
-        kubectl.until("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", "get", "pod", "second", "-o", message)
-        kubectl("delete", "pod", "first", "--wait=false")
-        kubectl("wait", "--for=condition=Ready", "pod/second", "--timeout=180s")
-    assert processes_with(marker) == []
-
-
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = answered("up", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert done.returncode == 2
     assert done.stderr == f"error: --port {port}: it is in use; choose another, or leave it out for a free one\n"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
-    data, kubeconfig = tmp_path / "data", tmp_path / "kubeconfig"
-    with started("up", "--data-dir", str(data), "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
-        kubectl_text = kubeconfig.read_text()
-        kubectl = Kubectl(kubeconfig)
-        kubectl("create", "configmap", "kept", "--from-literal=word=hello")
-        kubectl("apply", "-f", "-", stdin=JOB.format(marker=marker))
-        kubectl("wait", "--for=condition=Running", "pytorchjob/endless", "--timeout=180s")
-        process.kill()
-        process.wait(PATIENCE)
-    until_none_left(marker)
-    with cluster_up(tmp_path, "--data-dir", str(data)) as again:
-        assert kubeconfig.read_text() == kubectl_text, "address, token and certificate are the same"
-        assert again("get", "configmap", "kept", "-o", "jsonpath={.data.word}") == "hello"
-        again.until("2", "get", "pytorchjob/endless", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
-        second = jobcommon("up", "--data-dir", str(data), "--kubeconfig", str(tmp_path / "other"))
-        assert second.returncode == 2
-        assert "is in use by another server" in second.stderr
-    assert processes_with(marker) == []
 
 
 def test_a_terminal_gets_a_table_that_keeps_up(tmp_path: Path) -> None:

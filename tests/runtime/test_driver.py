@@ -23,7 +23,7 @@ from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.runtime.manager import Env, run_operators
-from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log, reply, turns
+from tests.runtime.fakes import TESTJOB, a_job, quiet_log, reply, turns
 from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
 
 
@@ -480,16 +480,3 @@ def test_at_least_one_worker_is_needed() -> None:
 
     with pytest.raises(ValueError, match="workers must be at least 1"):
         asyncio.run(make())
-
-
-async def test_the_fake_clock_itself() -> None:
-    clock, event = FakeClock(), asyncio.Event()
-    waiting = asyncio.create_task(clock.wait(event, clock.monotonic() + 5))
-    await clock.advance(4.9)
-    assert not waiting.done()
-    await clock.advance(0.2)
-    assert waiting.result() is False
-    waiting = asyncio.create_task(clock.wait(event, clock.monotonic() + 5))
-    await turns()
-    event.set()
-    assert await waiting
