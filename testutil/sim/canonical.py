@@ -1,7 +1,7 @@
 """The final state of the cluster, in a canonical form: equivalent states are equal.
 
 Masked is what depends on chance and timing: uids, versions, times, addresses, nodes, keys, and conditions that have passed.
-Left out is what lifecycles do not depend on: events, leases, endpoints, nodes, and what every namespace has.
+Left out is what lifecycles do not depend on: events, leases, nodes, and what every namespace has.
 """
 
 import re
@@ -16,7 +16,7 @@ Obj = dict[str, Any]
 
 _SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 _LEFT_OUT = frozenset({
-    "-keys", "events", "events.events.k8s.io", "endpoints", "leases.coordination.k8s.io", "nodes", "namespaces",
+    "-keys", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "nodes", "namespaces",
     "customresourcedefinitions.apiextensions.k8s.io", "resourcequotas", "clusterroles.rbac.authorization.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io", "priorityclasses.scheduling.k8s.io",
 })  # fmt: skip

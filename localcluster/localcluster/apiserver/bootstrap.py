@@ -47,13 +47,8 @@ _CLUSTER_ROLES: dict[str, list[Obj]] = {
     "admin": [*_EDIT, _rules(_ALL, "roles rolebindings", _RBAC)],
     "edit": _EDIT,
     "view": [*_workloads(_READ), _READABLE],
-    # Those of the real server that charts and operators bind.
-    "system:auth-delegator": [
-        _rules("create", "tokenreviews", "authentication.k8s.io"),
-        _rules("create", "subjectaccessreviews", "authorization.k8s.io"),
-    ],
     "system:basic-user": [
-        _rules("create", "selfsubjectaccessreviews selfsubjectrulesreviews", "authorization.k8s.io"),
+        _rules("create", "selfsubjectaccessreviews", "authorization.k8s.io"),
         _rules("create", "selfsubjectreviews", "authentication.k8s.io"),
     ],
     "system:discovery": [_paths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_HEALTH, *_VERSION)],

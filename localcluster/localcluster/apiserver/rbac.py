@@ -16,12 +16,9 @@ _PUBLIC: Obj = {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/re
 #: What every authenticated user may do besides, as the roles system:discovery and system:basic-user grant.
 _AUTHENTICATED: tuple[Obj, ...] = (
     {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]},
-    {
-        "verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
-        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-    },
+    {"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"]},
     {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

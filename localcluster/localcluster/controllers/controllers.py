@@ -6,7 +6,6 @@ from typing import Protocol
 
 from localcluster.controllers.access import Access, NotStoredError, Server
 from localcluster.controllers.definitions import DefinitionController
-from localcluster.controllers.endpoints import EndpointsController
 from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
@@ -48,7 +47,6 @@ class Controllers:
             *(() if server.behind else (DefinitionController(Access(server, "crd-finalizer")),)),
             NamespaceController(Access(server, "namespace-controller")),
             NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
-            EndpointsController(Access(server, "endpoint-controller")),
             *(() if server.behind else (EventTtl(Access(server, "event-ttl")),)),
             TaintEviction(Access(server, "taint-eviction-controller")),
             *more,

@@ -1,14 +1,11 @@
 """The embedded cluster's controllers, stepped in process."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from localcluster.apiserver.storage import Item
 from localcluster.controllers import Controllers
-from localcluster.controllers.access import Access
-from tests.server.api import CRS, Api, cr, crd, pod, service
+from tests.server.api import CRS, Api, cr, crd, pod
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
@@ -140,12 +137,6 @@ def test_namespaces_have_their_contents_and_are_emptied(api: Cluster) -> None:
     assert api.post("/api/v1/namespaces", {"metadata": {"name": "n"}}).code == 201
 
 
-def test_a_deleted_default_service_account_comes_back(api: Cluster) -> None:
-    api.delete("/api/v1/namespaces/default/serviceaccounts/default")
-    api.step()
-    assert api.get("/api/v1/namespaces/default/serviceaccounts").names == ["default"]
-
-
 def test_deleting_a_definition_deletes_its_objects(api: Cluster) -> None:
     api.post(CRS, cr("a", finalizers=["ex.com/hold"]))
     api.post(CRS, cr("b"))
@@ -172,80 +163,6 @@ def test_events_live_for_an_hour(api: Cluster) -> None:
     assert api.get(events).names == ["new", "old"]
     api.step()
     assert api.get(events).names == ["new"]
-
-
-def ready(api: Cluster, name: str, ip: str, status: str) -> None:
-    conditions = [{"type": "Ready", "status": status}]
-    assert (
-        api.patch(f"{PODS}/{name}/status", {"status": {"podIP": ip, "phase": "Running", "conditions": conditions}}).code == 200
-    )
-
-
-def test_endpoints_follow_ready_pods(api: Cluster) -> None:
-    endpoints = "/api/v1/namespaces/default/endpoints/s"
-    api.post("/api/v1/namespaces/default/services", service("s", ports=[{"name": "http", "port": 80, "targetPort": 8080}]))
-    for name in ("p", "q"):
-        api.post(PODS, pod(name, labels={"app": "s"}))
-    api.step()
-    assert "subsets" not in api.get(endpoints).body
-    ready(api, "p", "127.0.0.2", "True")
-    ready(api, "q", "127.0.0.3", "False")
-    api.step()
-    (subset,) = api.get(endpoints).body["subsets"]
-    assert [address["ip"] for address in subset["addresses"]] == ["127.0.0.2"]
-    assert [address["ip"] for address in subset["notReadyAddresses"]] == ["127.0.0.3"]
-    assert subset["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
-    api.patch("/api/v1/namespaces/default/services/s", {"spec": {"publishNotReadyAddresses": True}})
-    api.step()
-    (subset,) = api.get(endpoints).body["subsets"]
-    assert [address["ip"] for address in subset["addresses"]] == ["127.0.0.2", "127.0.0.3"]
-    api.delete("/api/v1/namespaces/default/services/s")
-    api.step()
-    assert api.get(endpoints).code == 404
-
-
-def test_endpoints_follow_one_pod_without_a_look_at_the_others(api: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 46,000 pods in a namespace, 31 were created in a second, beside other work."""
-    api.post("/api/v1/namespaces/default/services", service("s"))
-    for number, name in enumerate("pqr", 2):
-        api.post(PODS, pod(name, labels={"app": "s"}))
-        ready(api, name, f"127.0.0.{number}", "True")
-    api.step()
-    read: list[str] = []
-    items = Access.items
-
-    def told(access: Access, table: str, namespace: str | None = None) -> Iterator[Item]:
-        read.extend([table] if access.user.name.endswith("endpoint-controller") else ())
-        return items(access, table, namespace)
-
-    monkeypatch.setattr(Access, "items", told)
-    api.patch(f"{PODS}/p", {"metadata": {"labels": {"app": None}}})
-    api.step()
-    api.patch(f"{PODS}/q/status", {"status": {"phase": "Succeeded"}})
-    api.step()
-    (subset,) = api.get("/api/v1/namespaces/default/endpoints/s").body["subsets"]
-    assert [address["ip"] for address in subset["addresses"]] == ["127.0.0.4"]
-    api.delete(f"{PODS}/r", {"gracePeriodSeconds": 0})
-    api.step()
-    assert "subsets" not in api.get("/api/v1/namespaces/default/endpoints/s").body
-    assert set(read) == {"services"}
-
-
-def test_steps_without_change_write_nothing(api: Cluster) -> None:
-    api.post("/api/v1/namespaces/default/services", service("s"))
-    api.post(PODS, pod("p", labels={"app": "s"}))
-    ready(api, "p", "127.0.0.2", "True")
-    api.step()
-    before = api.server.storage.rv
-    api.step()
-    assert api.server.storage.rv == before
-
-
-def test_a_change_wakes_the_controllers(api: Cluster) -> None:
-    woken: list[None] = []
-    api.controllers.wake = lambda: woken.append(None)
-    api.post(PODS, pod("p"))
-    assert woken
 
 
 def test_what_a_timer_brings_about_is_seen_by_all_in_the_same_step(api: Cluster) -> None:

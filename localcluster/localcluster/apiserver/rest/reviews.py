@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from localcluster.apiserver.authentication import DEFAULT_AUDIENCES
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import bad_request
 from localcluster.apiserver.rbac import Attributes
@@ -46,25 +45,10 @@ def self_access(call: Call) -> Response:
 
 
 def access(call: Call) -> Response:
-    """SubjectAccessReview and LocalSubjectAccessReview."""
+    """SubjectAccessReview."""
     body = call.body()
     spec = body.get("spec") or {}
     return _access(call, body, User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", "")))
-
-
-def self_rules(call: Call) -> Response:
-    """SelfSubjectRulesReview: ``kubectl auth can-i --list``."""
-    spec = call.body().get("spec") or {}
-    rules = list(call.authorizer.rules(call.user, spec.get("namespace", "")))
-    if call.user.is_master:
-        rules = [
-            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}, *rules
-        ]  # fmt: skip
-    paths = [rule for rule in rules if rule.get("nonResourceURLs")]
-    resources = [rule for rule in rules if not rule.get("nonResourceURLs")]
-    return _answer(
-        call, {"spec": {}, "status": {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}}
-    )  # fmt: skip
 
 
 def _user_info(user: User) -> Obj:
@@ -81,24 +65,8 @@ def self_review(call: Call) -> Response:
     return _answer(call, {"status": {"userInfo": _user_info(call.user)}})
 
 
-def token_review(call: Call) -> Response:
-    """TokenReview."""
-    spec = call.body().get("spec") or {}
-    audiences = spec.get("audiences") or DEFAULT_AUDIENCES
-    # Each audience by itself: the answer says for which of them the token is valid.
-    users = {audience: call.authenticator.user_of(spec.get("token", ""), [audience]) for audience in audiences}
-    valid = [audience for audience, user in users.items() if user is not None]
-    status: Obj = {"user": {}, "error": "invalid bearer token"}
-    if valid and (user := users[valid[0]]) is not None:
-        status = {"authenticated": True, "user": _user_info(user), "audiences": valid}
-    return _answer(call, {"spec": {}, "status": status})
-
-
 HANDLERS: Mapping[tuple[str, str], Callable[[Call], Response]] = {
     ("authorization.k8s.io", "selfsubjectaccessreviews"): self_access,
-    ("authorization.k8s.io", "localsubjectaccessreviews"): access,
     ("authorization.k8s.io", "subjectaccessreviews"): access,
-    ("authorization.k8s.io", "selfsubjectrulesreviews"): self_rules,
     ("authentication.k8s.io", "selfsubjectreviews"): self_review,
-    ("authentication.k8s.io", "tokenreviews"): token_review,
 }

@@ -73,20 +73,6 @@ def _event_object(item: Json) -> str:
     return f"{str(target.get('kind', '')).lower()}/{target.get('name', '')}"
 
 
-def _more(values: list[str]) -> str:
-    """The first three of them, and how many there are beyond."""
-    return joined(values[:3]) + (f" + {len(values) - 3} more..." if len(values) > 3 else "")
-
-
-def _endpoints(subsets: list[Json]) -> str:
-    found: list[str] = []
-    for subset in subsets:
-        addresses = [one.get("ip", "") for one in subset.get("addresses") or ()]
-        ports = subset.get("ports") or ()
-        found += [f"{one}:{port.get('port')}" for port in ports for one in addresses] if ports else addresses
-    return _more(found)
-
-
 def _count(name: str, *keys: str) -> Shown:
     return column(name, lambda item: sum(len(item.get(key) or ()) for key in keys), "integer")
 
@@ -111,7 +97,6 @@ PRINTERS = {
     ),
     ("", "ConfigMap"): named(_count("Data", "data", "binaryData"), AGE),
     ("", "Secret"): named(column("Type", "type", default="Opaque"), _count("Data", "data"), AGE),
-    ("", "ServiceAccount"): named(_count("Secrets", "secrets"), AGE),
     ("", "Namespace"): named(column("Status", "status.phase"), AGE),
     ("", "Node"): named(
         column("Status", _node_status), column("Roles", "metadata.labels", default={}, show=_roles), AGE,
@@ -120,11 +105,5 @@ PRINTERS = {
         _node_info("Kernel-Version", "kernelVersion"), _node_info("Container-Runtime", "containerRuntimeVersion"),
     ),
     ("", "Event"): _EVENT,
-    ("", "Endpoints"): named(column("Endpoints", "subsets", default=[], show=_endpoints), AGE),
     ("", "PersistentVolumeClaim"): named(column("Status", "status.phase"), AGE),
-    ("coordination.k8s.io", "Lease"): named(column("Holder", "spec.holderIdentity"), AGE),
-    ("scheduling.k8s.io", "PriorityClass"): named(
-        column("Value", "value", "integer", default=0), column("Global-Default", "globalDefault", "boolean", default=False),
-        AGE, column("PreemptionPolicy", "preemptionPolicy", default="PreemptLowerPriority"),
-    ),
 }  # fmt: skip
