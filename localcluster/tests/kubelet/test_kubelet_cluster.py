@@ -62,13 +62,6 @@ async def test_exec_with_a_terminal(local: Cluster) -> None:
     assert b"got typed\r\n" in caller.out
 
 
-async def test_exec_needs_a_running_container(local: Cluster) -> None:
-    await local.create(shell("p", "exit 0"))
-    await local.ended("p")
-    with pytest.raises(PodBackendError, match="not running"):
-        await local.exec("p", "true")
-
-
 async def test_exec_sees_the_pod_s_own_files_and_name(tmp_path: Path) -> None:
     async with cluster(tmp_path) as local:
         volume = {"volumes": [{"name": "e", "emptyDir": {}}]}
@@ -204,25 +197,6 @@ async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypat
         await local.create(shell("q", "exit 0"))
         for name in ("p", "q"):
             assert (await local.ended(name))["status"]["phase"] == "Succeeded"
-
-
-async def test_the_node_has_the_version_of_the_server(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as local:
-        node = await local.api.call("GET", "/api/v1/nodes/local")
-        version = await local.api.call("GET", "/version")
-    assert node["status"]["nodeInfo"]["kubeletVersion"] == version["gitVersion"]
-
-
-async def test_a_cordoned_node_takes_pods_when_it_is_free_again(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as local:
-        await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": True}})
-        await local.create(shell("p", "exit 0"))
-        assert (await local.told("p", "FailedScheduling"))["source"] == {"component": "default-scheduler"}
-        found = await local.get("p")
-        assert found is not None
-        assert "nodeName" not in found["spec"]
-        await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": None}})
-        await local.ended("p")
 
 
 async def test_two_clusters_have_pod_networks_of_their_own(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ import yaml
 from localcluster.cluster import Cluster, local_cluster
 from localcluster.kubelet import kubelet, sandbox
 from localcluster.kubelet.api import Api
-from localcluster.kubelet.environment import container_environment
 from localcluster.kubelet.options import host_environment
 from localcluster.kubelet.process import Isolation, detect
-from localcluster.kubelet.service_account import MOUNT_PATH, access_mounts, automounts, server_environment
+from localcluster.kubelet.service_account import MOUNT_PATH
 from localcluster.pod_backend import LogOptions
 from tests.kubelet.process_cluster import pod, shell, state
 from tests.polling import polled
@@ -35,39 +34,6 @@ try:
 except client.ApiException as error:
     print("refused:", error.status)
 """
-
-
-@pytest.mark.parametrize(
-    ("own", "account", "expected"),
-    [
-        (None, None, True), (None, False, False), (None, True, True), (False, True, False), (True, False, True),
-        (False, None, False),
-    ],
-)  # fmt: skip
-def test_the_pod_decides_before_its_account(own: bool | None, account: bool | None, expected: bool) -> None:
-    def spec(value: bool | None) -> dict[str, Any]:
-        return {} if value is None else {"automountServiceAccountToken": value}
-
-    assert automounts({"spec": spec(own)}, spec(account)) is expected
-
-
-@pytest.mark.parametrize("path", [MOUNT_PATH, f"{MOUNT_PATH}/"])
-def test_a_mount_of_the_container_s_own_is_left_alone(path: str) -> None:
-    assert list(access_mounts({"volumeMounts": [{"name": "mine", "mountPath": path}]})) == []
-    (mount,) = access_mounts({"volumeMounts": [{"name": "mine", "mountPath": "/elsewhere"}]})
-    assert mount["mountPath"] == MOUNT_PATH
-    assert mount["readOnly"] is True
-
-
-def test_a_container_may_use_and_replace_the_server_s_variables() -> None:
-    services = server_environment("https://127.0.0.1:6443")
-    env = [{"name": "URL", "value": "$(KUBERNETES_SERVICE_HOST)"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "1"}]
-    assert container_environment({}, {"env": env}, {}, {}, services) == {
-        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-        "KUBERNETES_SERVICE_PORT": "1",
-        "KUBERNETES_SERVICE_PORT_HTTPS": "6443",
-        "URL": "127.0.0.1",
-    }
 
 
 def test_pods_do_not_inherit_the_way_to_another_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,12 +168,6 @@ async def test_a_kubeconfig_is_for_the_user_alone(running: Running, request: pyt
     namespaces = request.node.callspec.params["running"] == "namespaces"
     _, said = await running.ended(shell("p", "stat -c %a ${KUBECONFIG-/no/such/file} 2>/dev/null || echo none"))
     assert said == ("none\n" if namespaces else "600\n")
-
-
-async def test_a_kubeconfig_of_the_manifest_s_own_counts(running: Running) -> None:
-    config = [{"name": "KUBECONFIG", "value": "/no/such/file"}]
-    _, said = await running.ended(shell("p", "echo $KUBECONFIG", env=config))
-    assert said == "/no/such/file\n"
 
 
 async def test_a_volume_s_path_in_a_command(running: Running) -> None:

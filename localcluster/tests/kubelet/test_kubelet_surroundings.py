@@ -14,7 +14,7 @@ import pytest
 
 from localcluster.kubelet import fallback, scheduler
 from localcluster.kubelet.addresses import AddressPool
-from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
+from localcluster.kubelet.environment import ConfigError, container_environment, expand
 from localcluster.kubelet.hosts import Names
 from localcluster.kubelet.logs import Reader, read_log
 from localcluster.kubelet.probes import Threshold
@@ -23,7 +23,6 @@ from localcluster.kubelet.sandbox import identity, resolver_config
 from localcluster.kubelet.shim.logfile import LogFile
 from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
 from localcluster.pod_backend import LogOptions
-from localcluster.taints import patience
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"a": "1", "b": 'x"y'}, "annotations": {"k/n": "v"}},
@@ -92,22 +91,12 @@ def test_what_is_missing_is_named(entry: dict[str, Any], message: str) -> None:
         container_environment(POD, {"name": "c", "env": [entry]}, OBJECTS, CAPACITY)
 
 
-def test_references_are_fetched_before_they_are_used() -> None:
-    container = {"env": [key_ref("secret", "s", "k"), field("metadata.name")], "envFrom": [{"configMapRef": {"name": "cm"}}]}
-    assert references(container) == {("Secret", "s"), ("ConfigMap", "cm")}
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("$(A)", "1"), ("$(B)", "$(B)"), ("$$(A)", "$(A)"), ("$$$(A)", "$1"), ("$A $", "$A $"), ("$(A", "$(A"), ("$()", "$()")],
 )
 def test_expansion(text: str, expected: str) -> None:
     assert expand(text, {"A": "1"}) == expected
-
-
-def test_args_without_a_command_are_no_command_line() -> None:
-    assert command_line({"args": ["x"]}, {}) == []
-    assert command_line({"command": ["a"], "args": ["$(B)"]}, {"B": "c"}) == ["a", "c"]
 
 
 def test_projected_files_have_the_modes_asked_for() -> None:
@@ -271,29 +260,6 @@ def test_the_first_pod_after_a_pause_knows_the_pods_of_its_own_time(tmp_path: Pa
         names.set_pod(f"peer-{turn}", None)
 
 
-def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    due: list[Callable[[], None]] = []
-    later: list[Callable[[], None]] = []
-    names = Names(due.append, later.append)
-    names.set_service(("d", "job"), service("job", x="1"))
-    for name in ("me", "you"):
-        names.set_pod(name, named(name), f"127.0.0.{len(name)}")
-        names.open(name, tmp_path / name)
-    names.publish()
-    write = os.pwrite
-    with monkeypatch.context() as full:
-        full.setattr(os, "pwrite", lambda descriptor, data, offset: write(descriptor, data[:5], offset))
-        names.set_pod("peer", named("peer", subdomain="job", labels={"x": "1"}), "127.0.0.9")
-        names.publish()
-    assert resolve(tmp_path / "me", "peer.job") == []
-    later.pop()()
-    for name in ("me", "you"):
-        assert resolve(tmp_path / name, "peer.job") == ["127.0.0.9"]
-        assert (tmp_path / name).read_bytes().count(b"127.0.0.9 ") == 2, "of its own and of the Service"
-        assert b"\0" not in (tmp_path / name).read_bytes()
-    assert later == []
-
-
 def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
     due: list[Callable[[], None]] = []
     names = Names(due.append)
@@ -325,17 +291,6 @@ def test_addresses() -> None:
     assert pool.acquire("late", second) == f"{network}.0.4", "taken by another"
     pool.close()
     assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
-
-
-def test_no_two_pools_share_a_network() -> None:
-    one = AddressPool(7, shared=False)
-    address = one.acquire("a")
-    other = AddressPool(int(address.split(".")[1]) - 20, shared=False)
-    assert other.acquire("a").split(".")[1] != address.split(".")[1]
-    assert other.acquire("b", address) != address, "an address of another cluster, kept in a data directory"
-    one.close()
-    assert other.acquire("c", address) == address, "that cluster is gone"
-    other.close()
 
 
 def test_the_kernel_frees_the_network_of_a_process_that_was_killed() -> None:
@@ -418,20 +373,6 @@ TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
 def test_cordon_and_taints(spec: dict[str, Any], tolerations: list[dict[str, Any]], why: str) -> None:
     node = {"metadata": {}, "spec": spec}
     assert scheduler.unschedulable(named("p", tolerations=tolerations), [], node, None) == why
-
-
-@pytest.mark.parametrize(
-    ("tolerations", "seconds"),
-    [
-        ([], 0.0),
-        ([{"key": "maintenance", "operator": "Exists"}], None),
-        ([{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 30}], 30.0),
-        ([{"operator": "Exists", "tolerationSeconds": 30}, {"operator": "Exists", "tolerationSeconds": 5}], 5.0),
-        ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
-    ],
-)
-def test_how_long_a_pod_stays_on_a_tainted_node(tolerations: list[dict[str, Any]], seconds: float | None) -> None:
-    assert patience(named("p", tolerations=tolerations), [{**TAINT, "effect": "NoExecute"}]) == seconds
 
 
 @pytest.mark.parametrize(
@@ -519,49 +460,11 @@ async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypa
     assert told == ["No space left on device"]
 
 
-async def test_a_rotation_without_room_keeps_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "0.log"
-    log = LogFile(str(path), 100)
-    log.write("stdout", b"1" * 50 + b"\n")
-
-    def no_room(_: LogFile) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as full:
-        full.setattr(LogFile, "_opened", no_room)
-        log.write("stdout", b"2" * 50 + b"\n")
-    assert await shown(path) == "1" * 50 + "\n"
-    log.write("stdout", b"3\n")
-    log.close()
-    assert (await shown(path)).splitlines()[1:] == ["[51 bytes of output were lost: the disk was full]", "3"]
-
-
 def large_log(path: Path, lines: int) -> None:
     head = b"2026-01-01T00:00:00.000000001Z stdout F "
     half = lines // 2
     for name, numbers in ((f"{path.name}.old", range(half)), (path.name, range(half, lines))):
         path.with_name(name).write_bytes(b"".join(head + b"%09d" % number + b"." * 90 + b"\n" for number in numbers))
-
-
-async def test_the_end_of_a_large_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, lines = tmp_path / "0.log", 40_000
-    large_log(path, lines)
-    taken = 0
-    read, pread = os.read, os.pread
-
-    def count(data: bytes) -> bytes:
-        nonlocal taken
-        taken += len(data)
-        return data
-
-    monkeypatch.setattr(os, "read", lambda *arguments: count(read(*arguments)))
-    monkeypatch.setattr(os, "pread", lambda *arguments: count(pread(*arguments)))
-    ends = [int(line[:9]) for line in (await shown(path, tail_lines=5)).splitlines()]
-    assert ends == list(range(lines - 5, lines))
-    assert taken < 1 << 18
-    across = [int(line[:9]) for line in (await shown(path, tail_lines=lines // 2 + 3)).splitlines()]
-    assert across == list(range(lines // 2 - 3, lines)), "from the rotated file as well"
-    assert len((await shown(path, tail_lines=2 * lines)).splitlines()) == lines
 
 
 async def test_a_large_log_is_read_in_pieces_and_not_by_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

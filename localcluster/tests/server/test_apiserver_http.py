@@ -5,7 +5,6 @@ import gc
 import gzip
 import io
 import json
-import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +20,7 @@ from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.certificates import self_signed
 from localcluster.controllers import Controllers
 from localcluster.errors import StatusError
-from localcluster.pod_backend import ExecOptions, LogOptions
+from localcluster.pod_backend import LogOptions
 from localcluster.request import Request
 from tests.polling import polled
 from tests.server.api import pod
@@ -62,12 +61,6 @@ async def http() -> AsyncIterator[Http]:
         yield http
 
 
-async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        await (await http.session.get(f"{http.url}/version")).read()
-    assert [record.name for record in caplog.records] == []
-
-
 async def test_large_answers_are_compressed(http: Http) -> None:
     for number in range(2):
         body = {"metadata": {"name": f"m{number}"}, "data": {"x": "y" * 200_000}}
@@ -98,11 +91,6 @@ async def test_a_watch_streams_and_ends(http: Http) -> None:
         event = json.loads(await answer.content.readline())
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
         assert await answer.content.read() == b""
-
-
-async def test_a_refused_watch_is_a_plain_error(http: Http) -> None:
-    async with http.session.get(http.url + MAPS, params={"watch": "true", "labelSelector": "=("}) as answer:
-        assert (answer.status, (await answer.json())["kind"]) == (400, "Status")
 
 
 async def test_a_watcher_that_goes_away_is_forgotten(http: Http) -> None:
@@ -165,13 +153,6 @@ async def test_refused_logs(http: Http, query: dict[str, str], code: int, messag
     assert (answer.status, message in status["message"]) == (code, True)
 
 
-async def test_without_a_kubelet() -> None:
-    async with served(connected=False) as http:
-        await http.running_pod()
-        async with http.session.get(f"{http.url}{PODS}/a/log") as answer:
-            assert (answer.status, "no kubelet" in (await answer.json())["message"]) == (503, True)
-
-
 Run = Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]
 
 
@@ -187,22 +168,6 @@ async def session(http: Http, path: str, query: list[tuple[str, str]], protocol:
     return received
 
 
-STREAMS = [("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
-
-
-async def test_exec(http: Http) -> None:
-    await http.running_pod()
-
-    async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
-        await socket.send_bytes(b"\x00hel")
-        await socket.send_bytes(b"\x00lo")
-        await socket.send_bytes(b"\xff\x00")
-
-    received = await session(http, "exec", [("command", "tr"), ("command", "a b"), *STREAMS], "v5.channel.k8s.io", talk)
-    assert (received[1], received[2], json.loads(received[3])["status"]) == (b"HELLO", b"careful", "Success")
-    assert http.backend.asked == [ExecOptions("c", ("tr", "a b"), stdin=True, stdout=True, stderr=True)]
-
-
 async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
     await http.running_pod()
 
@@ -215,44 +180,6 @@ async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
     status = json.loads(received[3])
     assert received[1] == b" 80x24"
     assert (status["reason"], status["details"]["causes"]) == ("NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}])
-
-
-async def silent(_: aiohttp.ClientWebSocketResponse) -> None:
-    """Say nothing."""
-
-
-async def test_exec_of_something_that_cannot_start(http: Http) -> None:
-    await http.running_pod()
-    received = await session(http, "exec", [("command", "broken")], "v5.channel.k8s.io", silent)
-    status = json.loads(received[3])
-    assert (status["status"], status["message"]) == ("Failure", "no such program")
-
-
-async def test_without_a_subprotocol_exec_tells_errors_only_and_as_text(http: Http) -> None:
-    await http.running_pod()
-    assert await session(http, "exec", [("command", "broken")], None, silent) == {3: b"no such program"}
-    assert 3 not in await session(http, "exec", [("command", "true"), ("stdout", "true")], None, silent)
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("exec", "at least 1 command"),
-        ("exec?command=x", "Upgrade request required"),
-        ("portforward", "Upgrade request required"),
-    ],
-)
-async def test_refused_sessions(http: Http, path: str, message: str) -> None:
-    await http.running_pod()
-    async with http.session.get(f"{http.url}{PODS}/a/{path}") as answer:
-        assert (answer.status, message in (await answer.json())["message"]) == (400, True)
-
-
-async def test_port_forward_without_ports(http: Http) -> None:
-    await http.running_pod()
-    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        await http.session.ws_connect(f"{http.url}{PODS}/a/portforward", protocols=("v4.channel.k8s.io",))
-    assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", None])

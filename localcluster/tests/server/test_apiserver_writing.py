@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from localcluster.request import JSON_PATCH, STRATEGIC_PATCH
+from localcluster.request import JSON_PATCH
 from tests.server.api import CRS, Api, cr, crd, pod
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 SECRETS = "/api/v1/namespaces/default/secrets"
-MAPS = "/api/v1/namespaces/default/configmaps"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 
 
 @pytest.fixture
@@ -21,35 +18,6 @@ def api() -> Api:
     api = Api()
     api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
     return api
-
-
-def deployment(name: str, replicas: int = 1) -> Json:
-    template = {"metadata": {"labels": {"app": name}}, "spec": pod(name)["spec"]}
-    return {
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
-    }
-
-
-FULL = {"limits": {"cpu": "1", "memory": "1Gi"}}
-
-
-@pytest.mark.parametrize(
-    ("resources", "qos"),
-    [
-        ([{}], "BestEffort"),
-        ([{"limits": {"nvidia.com/gpu": "1"}}], "BestEffort"),
-        ([{"requests": {"cpu": "1"}}], "Burstable"),
-        ([{"limits": {"cpu": "1"}}], "Burstable"),
-        ([FULL], "Guaranteed"),
-        ([FULL, {}], "Burstable"),
-        ([FULL | {"requests": {"cpu": "500m"}}], "Burstable"),
-        ([FULL | {"requests": {"cpu": "1000m"}}], "Guaranteed"),
-    ],
-)
-def test_qos_class(api: Api, resources: list[Json], qos: str) -> None:
-    containers = [{"name": f"c{index}", "image": "i", "resources": one} for index, one in enumerate(resources)]
-    assert api.post(PODS, pod("a", spec={"containers": containers})).body["status"]["qosClass"] == qos
 
 
 def test_priority_classes(api: Api) -> None:
@@ -101,11 +69,6 @@ def test_bad_bodies(api: Api, name: str) -> None:
     assert message in answer.message
 
 
-def test_a_deprecated_version_warns(api: Api) -> None:
-    answer = api.post(CRS.replace("v1", "v1beta1"), {**cr("a"), "apiVersion": "ex.com/v1beta1"})
-    assert answer.headers["Warning"] == '299 - "ex.com/v1beta1 Foo is deprecated"'
-
-
 def test_the_patched_object_is_not_the_stored_one(api: Api) -> None:
     api.post(CRS, cr("a", labels={"x": "1"}))
     before = api.server.storage.table("foos.ex.com").get("default", "a")
@@ -116,11 +79,6 @@ def test_the_patched_object_is_not_the_stored_one(api: Api) -> None:
     assert before.obj["spec"] == {"replicas": 1}
 
 
-def test_scale_of_a_deployment(api: Api) -> None:
-    api.post(DEPLOYMENTS, deployment("d"))
-    assert api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 4}}).body["status"]["selector"] == "app=d"
-
-
 def test_secrets(api: Api) -> None:
     obj = api.post(SECRETS, {"metadata": {"name": "a"}, "stringData": {"x": "1"}}).body
     assert (obj["type"], base64.b64decode(obj["data"]["x"]), "stringData" in obj) == ("Opaque", b"1", False)
@@ -128,12 +86,6 @@ def test_secrets(api: Api) -> None:
     assert (bad.code, "illegal base64 data" in bad.message) == (400, True)
     assert "not base64!" not in bad.message
     assert api.patch(f"{SECRETS}/a", {"type": "other"}).causes == ["type"]
-
-
-def test_ephemeral_containers_are_refused_with_a_reason(api: Api) -> None:
-    api.post(PODS, pod("a"))
-    answer = api.patch(f"{PODS}/a/ephemeralcontainers", {"spec": {"ephemeralContainers": []}}, STRATEGIC_PATCH)
-    assert (answer.code, "local processes" in answer.message) == (422, True)
 
 
 @pytest.mark.parametrize(
@@ -154,11 +106,6 @@ def test_ephemeral_containers_are_refused_with_a_reason(api: Api) -> None:
 def test_paths_and_methods_that_are_not_served(api: Api, method: str, path: str, code: int) -> None:
     answer = api.send(method, path, {} if method in ("POST", "PUT") else None)
     assert (answer.code, answer.body["kind"]) == (code, "Status")
-
-
-def test_system_namespaces_stay(api: Api) -> None:
-    assert api.get("/api/v1/namespaces").names == ["default", "kube-node-lease", "kube-public", "kube-system"]
-    assert api.delete("/api/v1/namespaces/kube-system").code == 403
 
 
 def test_a_definition_is_served_when_its_create_returns(api: Api) -> None:

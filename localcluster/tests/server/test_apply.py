@@ -18,8 +18,6 @@ T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:0
 
 
 CONFIG_MAP = builtin("", "v1", "ConfigMap")
-DEPLOYMENT = builtin("apps", "v1", "Deployment")
-SERVICE = builtin("", "v1", "Service")
 STRING, OPEN = {"type": "string"}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 PORT = {
     "type": "object", "required": ["port"],
@@ -43,11 +41,6 @@ def config_map(**data: str) -> Json:
 def custom(status: Json | None = None, **spec: Any) -> Json:
     found = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
     return {**found, "status": status} if status else found
-
-
-def deployment(*containers: Json, **spec: Any) -> Json:
-    template = {"spec": {"containers": list(containers)}}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"template": template, **spec}}
 
 
 def managers(item: Json) -> dict[str, list[str]]:
@@ -83,15 +76,6 @@ def test_inputs_do_not_change() -> None:
     assert (live, config) == before
 
 
-def test_defaults_go_with_the_struct_they_stand_in() -> None:
-    probe = {"httpGet": {"path": "/", "port": 80}}
-    live = apply(DEPLOYMENT, None, deployment({"name": "a", "livenessProbe": probe}), manager="me", now=T1)
-    live["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] = 10
-    live["spec"]["replicas"] = 1
-    after = apply(DEPLOYMENT, live, deployment({"name": "a"}), manager="me", now=T2)
-    assert plain(after) == deployment({"name": "a"}, replicas=1)
-
-
 def test_managers_share_a_list_by_its_keys() -> None:
     live = apply(CRD, None, custom(ports=[{"port": 80, "name": "web"}]), manager="me", now=T1)
     live = apply(CRD, live, custom(ports=[{"port": 80, "protocol": "UDP"}, {"port": 81}]), manager="you", now=T2)
@@ -103,12 +87,6 @@ def test_managers_share_a_list_by_its_keys() -> None:
     ]
     live = apply(CRD, live, custom(ports=[{"port": 81}]), manager="you", now=T3)
     assert live["spec"]["ports"] == [{"port": 80, "name": "web"}, {"port": 81}]
-
-
-def test_live_items_keep_their_place() -> None:
-    live = apply(DEPLOYMENT, None, deployment({"name": "side"}, {"name": "a"}), manager="me", now=T1)
-    live = apply(DEPLOYMENT, live, deployment({"name": "a"}, {"name": "new"}), manager="you", now=T2)
-    assert [one["name"] for one in live["spec"]["template"]["spec"]["containers"]] == ["side", "a", "new"]
 
 
 def test_several_conflicts_are_grouped_by_manager() -> None:
@@ -214,11 +192,6 @@ def test_sets_of_fields_are_sets(one: frozenset[Path], two: frozenset[Path]) -> 
     assert (difference(left, right) is left) == (not one & two)
     assert all(holds(left, path) == (path in one) for path in one | two)
     assert (left, right) == (to_fields_v1(one), to_fields_v1(two)), "trees are shared and must not change"
-
-
-@pytest.mark.parametrize("value", [{"f:a": {}}, {"f:a": {".": {}, "f:b": {}}, "k:{}": {"v:1": {}}}])
-def test_fields_v1_round_trip(value: Json) -> None:
-    assert to_fields_v1(from_fields_v1(value)) == value
 
 
 @pytest.mark.parametrize("value", [None, 3, {"f:a": 3}, {"f:a": {"f:b": None}}])

@@ -8,7 +8,6 @@ import pytest
 from localcluster.apiserver.crd import default_crd, established_status, validate_crd
 from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.resource import Resource, Scale
-from tests.server.api import Api
 
 Json = dict[str, Any]
 
@@ -81,13 +80,6 @@ def test_a_stored_version_must_stay() -> None:
     assert cause.field == "status.storedVersions[0]"
 
 
-def test_protected_group_needs_approval() -> None:
-    definition = crd(group="apps.k8s.io", name="jobs.apps.k8s.io")
-    assert [cause.field for cause in validate_crd(definition)] == ["metadata.annotations[api-approved.kubernetes.io]"]
-    definition["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://example.com"}
-    assert validate_crd(definition) == []
-
-
 def test_defaults() -> None:
     definition = crd()
     default_crd(definition)
@@ -126,10 +118,3 @@ def test_status_keeps_its_times_and_stored_versions() -> None:
     status = established_status(later, "2026-02-02T00:00:00Z")
     assert status["conditions"] == definition["status"]["conditions"]
     assert status["storedVersions"] == ["v1", "v2"]
-
-
-def test_a_dry_run_establishes_nothing() -> None:
-    made = Api().post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(), dryRun="All").body
-    assert made["status"]["acceptedNames"] == {"plural": "", "kind": ""}
-    assert made["status"]["conditions"] is None
-    assert "finalizers" not in made["metadata"]
