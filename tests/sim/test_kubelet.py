@@ -122,7 +122,7 @@ def test_a_deleted_pod_gets_its_signal_and_its_grace(stop: float, code: int, aft
 
 
 def test_a_finalizer_keeps_a_pod_that_is_over() -> None:
-    world = rig([Exit()])
+    world = rig([Exit(term=143)])
     world.create()
     world.call(
         "PUT",
