@@ -249,35 +249,6 @@ async def test_after_a_costly_plan_the_next_one_waits_without_a_worker(world: Wo
         assert len(bench.publisher.finishes) - before <= 4
 
 
-@pytest.fixture
-def status_writes(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """The writes of statuses as they are made."""
-    writes: list[Request] = []
-    send = world.transport.send
-
-    async def recorded(request: Request) -> Response:
-        if request.method == "PUT" and request.path.endswith("/status"):
-            writes.append(request)
-        return await send(request)
-
-    monkeypatch.setattr(world.transport, "send", recorded)
-    return writes
-
-
-async def test_counts_that_change_close_together_are_written_in_one_go(world: World, status_writes: list[Request]) -> None:
-    async with driving(world) as bench:
-        world.ok("POST", JOBS, a_job(workers=8))
-        await bench.clock.until(lambda: len(world.pods()) == 8)
-        await bench.clock.until(lambda: world.conditions() == ["Created"])
-        status_writes.clear()
-        for index in range(8):
-            world.play(f"train-worker-{index}", "Running")
-            await bench.clock.advance(0.01)
-        await bench.clock.until(lambda: world.job()["status"]["replicaStatuses"]["Worker"].get("active") == 8)
-        assert world.conditions() == ["Created", "Running"]
-        assert len(status_writes) == 2
-
-
 async def test_counts_that_never_stop_changing_are_written_all_the_same(world: World) -> None:
     async with driving(world) as bench:
         world.ok("POST", JOBS, a_job(workers=40))
@@ -286,44 +257,6 @@ async def test_counts_that_never_stop_changing_are_written_all_the_same(world: W
             world.play(f"train-worker-{index}", "Running")
             await bench.clock.advance(COUNTS_DELAY / 2)
         assert world.job()["status"]["replicaStatuses"]["Worker"]["active"] >= 10
-
-
-async def test_the_end_of_a_job_does_not_wait_for_its_counts(world: World) -> None:
-    async with driving(world) as bench:
-        world.ok("POST", JOBS, a_job(workers=2))
-        await bench.clock.until(lambda: len(world.pods()) == 2)
-        world.play_all("Running")
-        await bench.clock.until(lambda: world.job()["status"]["replicaStatuses"]["Worker"].get("active") == 2)
-        await bench.clock.advance(1)
-        world.play("train-worker-1", "Succeeded", 0)
-        await bench.clock.advance(COUNTS_DELAY / 10)
-        before = bench.clock.now
-        world.play("train-worker-0", "Succeeded", 0)
-        await bench.clock.until(lambda: "Succeeded" in world.conditions(), step=0.001)
-        assert bench.clock.now - before < COUNTS_DELAY / 2
-
-
-@pytest.mark.parametrize("what", ["failed", "deleted", "suspended"])
-async def test_other_changes_do_not_wait_for_counts(world: World, what: str) -> None:
-    async with driving(world) as bench:
-        world.ok("POST", JOBS, a_job(workers=3))
-        await bench.clock.until(lambda: len(world.pods()) == 3)
-        world.play("train-worker-0", "Running")
-        await bench.clock.until(lambda: "Running" in world.conditions())
-        await bench.clock.advance(1)
-        world.play("train-worker-1", "Running")
-        await bench.clock.advance(COUNTS_DELAY / 10)
-        before = bench.clock.now
-        if what == "failed":
-            world.play("train-worker-0", "Failed", 1)
-        elif what == "deleted":
-            world.ok("DELETE", "/api/v1/namespaces/default/pods/train-worker-0")
-        else:
-            job = world.job()
-            world.ok("PUT", f"{JOBS}/train", {**job, "spec": {**job["spec"], "runPolicy": {"suspend": True}}})
-        condition = {"failed": "Failed", "deleted": "Restarting", "suspended": "Suspended"}[what]
-        await bench.clock.until(lambda: condition in world.conditions(), step=0.001)
-        assert bench.clock.now - before < COUNTS_DELAY / 2
 
 
 async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
