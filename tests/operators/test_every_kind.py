@@ -17,7 +17,6 @@ from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import job_manifest, replica_spec
-from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.plans import conditions, creates, deletes, holding, next_pass
 
 JOBS: list[tuple[Framework, dict[str, int]]] = [
@@ -103,59 +102,3 @@ def test_a_job_of_every_kind_is_suspended_and_resumed(framework: Framework) -> N
     assert deletes(plans.decide(framework, next_pass(suspended, stopped), running)) == pods
     resumed = plans.decide(framework, next_pass(manifest, stopped), {})
     assert creates(plans.decide(framework, next_pass(manifest, resumed), {})) == pods
-
-
-@KINDS
-def test_a_job_managed_elsewhere_is_left_alone(framework: Framework) -> None:
-    policy = {"managedBy": "kueue.x-k8s.io/multikueue"}
-    decision = plans.decide(framework, job_manifest(framework, REPLICAS[framework.kind], run_policy=policy), {})
-    assert (decision.actions, decision.status) == ((), None)
-
-
-@KINDS
-def test_a_killed_worker_is_replaced_and_counted(framework: Framework) -> None:
-    world = running(framework)
-    world.exit("demo-worker-0", 137).settle()
-    assert (world.current, world.status["restarts"]) == ("Restarting", 1)
-    world.run().settle()
-    assert (world.current, world.runs["demo-worker-0"]) == ("Running", 2)
-
-
-@KINDS
-def test_a_program_that_fails_ends_the_job(framework: Framework) -> None:
-    world = running(framework, ttlSecondsAfterFinished=10)
-    world.exit("demo-worker-0", 1).settle()
-    assert world.status["conditions"][-1]["message"].startswith(
-        f"{framework.kind} demo has failed because Worker-0: exited with code 1"
-    )
-    assert world.status["completionTime"]
-    world.tick(10).settle()
-    assert not world.exists, "its time to live has passed"
-
-
-@KINDS
-def test_a_deleted_worker_is_no_failure(framework: Framework) -> None:
-    world = running(framework, backoffLimit=0)
-    world.tick(5)
-    world.delete_pod("demo-worker-0")
-    world.stop_terminating()
-    world.start()
-    assert (world.current, world.status.get("restarts")) == ("Running", None)
-
-
-@KINDS
-def test_a_passed_deadline_fails_the_job(framework: Framework) -> None:
-    world = running(framework, activeDeadlineSeconds=60)
-    world.tick(60).settle()
-    assert (world.current, world.reason) == ("Failed", "DeadlineExceeded")
-    world.stop_terminating().settle()
-    assert not world.pods
-
-
-def running(framework: Framework, **run_policy: object) -> ClusterModel:
-    """A job of policy ExitCode whose pods run."""
-    world = ClusterModel.of(framework, REPLICAS[framework.kind], policy="ExitCode", run_policy=run_policy)
-    for _ in range(2):
-        world.start()
-    assert world.current == "Running"
-    return world
