@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from jobcommon.api.gang import candidates, gang_scheduler
-from jobcommon.api.kueue import OWN
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.new import Package, write
@@ -43,7 +42,7 @@ def rbac_command(
     namespace: Annotated[str | None, namespace_option("Only Roles, in this namespace.")] = None,
     lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
     gang_scheduler_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = "",
-    kueue: Annotated[str, typer.Option(metavar="HOW", help="As given to jobcommon operator: own.")] = "",
+    kueue: Annotated[str, typer.Option(metavar="HOW", help="As given to jobcommon operator: own or release.")] = "",
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
     ] = "yaml",
@@ -71,7 +70,7 @@ def rbac_command(
     gangs = candidates(gang_scheduler_name) if scheduler is None else [scheduler]
     frameworks = chosen(framework or ())
     if output == "yaml":
-        typer.echo(as_roles(frameworks, namespace, lease_name, gangs, kueue=kueue == OWN), nl=False)
+        typer.echo(as_roles(frameworks, namespace, lease_name, gangs, kueue=kueue), nl=False)
     elif len(frameworks) == 1 and framework:
         typer.echo(as_values(framework[0], frameworks[0]), nl=False)
     else:

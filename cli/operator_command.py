@@ -82,7 +82,11 @@ def operator_command(
         ),
     ] = "",
     kueue: Annotated[
-        str, typer.Option(metavar="HOW", help="own: own the Kueue Workloads of jobs that are labelled for a queue.")
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="own: own the Kueue Workloads of jobs that are labelled for a queue. release: give back those owned before.",
+        ),
     ] = "",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",

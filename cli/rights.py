@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from jobcommon.api.gang import GangScheduler
+from jobcommon.api.kueue import OWN
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
@@ -21,22 +22,22 @@ def as_roles(
     lease: str = LEASE,
     gangs: Sequence[GangScheduler] = (),
     *,
-    kueue: bool = False,
+    kueue: str = "",
 ) -> str:
     """The roles of one operator for `frameworks`, as YAML; with a namespace Roles in it, and none for users.
 
     `lease`, `gangs` and `kueue` are what the operator is started with.
     """
     name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
-    queues = (*rbac.KUEUE, *rbac.resuming(frameworks)) if kueue else ()
+    queues, beyond = rbac.kueue_rules(kueue, frameworks)
     # The versions of Kubernetes' own gangs have one group.
     own = dict.fromkeys((*rbac.operator_rules(frameworks), *(r for gang in gangs for r in rbac.gang_rules(gang)), *queues))
-    cluster = rbac.KUEUE_CLUSTER if kueue else (*rbac.KUEUE_LEFT, *((rbac.PRIORITIES,) if gangs else ()))
+    cluster = dict.fromkeys((*beyond, *((rbac.PRIORITIES,) if gangs else ())))
     # Of Kueue's ServiceAccount, not of the operator's.
-    reads = rbac.kueue_reads(frameworks) if kueue or namespace is None else ()
+    reads = rbac.kueue_reads(frameworks) if kueue == OWN or namespace is None else ()
     if namespace is not None:
         roles = [_role("Role", name, own, namespace=namespace)]
-        roles += [_role("ClusterRole", f"{name}-kueue", cluster)] if kueue else []
+        roles += [_role("ClusterRole", f"{name}-kueue", beyond)] if kueue else []
     else:
         roles = [_role("ClusterRole", name, [*own, *cluster])]
         roles += [_role("ClusterRole", f"{name}-{who}", rules, _aggregated(who)) for who, rules in _of_users(frameworks)]

@@ -9,7 +9,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
-from jobcommon.api.kueue import ACCOUNT, CONFIGURATION, NAMESPACE, OWN
+from jobcommon.api.kueue import ACCOUNT, CONFIGURATION, NAMESPACE
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
@@ -156,8 +156,8 @@ def _rules(operator: OwnOperator, frameworks: Sequence[Framework]) -> list[rbac.
         scheduler = gang_scheduler(operator.gang)
     except ValueError:
         scheduler = None
-    queued = (*rbac.KUEUE, *rbac.resuming(handled), *rbac.KUEUE_CLUSTER) if operator.kueue == OWN else ()
-    return [*rules, *(rbac.gang_rules(scheduler) if scheduler else ()), *queued]
+    inside, beyond = rbac.kueue_rules(operator.kueue, handled)
+    return [*rules, *(rbac.gang_rules(scheduler) if scheduler else ()), *inside, *beyond]
 
 
 def _rights(rules: Iterable[rbac.Rule]) -> list[Right]:

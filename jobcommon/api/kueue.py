@@ -11,8 +11,8 @@ from jobcommon.api import labels
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.view import ObjectView
 
-OWN = "own"
-"""The value of ``--kueue``."""
+OWN, RELEASE = "own", "release"
+"""The values of ``--kueue``: to own the Workloads of jobs, and to give back those that were owned before."""
 KUEUE_API = "kueue.x-k8s.io/v1beta2"
 KUEUE_WORKLOAD, KUEUE_WORKLOADS = "Workload", "workloads.kueue.x-k8s.io"
 """The plural is qualified by its group: Kubernetes' own gang scheduling has Workloads, too."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
-from jobcommon.api.kueue import CONFIGURATION, FLAVORS, INTEGRATED, WORKLOAD_PRIORITIES, integration_of
+from jobcommon.api.kueue import CONFIGURATION, FLAVORS, INTEGRATED, OWN, RELEASE, WORKLOAD_PRIORITIES, integration_of
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -92,8 +92,8 @@ KUEUE = (
 """What ``--kueue own`` adds in the namespaces of the jobs, with `resuming`."""
 
 _CONFIGURATION = Rule("", "configmaps", ("get",), (CONFIGURATION,))
-KUEUE_LEFT = (Rule(_KUEUE, "workloads", ("list", "delete", "update")), _CONFIGURATION)
-"""What an operator of all namespaces needs without it: to give back the Workloads that it has owned before."""
+KUEUE_RELEASE = (Rule(_KUEUE, "workloads", ("list", "delete", "update")),)
+"""What ``--kueue release`` adds in the namespaces of the jobs."""
 
 KUEUE_CLUSTER = (
     *(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)),
@@ -102,10 +102,20 @@ KUEUE_CLUSTER = (
 )
 """What ``--kueue own`` adds beyond namespaces: it reads flavors, priorities, and which kinds Kueue queues itself."""
 
+KUEUE_RELEASE_CLUSTER = (_CONFIGURATION,)
+"""What ``--kueue release`` adds beyond namespaces: it reads which kinds Kueue queues itself."""
+
 
 def resuming(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
     """What ``--kueue own`` adds for jobs that Kueue itself has suspended: they are resumed once, when they are taken over."""
     return tuple(Rule(framework.group, framework.plural, ("patch",)) for framework in frameworks)
+
+
+def kueue_rules(how: str, frameworks: Iterable[Framework]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    """What ``--kueue`` with that value adds, in the namespaces of the jobs and beyond them."""
+    if how == OWN:
+        return (*KUEUE, *resuming(frameworks)), KUEUE_CLUSTER
+    return (KUEUE_RELEASE, KUEUE_RELEASE_CLUSTER) if how == RELEASE else ((), ())
 
 
 def kueue_reads(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:

@@ -261,8 +261,7 @@ class Manager:
         options = replace(self.settings.options, progress=self.progress_server)
         if options.kueue:
             await refuse_to_queue_twice(self._transport, self.env.clock, self.log, self._frameworks)
-        if options.kueue or self.settings.namespace is None:
-            # Without the option, an operator of one namespace has no right to Workloads.
+        if self.settings.kueue:
             of = self.settings.namespace
             await hand_over(self._transport, self.env.clock, self.log, self._frameworks, of, own=options.kueue)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:

@@ -85,7 +85,8 @@ def rules_template() -> str:
     parts["gang.priorities"] = (rbac.PRIORITIES,)
     parts["kueue"] = rbac.KUEUE
     parts["kueue.cluster"] = rbac.KUEUE_CLUSTER
-    parts["kueue.left"] = rbac.KUEUE_LEFT
+    parts["kueue.release"] = rbac.KUEUE_RELEASE
+    parts["kueue.release.cluster"] = rbac.KUEUE_RELEASE_CLUSTER
     # The lease has the release's name, which the template is given.
     parts["leader"] = rbac.lease_rules("{{ . }}")
     texts = [

@@ -255,8 +255,8 @@ async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangS
         life.change({"runPolicy": {"suspend": True}})
         await life.clock.until(lambda: life.call("GET", group).status == 404, step=0.5)
     asked = {triple for triple in life.recording.verbs if triple[1] in ("podgroups", "workloads", "priorityclasses")}
-    assert asked - triples(rbac.KUEUE_LEFT) == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
-    added = [*rbac.gang_rules(scheduler), rbac.PRIORITIES, *rbac.KUEUE_LEFT]
+    assert asked == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
+    added = [*rbac.gang_rules(scheduler), rbac.PRIORITIES]
     allowed = [*rbac.operator_rules([TF]), *added, *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples(allowed)
 
@@ -372,7 +372,8 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
     data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": integrations})}
     configuration = {"metadata": {"name": "kueue-manager-config"}, "data": data}
     life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
-    async with operating(life, TF, everywhere):
+    released = replace(everywhere, kueue="release")
+    async with operating(life, TF, released):
         await life.clock.until(lambda: len(workloads()) == 2 and not ours(), step=0.5)
         # Kueue finds a Workload of its pods by its owner, and suspends a job whose Workload is not admitted.
         life.ok("PATCH", life.jobs(name="queued"), {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
@@ -385,10 +386,10 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
         assert running() == pods
     data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": {"frameworks": ["pod"]}})}
     life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", {**configuration, "data": data})
-    async with operating(life, TF, everywhere):
+    async with operating(life, TF, released):
         await life.clock.until(lambda: not workloads(), step=0.5)
         assert running() == pods
-    rules = [*rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.KUEUE_LEFT, *rbac.resuming([TF]), *rbac.lease_rules(LEASE)]
+    rules = [*rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.resuming([TF]), *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples([*rbac.operator_rules([TF]), *rules])
     assert {("kubeflow.org", "tfjobs", "patch"), ("kueue.x-k8s.io", "workloads", "delete")} <= life.recording.verbs
 

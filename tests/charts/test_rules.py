@@ -23,7 +23,7 @@ EVERY_RULE = [
     rbac.PRIORITIES,
     *rbac.KUEUE,
     *rbac.KUEUE_CLUSTER,
-    *rbac.KUEUE_LEFT,
+    *rbac.KUEUE_RELEASE,
     *rbac.resuming([*FRAMEWORKS.values(), TEST_JOB]),
     *rbac.kueue_reads([*FRAMEWORKS.values(), TEST_JOB]),
     *rbac.lease_rules("lease"),
@@ -38,7 +38,7 @@ def test_the_library_chart_has_the_rules_of_the_code() -> None:
 @pytest.mark.parametrize("chart", OPERATORS)
 def test_an_operator_for_all_namespaces_has_a_cluster_role_of_exactly_its_rules(chart: str) -> None:
     role = the(render(chart, rbac={"aggregate": False}, kueueServiceAccount={"name": ""}), "ClusterRole")
-    assert role["rules"] == as_json([*rbac.operator_rules(OPERATORS[chart]), *rbac.KUEUE_LEFT])
+    assert role["rules"] == as_json([*rbac.operator_rules(OPERATORS[chart])])
 
 
 @pytest.mark.parametrize("chart", OPERATORS)
@@ -77,10 +77,22 @@ def test_the_lease_is_the_only_one_in_reach() -> None:
 )
 def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) -> None:
     role = the(render("pytorch-operator", gangScheduler=scheduler, rbac={"aggregate": False}), "ClusterRole")
-    assert role["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *added, *rbac.KUEUE_LEFT])
+    assert role["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *added])
     roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespace="team-a"), "Role").values()
     rules = next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a")
     assert rules == as_json([*rbac.operator_rules([PYTORCH]), *(rule for rule in added if rule is not rbac.PRIORITIES)])
+
+
+@pytest.mark.parametrize("namespace", ["", "team-a"])
+def test_only_with_release_it_may_give_back_what_it_has_owned(namespace: str) -> None:
+    objects = render("pytorch-operator", kueue="release", watchNamespace=namespace, rbac={"aggregate": False})
+    own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE_RELEASE]
+    cluster = the(objects, "ClusterRole")["rules"]
+    if namespace:
+        role = next(r for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == namespace)
+        assert (role["rules"], cluster) == (as_json(own), as_json(rbac.KUEUE_RELEASE_CLUSTER))
+    else:
+        assert cluster == as_json([*own, *rbac.KUEUE_RELEASE_CLUSTER])
 
 
 def test_owning_workloads_adds_its_rules_and_says_what_kueue_needs() -> None:
@@ -117,7 +129,7 @@ def test_kueue_itself_may_read_the_kinds_that_its_own_role_lacks(chart: str) -> 
 
 def test_only_for_kubectl_exec_the_operator_can_grant_something() -> None:
     role = the(render("mpi-operator", mpiExec=True, rbac={"aggregate": False}), "ClusterRole")
-    assert role["rules"] == as_json([*rbac.operator_rules([MPI], grants=True), *rbac.KUEUE_LEFT])
+    assert role["rules"] == as_json([*rbac.operator_rules([MPI], grants=True)])
     granting = {"roles", "rolebindings", "serviceaccounts", "pods/exec"}
     assert granting < {rule["resources"][0] for rule in role["rules"]}
     assert not granting & {rule.resource for rule in rbac.operator_rules([MPI])}
@@ -144,7 +156,7 @@ def test_another_framework_runs_in_any_chart_with_its_own_rules(chart: str) -> N
     assert [a for a in container(objects)["args"] if a.startswith("--framework=")] == [f"--framework={module}"]
     assert container(objects)["image"].startswith("mine:")
     own, view, edit = (of_kind(objects, "ClusterRole")[f"demo-{chart}{who}"]["rules"] for who in ("", "-view", "-edit"))
-    assert own == as_json([*rbac.operator_rules([TEST_JOB]), *rbac.KUEUE_LEFT])
+    assert own == as_json([*rbac.operator_rules([TEST_JOB])])
     assert view == as_json(rbac.user_rules(TEST_JOB, edit=False))
     assert edit == as_json(rbac.user_rules(TEST_JOB, edit=True))
     assert of_kind(objects, "ClusterRole")[f"demo-{chart}-kueue-reads"]["rules"] == as_json(rbac.kueue_reads([TEST_JOB]))

@@ -35,7 +35,7 @@ def test_the_roles_of_one_framework(name: str, framework: Any) -> None:
     own, view, edit, *reads, leader = printed("rbac", name)
     assert [role["rules"] for role in reads] == ([as_json(rbac.kueue_reads([framework]))] if name == MODULE else [])
     assert (own["kind"], own["metadata"]["name"]) == ("ClusterRole", f"{framework.name}-operator")
-    assert own["rules"] == as_json((*rbac.operator_rules([framework]), *rbac.KUEUE_LEFT))
+    assert own["rules"] == as_json(rbac.operator_rules([framework]))
     assert view["rules"] == as_json(rbac.user_rules(framework, edit=False))
     assert edit["rules"] == as_json(rbac.user_rules(framework, edit=True))
     assert set(edit["metadata"]["labels"]) == {f"rbac.authorization.k8s.io/aggregate-to-{who}" for who in ("edit", "admin")}

@@ -36,8 +36,11 @@
 {{- if not .Values.watchNamespace }}
 {{- include "jobcommon.rules.kueue.cluster" . }}
 {{- end }}
-{{- else if not .Values.watchNamespace }}
-{{- include "jobcommon.rules.kueue.left" . }}
+{{- else if eq .Values.kueue "release" }}
+{{- include "jobcommon.rules.kueue.release" . }}
+{{- if not .Values.watchNamespace }}
+{{- include "jobcommon.rules.kueue.release.cluster" . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -130,9 +133,9 @@ roleRef:
   kind: Role
   name: {{ $name }}-leader
 {{ include "jobcommon.bound" . }}
-{{- if and .Values.watchNamespace (eq .Values.kueue "own") }}
+{{- if and .Values.watchNamespace .Values.kueue }}
 ---
-# Flavors and priority classes belong to no namespace.
+# Flavors, priority classes and Kueue's configuration are outside the namespace.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -140,7 +143,7 @@ metadata:
   labels:
     {{- include "jobcommon.labels" . | nindent 4 }}
 rules:
-  {{- include "jobcommon.rules.kueue.cluster" . | trim | nindent 2 }}
+  {{- include (printf "jobcommon.rules.kueue.%scluster" (ternary "" "release." (eq .Values.kueue "own"))) . | trim | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

@@ -405,10 +405,13 @@
   resourceNames: [kueue-manager-config]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue.left" }}
+{{- define "jobcommon.rules.kueue.release" }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
   verbs: [list, delete, update]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue.release.cluster" }}
 - apiGroups: ['']
   resources: [configmaps]
   verbs: [get]
