@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from localcluster.apiserver.journal import FileJournal, JournalError
+from localcluster.controllers import Controllers
 from tests.server.api import CRS, Api, cr, crd, pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -143,6 +144,24 @@ def test_a_full_disk_refuses_writes_and_nothing_else(disk: Disk) -> None:
     assert api.post(MAPS, {"metadata": {"name": "c"}, "data": large}).code == 201
     assert watch.seen() == [("ADDED", "c")]
     assert disk.start().get(MAPS).names == ["a", "c"]
+
+
+def test_controllers_make_up_for_what_a_full_disk_did_not_take(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = disk.start()
+    controllers = Controllers(api.server)
+    owner = api.post(MAPS, {"metadata": {"name": "owner"}}).body["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
+    api.post(MAPS, {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+    controllers.step()
+    api.delete(f"{MAPS}/owner")
+    with monkeypatch.context() as patched:
+        patched.setattr(FileJournal, "append", no_room)
+        due = controllers.step()
+    assert due is not None
+    assert "owned" in api.get(MAPS).names
+    api.now = due
+    controllers.step()
+    assert "owned" not in api.get(MAPS).names
 
 
 def no_room(*_: object) -> None:
