@@ -5,31 +5,21 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/, "Fiel
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from localcluster.apiserver import managed_fields
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.field_set_schema import UNCHANGED, FieldSetSchema, added, compare
-from localcluster.apiserver.field_sets import Path, holds, to_fields_v1, union
+from localcluster.apiserver.field_sets import Path, union
 from localcluster.apiserver.managed_fields import UPDATE, Entry, Manager, Managers, ownable
 
 #: What an object of any kind has before anything is written to it.
 _BARE: Json = {"metadata": {}, "spec": {}, "status": {}}
-_TEMPLATE: Json = {"metadata": {}, "spec": {"containers": None}}
-_WORKLOAD: Json = {"metadata": {}, "spec": {"template": _TEMPLATE, "strategy": {}, "updateStrategy": {}}, "status": {}}
 _BEFORE: Mapping[str, Json] = {
     "Pod": {**_BARE, "spec": {"containers": None}},
-    **dict.fromkeys(("Deployment", "ReplicaSet", "DaemonSet", "Job"), _WORKLOAD),
-    "StatefulSet": {**_WORKLOAD, "spec": {**_WORKLOAD["spec"], "serviceName": ""}},
-    "CronJob": {**_BARE, "spec": {"jobTemplate": {"metadata": {}, "spec": {"template": _TEMPLATE}}, "schedule": ""}},
-    "PodTemplate": {"metadata": {}, "template": _TEMPLATE},
-    "HorizontalPodAutoscaler": {**_BARE, "spec": {"scaleTargetRef": {"kind": "", "name": ""}, "maxReplicas": 0}},
     "PersistentVolumeClaim": {**_BARE, "spec": {"resources": {}}},
     "CustomResourceDefinition": {**_BARE, "spec": {"names": {}}},
-    "NetworkPolicy": {"metadata": {}, "spec": {"podSelector": {}}},
 }
-SCALE_VERSION = "autoscaling/v1"
 _CLEARED: Sequence[Any] = ([], [{}])
 
 
@@ -83,7 +73,7 @@ def of_updated(
         changes = UNCHANGED
     if not managers:
         return []
-    if not changes and (not given or given == live) and not doubled(live):
+    if not changes and (not given or given == live):
         return live
     managers = {manager: entry.less(changes.removed) for manager, entry in managers.items()}
     if changes.written:
@@ -99,11 +89,6 @@ def _taken(managers: Managers, me: Manager, fields: Json, now: str) -> Managers:
     return managers
 
 
-def doubled(live: Sequence[Json]) -> bool:
-    """Whether two entries have one identity, as a write of the scale leaves them: the next update keeps one of them."""
-    return len(live) > 1 and len(managed_fields.read(live)) < len(live)
-
-
 def same_but_for_times(one: Sequence[Json], other: Sequence[Json]) -> bool:
     """Whether two managedFields differ in their times at most."""
     return [{**entry, "time": ""} for entry in one] == [{**entry, "time": ""} for entry in other]
@@ -112,28 +97,3 @@ def same_but_for_times(one: Sequence[Json], other: Sequence[Json]) -> bool:
 def me(name: str, version: str, subresource: str) -> Manager:
     """The manager of an ordinary write."""
     return Manager(name, UPDATE, version, subresource)
-
-
-def of_scaled(live: Any, replicas: Path, version: str, me: Manager, now: str, *, was: int, count: int) -> list[Json]:
-    """The managedFields of an object after a write of its scale; `replicas` is where the count is, `version` the object's.
-
-    The real server converts them to the managedFields of a Scale and back, which loses times and the identity of updaters.
-    """
-    parents = managed_fields.read(live)
-    owners = {_of_scale(manager): entry.time for manager, entry in parents.items() if holds(entry.tree, replicas)}
-    if owners and was != count:
-        # A Scale has no field for a count of zero, so there is nothing then to own.
-        owners = {me: now} if count else {}
-    rows = []
-    for manager, entry in parents.items():
-        if manager in owners or not holds(entry.tree, replicas):
-            owners.pop(manager, None)
-            rows.append((manager, entry))
-        else:
-            rows.append((manager, entry.less(to_fields_v1([replicas]))))
-    rows += [(owner, Entry.of(version, [replicas], "")) for owner in owners]
-    return managed_fields.write(rows)
-
-
-def _of_scale(manager: Manager) -> Manager:
-    return replace(manager, version=SCALE_VERSION) if manager.operation == UPDATE else manager

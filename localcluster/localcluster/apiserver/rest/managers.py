@@ -71,7 +71,7 @@ def entries_of_update(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) ->
     `asked` is the spec of the request, `given` its managedFields.
     """
     resource = call.resource
-    if call.applying or call.info.subresource == "scale":
+    if call.applying:
         # The apply has computed them already.
         return given or []
     shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from localcluster.apiserver import ownership
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import (
     STALE,
@@ -16,7 +15,6 @@ from localcluster.apiserver.errors import (
 )
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.resource import Scale
-from localcluster.apiserver.rest.managers import manager_of
 from localcluster.apiserver.rest.patch import apply_patch, media_of
 from localcluster.apiserver.rest.update import replace
 from localcluster.request import Response
@@ -99,11 +97,6 @@ def _write(call: Call, wanted: Obj) -> Response:
         causes.append(invalid(f".{paths.replicas}", replicas, "should be a non-negative integer"))
         raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
     obj = json_copy(call.resource.typed(live.obj))
-    obj["metadata"]["managedFields"] = ownership.of_scaled(
-        obj["metadata"].get("managedFields"), tuple(f"f:{part}" for part in paths.replicas.split(".")),
-        call.resource.api_version, ownership.me(manager_of(call), ownership.SCALE_VERSION, "scale"),
-        call.env.timestamp(), was=_at(live.obj, paths.replicas) or 0, count=replicas,
-    )  # fmt: skip
     target = obj
     *parents, last = paths.replicas.split(".")
     for part in parents:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localcluster.apiserver import admission, ownership
+from localcluster.apiserver import admission
 from localcluster.apiserver.call import Call, version_number
 from localcluster.apiserver.errors import (
     STALE,
@@ -87,7 +87,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     check_type(call, obj, new, old, causes)
     unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
     before = old["metadata"].get("managedFields")
-    if unchanged and not causes and given in (None, before) and not ownership.doubled(before or ()):
+    if unchanged and not causes and given in (None, before):
         return resource.typed(old)
     # What admission and the allocators add has no manager.
     entries = entries_of_update(call, old, new, asked, given)
