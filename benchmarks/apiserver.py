@@ -1,7 +1,7 @@
 """The API server that is measured on: the embedded one as a process of its own, or a real one.
 
-What gives the conformance suite a real one gives it here, too (`localcluster.conformance.real`): ``KUBEBUILDER_ASSETS``, a
-directory with etcd and kube-apiserver, which are started and thrown away, or a kubeconfig that is marked for it.
+``KUBEBUILDER_ASSETS`` gives the real one, as for the conformance suite: a directory with etcd and kube-apiserver, which are
+started and thrown away.
 """
 
 import asyncio
@@ -100,15 +100,12 @@ async def _embedded(work: Path, lasting: bool) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def _real(work: Path, lasting: bool) -> AsyncIterator[Server]:
-    assets, path = envtest.assets(), real.kubeconfig()
+    assets = envtest.assets()
     if lasting and (assets is None or not (assets / _CONTROLLERS).exists()):
         text = f"set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)} and {_CONTROLLERS}"
         raise envtest.StartError(f"no control plane that may be killed: {text}")
     if assets is None:
-        if path is None:
-            raise envtest.StartError(real.WHY_NOT)
-        yield Server("cluster", await find_cluster(str(path)), path)
-        return
+        raise envtest.StartError(real.WHY_NOT)
     async with envtest.servers(assets) as servers:
         path = work / "kubeconfig"
         path.touch(0o600)

@@ -5,7 +5,7 @@ from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import MASTERS
 from localcluster.certificates import Certificate, self_signed
 from localcluster.cluster import EMBEDDED, REAL, background
-from localcluster.credentials import Credentials, write_secret
+from localcluster.credentials import write_secret
 from localcluster.errors import ClientError, StatusError, TransportError
 from localcluster.http_client import Endpoint
 from localcluster.kubeconfig import KubeconfigError, check_free, kubeconfig, written
@@ -16,7 +16,7 @@ from localcluster.scratch import scratch_directory
 
 __all__ = [
     "ADMIN", "EMBEDDED", "JSON", "MASTERS", "MERGE_PATCH", "REAL", "Api", "ApiError", "Certificate", "ClientError",
-    "Credentials", "Endpoint", "InProcessTransport", "JournalError", "KubeconfigError", "LogOptions", "PodBackend",
+    "Endpoint", "InProcessTransport", "JournalError", "KubeconfigError", "LogOptions", "PodBackend",
     "Request", "Response", "StatusError", "Transport", "TransportError", "background", "check_free", "kubeconfig",
     "scratch_directory", "self_signed", "write_secret", "written",
 ]  # fmt: skip

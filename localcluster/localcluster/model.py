@@ -13,13 +13,12 @@ from localcluster.controllers.definitions import DefinitionController
 from localcluster.kubelet import images
 from localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
 from localcluster.kubelet.options import KubeletOptions
-from localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
 from localcluster.kubelet.server import serve_node
 from localcluster.kubelet.status import pod_status
 from localcluster.timestamps import format_time, parse_time
 
 __all__ = [
-    "ADDED", "CRD_TABLE", "DEFAULT_SCHEDULER", "DELETED", "KEY_NAME", "KEY_TABLE", "MODIFIED", "TERMINAL", "Access",
+    "ADDED", "CRD_TABLE", "DELETED", "KEY_NAME", "KEY_TABLE", "MODIFIED", "TERMINAL", "Access",
     "Change", "ContainerState", "Controller", "Decision", "DefinitionController", "Entry", "Item", "KubeletOptions",
     "MemoryJournal", "Obj", "Resource", "Run", "Settings", "Storage", "decide", "expired", "format_time", "images",
     "parse_time", "pod_status", "resources_of", "serve_node", "too_large_version", "unauthorized",

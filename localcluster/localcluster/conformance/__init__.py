@@ -7,11 +7,10 @@ A `Case` is data: steps, each a request with what its answer must be. `TABLE` ho
 from localcluster import envtest
 from localcluster.conformance import edge_pods, real
 from localcluster.conformance.cases import TABLE
-from localcluster.conformance.real import control_plane
 from localcluster.conformance.target import Target, embedded
-from localcluster.envtest import LOOPBACK, NODE, Program, Servers, StartError, assets, free_port
+from localcluster.envtest import LOOPBACK, NODE, Program, Servers, StartError, free_port
 
 __all__ = [
-    "LOOPBACK", "NODE", "TABLE", "Program", "Servers", "StartError", "Target", "assets", "control_plane", "edge_pods",
+    "LOOPBACK", "NODE", "TABLE", "Program", "Servers", "StartError", "Target", "edge_pods",
     "embedded", "envtest", "free_port", "real",
 ]  # fmt: skip

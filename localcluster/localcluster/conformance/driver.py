@@ -51,7 +51,6 @@ class Driver:
         self.target = target
         self._label = label
         self._count = itertools.count()
-        self._made: list[str] = []
 
     async def prepare(self) -> None:
         """Define the custom resource. Raises AssertionError when the server does not take it."""
@@ -60,19 +59,12 @@ class Driver:
         served = await self._settled(Step("GET", WIDGETS, space="", expect=Expect(200)), Memory({}))
         assert served.code == 200, f"{self.target.name}: widgets are not served: {served.code} {served.body}"
 
-    async def clean_up(self) -> None:
-        """Delete what was made, for a server that outlives the run."""
-        for name in self._made:
-            await self._send("DELETE", f"{NAMESPACES.prefix}/namespaces/{name}")
-        await self._send("DELETE", f"{CRDS.prefix}/{CRDS.plural}/{WIDGETS.plural}.{WIDGETS.group}")
-
     async def run(self, case: Case) -> tuple[list[Answer], list[str]]:
         """Run every step; gives the answers, and what was expected and has not come."""
         number = next(self._count)
         spaces = {key: f"{self._label}-{number}-{key}" for key in SPACES}
         for name in spaces.values():
             await self._must("POST", f"{NAMESPACES.prefix}/namespaces", obj(NAMESPACES, name), (201,))
-            self._made.append(name)
             # Where a controller makes this account, it may have been faster.
             await self._must("POST", f"{ACCOUNTS.prefix}/namespaces/{name}/{ACCOUNTS.plural}", account(), (201, 409))
         memory = Memory(spaces)

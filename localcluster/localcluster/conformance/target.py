@@ -17,22 +17,21 @@ ADMINISTRATORS = "system:masters"
 class Target:
     """A server: `name` and `version` for reports, `transport` as an administrator.
 
-    `lasting` servers outlive the run: what it created is deleted. `wait` lets time pass on the server.
+    `wait` lets time pass on the server.
     """
 
     name: str
     version: str
     transport: Transport
-    lasting: bool = False
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 @asynccontextmanager
-async def connected(name: str, version: str, endpoint: Endpoint, *, lasting: bool = False) -> AsyncIterator[Target]:
+async def connected(name: str, version: str, endpoint: Endpoint) -> AsyncIterator[Target]:
     """A target at an endpoint; its connections end with the context."""
     transport = HttpTransport(endpoint, user_agent="conformance")
     try:
-        yield Target(name, version, transport, lasting)
+        yield Target(name, version, transport)
     finally:
         await transport.close()
 

@@ -36,8 +36,6 @@ async def theirs() -> AsyncIterator[Driver]:
         driver = Driver(target, f"run{os.getpid()}")
         await driver.prepare()
         yield driver
-        if target.lasting:
-            await driver.clean_up()
 
 
 async def unmet(driver: Driver, cases: tuple[Case, ...]) -> list[str]:
@@ -71,14 +69,3 @@ def test_assets_that_are_not_there_are_an_error(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv(envtest.ASSETS, str(tmp_path))
     with pytest.raises(envtest.StartError, match="no executable etcd and kube-apiserver there"):
         real.available()
-
-
-@pytest.mark.parametrize(("context", "counts"), [("conformance", True), ("production", False)])
-def test_a_plain_kubeconfig_counts_only_when_its_context_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: str, counts: bool
-) -> None:
-    path = tmp_path / "config"
-    path.write_text(f"current-context: {context}\n")
-    monkeypatch.delenv(real.MARKED, raising=False)
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    assert (real.kubeconfig() == path) is counts
