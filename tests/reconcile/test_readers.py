@@ -61,7 +61,7 @@ def _fails(world: ClusterModel, form: Form) -> None:
 
 
 def _fails_again(world: ClusterModel, form: Form) -> None:
-    world.exit(form.leaders[0], 137).start()
+    world.exit(form.leaders[0], 137).start().tick(1)
     world.exit(form.leaders[0], 137)
 
 

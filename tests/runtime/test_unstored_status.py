@@ -44,7 +44,11 @@ OLD: dict[str, Any] = {
             "type": "object",
             "additionalProperties": {
                 "type": "object",
-                "properties": {"active": _COUNT, "failed": _COUNT, "selector": _TEXT, "succeeded": _COUNT},
+                "properties": {
+                    **dict.fromkeys(("active", "failed", "succeeded"), _COUNT),
+                    "labelSelector": {"type": "object"},
+                    "selector": _TEXT,
+                },
             },
         },
         "startTime": _TEXT,

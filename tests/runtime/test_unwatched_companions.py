@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.kueue import CONFIGURATION_PATH
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.request import Request, Response
 from jobcommon.framework import Framework
@@ -35,7 +36,9 @@ class Watched(Life):
         self.transport = self.recording  # type: ignore[assignment]
 
     def asked(self) -> list[tuple[str, str]]:
-        return sorted((a.verb, a.resource) for a in self.recording.asked if a.resource in BY_NAME)
+        """What was asked for the job; the configuration of Kueue is read once at the start."""
+        wanted = [a for a in self.recording.asked if a.resource in BY_NAME and not CONFIGURATION_PATH.endswith(f"/{a.name}")]
+        return sorted((a.verb, a.resource) for a in wanted)
 
     def held(self, name: str) -> bool:
         return any(pod["metadata"].get("finalizers") for pod in self.pods() if pod["metadata"]["name"] == name)
