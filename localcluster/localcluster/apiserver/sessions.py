@@ -237,18 +237,9 @@ async def _port_forward(call: Session, pods: PodBackend | None, http: web.BaseRe
     phase = pod.get("status", {}).get("phase")
     if phase != "Running":
         raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")
-    socket = _upgrade(http, (tunnel.PROTOCOL, "v4.channel.k8s.io"))
-    ports: list[int] = []
-    if tunnel.PROTOCOL not in http.headers.get("Sec-WebSocket-Protocol", ""):
-        texts = [part for key, value in call.query if key == "ports" for part in value.split(",")]
-        if not texts or not all(text.isdecimal() and 0 < int(text) < 65536 for text in texts):
-            raise bad_request("pods/portforward: the query needs ports, numbers from 1 to 65535")
-        ports = [int(text) for text in texts]
+    socket = _upgrade(http, (tunnel.PROTOCOL,))
     await socket.prepare(http)
-    if ports:
-        await channels.Forwarder(socket, ports).run(lambda port, stream: backend.port_forward(pod, port, stream))
-    else:
-        await tunnel.Tunnel(socket, lambda port, stream: backend.port_forward(pod, port, stream)).run()
+    await tunnel.Tunnel(socket, lambda port, stream: backend.port_forward(pod, port, stream)).run()
     return socket
 
 

@@ -182,17 +182,6 @@ async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
     assert (status["reason"], status["details"]["causes"]) == ("NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}])
 
 
-@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", None])
-async def test_port_forward(http: Http, protocol: str | None) -> None:
-    await http.running_pod()
-
-    async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
-        await socket.send_bytes(b"\x00ping")
-
-    received = await session(http, "portforward", [("ports", "8080"), ("ports", "1")], protocol, talk)
-    assert received == {0: b"\x90\x1fping8080", 1: b"\x90\x1f", 2: b"\x01\x00", 3: b"\x01\x00connection refused"}
-
-
 async def test_the_in_process_transport() -> None:
     server, backend = ApiServer(Env.system()), Echo()
     transport = InProcessTransport(server, pods=backend, user_agent="somebody/1.0")
