@@ -9,7 +9,7 @@ from localcluster.apiserver.journal import Journal
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.users import ADMIN, User
 from localcluster.apiserver.watch import WatchStream
-from localcluster.request import APPLY_PATCH, JSON, MERGE_PATCH, Request, Response
+from localcluster.request import JSON, MERGE_PATCH, Request, Response
 
 Json = dict[str, Any]
 CRS = "/apis/ex.com/v1/namespaces/default/foos"
@@ -98,15 +98,8 @@ class Api:
     def post(self, path: str, body: Json, **query: str) -> Answer:
         return self.send("POST", path, body, **query)
 
-    def put(self, path: str, body: Json, **query: str) -> Answer:
-        return self.send("PUT", path, body, **query)
-
     def patch(self, path: str, body: Any, content_type: str = MERGE_PATCH, **query: str) -> Answer:
         return self.send("PATCH", path, body, content_type=content_type, **query)
-
-    def apply(self, path: str, body: Json, manager: str = "tester", **query: str) -> Answer:
-        full = {"apiVersion": "ex.com/v1", "kind": "Foo", **body}
-        return self.send("PATCH", path, full, content_type=APPLY_PATCH, fieldManager=manager, **query)
 
     def delete(self, path: str, options: Json | None = None, **query: str) -> Answer:
         return self.send("DELETE", path, options, **query)

@@ -228,15 +228,7 @@ async def test_an_unknown_kind_is_named(kubectl: Kubectl, version: str) -> None:
     assert "ensure CRDs are installed first" in said
 
 
-@pytest.mark.parametrize(
-    ("command", "kind"),
-    [
-        (("deployment", "web", "--image=i"), "Deployment"),
-        (("job", "once", "--image=i"), "Job"),
-        (("cronjob", "daily", "--image=i", "--schedule=0 0 * * *"), "CronJob"),
-    ],
-)
-async def test_a_kind_that_makes_no_pods_here_is_warned_about(kubectl: Kubectl, command: tuple[str, ...], kind: str) -> None:
-    code, _, said = await kubectl.run("create", *command)
+async def test_a_kind_that_makes_no_pods_here_is_warned_about(kubectl: Kubectl) -> None:
+    code, _, said = await kubectl.run("create", "deployment", "web", "--image=i")
     assert code == 0, said
-    assert f"Warning: no controller for objects of kind {kind} runs in the embedded cluster: they make no pods" in said
+    assert "Warning: no controller for objects of kind Deployment runs in the embedded cluster: they make no pods" in said

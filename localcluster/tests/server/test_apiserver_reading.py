@@ -9,7 +9,6 @@ from localcluster.request import Request
 from tests.server.api import CRS, Api, cr, crd, pod
 
 PODS = "/api/v1/namespaces/default/pods"
-ALL_PODS = "/api/v1/pods"
 
 
 @pytest.fixture
@@ -63,15 +62,6 @@ def test_an_expired_page_offers_an_inconsistent_rest(api: Api) -> None:
     assert rest.names == ["b", "bb", "c"]
 
 
-def test_a_kubelet_watches_the_pods_of_its_node(api: Api) -> None:
-    watch = api.watch(ALL_PODS, fieldSelector="spec.nodeName=n1")
-    fill(api, "a", "b")
-    assert watch.seen() == []
-    api.bind("a")
-    api.bind("b", "n2")
-    assert watch.seen() == [("ADDED", "a")]
-
-
 def test_bookmarks_and_timeout(api: Api) -> None:
     watch = api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds="150")
     assert watch.stream.next_at == api.now + 60
@@ -118,14 +108,3 @@ def test_only_the_first_event_of_a_watch_has_the_columns_of_a_table(api: Api) ->
     first, second = (json.loads(line)["object"] for line in stream.drain().splitlines())
     assert (first["columnDefinitions"][0]["name"], second["columnDefinitions"]) == ("Name", None)
     assert second["rows"][0]["cells"][0] == "b"
-
-
-def test_old_versions(api: Api) -> None:
-    first = api.post(PODS, pod("a")).rv
-    last = api.post(PODS, pod("b")).rv
-    api.server.storage.compact(int(last))
-    assert api.get(PODS, resourceVersion=first, resourceVersionMatch="NotOlderThan").code == 200
-    compacted = api.get(PODS, resourceVersion=first, resourceVersionMatch="Exact")
-    assert (compacted.code, compacted.reason) == (410, "Expired")
-    (event,) = api.watch(PODS, resourceVersion=first).events()
-    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")

@@ -118,13 +118,3 @@ def test_a_definition_is_served_when_its_create_returns(api: Api) -> None:
     spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["extra"] = {"type": "string"}
     api.patch(path, {"spec": spec})
     assert api.patch(f"{CRS}/a", {"spec": {"extra": "x"}}).body["spec"]["extra"] == "x"
-
-
-def test_over_quota(api: Api) -> None:
-    api.post("/api/v1/namespaces/default/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})
-    assert api.post(PODS, pod("a")).code == 201
-    answer = api.post(PODS, pod("b"))
-    assert (answer.code, answer.reason) == (403, "Forbidden")
-    assert answer.message == 'pods "b" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
-    api.patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}})
-    assert api.post(PODS, pod("b")).code == 201

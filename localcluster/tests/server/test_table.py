@@ -150,7 +150,6 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], list[Any]]] = {
                 "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
                 "nodeInfo": {"kubeletVersion": "v1", "osImage": "Debian"}}},
         ["Ready,SchedulingDisabled", "control-plane", AGE, "v1", "127.0.0.1", "<none>", "Debian", "<unknown>", "<unknown>"]),
-    "claim": (CORE, "PersistentVolumeClaim", item(status={"phase": "Bound"}), ["Bound", AGE]),
     "role": ("rbac.authorization.k8s.io", "Role", item(), [META["creationTimestamp"]]),
     "crd": ("apiextensions.k8s.io", "CustomResourceDefinition", item(), [META["creationTimestamp"]]),
 }  # fmt: skip
