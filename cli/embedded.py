@@ -52,7 +52,7 @@ def from_cluster(response: client.Response) -> Response:
 
 def endpoint(found: Endpoint) -> StaticEndpoint:
     """The endpoint of a server that `localcluster.conformance` has started, for jobcommon's own client."""
-    return StaticEndpoint(found.base_url, found.token, found.ssl_context, found.server_name)
+    return StaticEndpoint(found.base_url, found.token, found.ssl_context)
 
 
 def _sent(request: client.Request) -> Request:

@@ -16,12 +16,11 @@ from localcluster.request import Request, Response
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server is, the bearer token it wants, and the name in its certificate if that is not the one in the URL."""
+    """Where a server is, and the bearer token it wants."""
 
     base_url: str
     token: str | None = field(default=None, repr=False)
     ssl_context: ssl.SSLContext | None = None
-    server_name: str | None = None
 
 
 class HttpTransport:
@@ -83,7 +82,7 @@ class HttpTransport:
         endpoint = self._endpoint
         return self._session.request(
             request.method, URL(endpoint.base_url + request.target, encoded=True), data=request.body, headers=headers,
-            allow_redirects=False, ssl=endpoint.ssl_context or True, server_hostname=endpoint.server_name,
+            allow_redirects=False, ssl=endpoint.ssl_context or True,
         )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from localcluster.timestamps import parse_time
 
 DEFAULT_AUDIENCES = (ISSUER,)
 #: The kinds that a token may be bound to, in lower case, and their tables.
-BINDABLE = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 IMPERSONATION = ("Impersonate-User", "Impersonate-Group")
 _LEEWAY = 60
 
@@ -53,27 +52,22 @@ class Authenticator:
             groups = service_account(*account).groups
         return User(name, groups)
 
-    def user_of(self, token: str, audiences: Sequence[str] = DEFAULT_AUDIENCES) -> User | None:
-        """The user of a token; None if it is invalid, expired or for other audiences, or its account or what it is bound to is
-        gone.
-        """
+    def user_of(self, token: str) -> User | None:
+        """The user of a token; None if it is invalid, expired or for other audiences, or its account or its pod is gone."""
         user = self._tokens.get(token)
         if user is not None or token.count(".") != 2:
-            return user if set(audiences) & {*DEFAULT_AUDIENCES} else None
+            return user
         claims = verify(token, self._key())
-        if claims is None or claims.get("exp", 0) <= self._env.now() or not set(audiences) & {*claims["aud"]}:
+        if claims is None or claims.get("exp", 0) <= self._env.now() or not {*DEFAULT_AUDIENCES} & {*claims["aud"]}:
             return None
         about = claims["kubernetes.io"]
         namespace, name = about["namespace"], about["serviceaccount"]["name"]
         if not self._lasts("serviceaccounts", namespace, about["serviceaccount"]):
             return None
-        for kind, table in BINDABLE.items():
-            if kind in about and not self._lasts(table, "" if kind == "node" else namespace, about[kind]):
-                return None
-        extra = {
-            f"authentication.kubernetes.io/{kind}-{part}": [about[kind][part]]
-            for kind in ("pod", "node") if kind in about for part in ("name", "uid")
-        }  # fmt: skip
+        pod = about.get("pod")
+        if pod is not None and not self._lasts("pods", namespace, pod):
+            return None
+        extra = {f"authentication.kubernetes.io/pod-{part}": [pod[part]] for part in ("name", "uid")} if pod else {}
         return replace(service_account(namespace, name, about["serviceaccount"]["uid"]), extra=extra)
 
     def _lasts(self, table: str, namespace: str, claim: Mapping[str, str]) -> bool:
@@ -84,18 +78,14 @@ class Authenticator:
         deleted = item.obj["metadata"].get("deletionTimestamp")
         return deleted is None or parse_time(deleted) >= self._env.now() - _LEEWAY
 
-    def mint(
-        self, account: Item, seconds: int, audiences: Sequence[str] = DEFAULT_AUDIENCES, bound: tuple[str, Item] | None = None
-    ) -> str:
-        """A token for a service account, valid for `seconds` and as long as the account exists, and what it is `bound` to: an
-        object of one of the kinds `BINDABLE`.
-        """
+    def mint(self, account: Item, seconds: int, audiences: Sequence[str] = DEFAULT_AUDIENCES, pod: Item | None = None) -> str:
+        """A token for a service account, valid for `seconds` and while the account and the `pod` that it is bound to exist."""
         now = int(self._env.now())
         about: dict[str, Any] = {
             "namespace": account.namespace, "serviceaccount": {"name": account.name, "uid": account.uid}
         }  # fmt: skip
-        if bound is not None:
-            about[bound[0]] = {"name": bound[1].name, "uid": bound[1].uid}
+        if pod is not None:
+            about["pod"] = {"name": pod.name, "uid": pod.uid}
         claims: dict[str, Any] = {
             "iss": ISSUER,
             "aud": list(audiences),

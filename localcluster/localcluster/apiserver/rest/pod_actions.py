@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from localcluster.apiserver.authentication import BINDABLE, DEFAULT_AUDIENCES
+from localcluster.apiserver.authentication import DEFAULT_AUDIENCES
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import (
     STALE,
@@ -114,24 +114,23 @@ def token(call: Call) -> Response:
     return call.answer(answer, 201)
 
 
-def _bound(call: Call, reference: Obj) -> tuple[str, Item]:
-    """The object that a token is to be bound to. Raises 400, 404 and 409 ApiErrors."""
+def _bound(call: Call, reference: Obj) -> Item:
+    """The pod that a token is to be bound to. Raises 400, 404 and 409 ApiErrors."""
     version, kind, name = (reference.get(field) or "" for field in ("apiVersion", "kind", "name"))
-    table = BINDABLE.get(kind.lower()) if version == "v1" and kind.istitle() else None
-    if table is None:
+    if (version, kind) != ("v1", "Pod"):
         group, _, short = version.rpartition("/")
         raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
-    found = call.storage.table(table).get("" if kind == "Node" else call.namespace, name)
+    found = call.storage.table("pods").get(call.namespace, name)
     if found is None:
-        raise not_found(table, "", name)
-    if kind == "Pod" and found.obj["spec"].get("serviceAccountName") != call.info.name:
+        raise not_found("pods", "", name)
+    if found.obj["spec"].get("serviceAccountName") != call.info.name:
         told = f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different serviceaccount name.'
         raise bad_request(told)
     uid = reference.get("uid")
     if uid and uid != found.uid:
         told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
         raise conflict(kind, "", name, f"{told}. The object might have been deleted and then recreated")
-    return kind.lower(), found
+    return found
 
 
 def finalize(call: Call) -> Response:
