@@ -144,10 +144,12 @@ golden: $(DEV) ## write the golden files anew; look at the difference before you
 site: $(DEV) ## build the documentation as a site in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-lock: .venv-supply/.ready ## pin anew, by hash, what runs with an operator: requirements.lock
+lock: PIN := .venv-supply/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11
+lock: .venv-supply/.ready ## pin anew, by hash, what runs with an operator and what builds its wheel: requirements*.lock
 	echo '# What runs with an operator, pinned by hash. Written by: make lock' > requirements.lock
-	.venv-supply/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-	  pyproject.toml >> requirements.lock
+	$(PIN) pyproject.toml >> requirements.lock
+	echo '# What builds the wheel of the image, pinned by hash. Written by: make lock' > requirements-build.lock
+	sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml | $(PIN) - >> requirements-build.lock
 
 sbom: .venv-supply/.ready ## write dist/sbom.cdx.json: CycloneDX of requirements.lock
 	mkdir -p dist

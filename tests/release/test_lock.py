@@ -10,6 +10,7 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import grimp
+import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,8 +23,15 @@ def named(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[(]", requirement.strip(), maxsplit=1)[0]).lower()
 
 
-def locked() -> dict[str, str]:
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
+#: Each lock, and what it is made from.
+LOCKS = {
+    "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements-build.lock": PROJECT["build-system"]["requires"],
+}
+
+
+def locked(lock: str) -> dict[str, str]:
+    text = (ROOT / lock).read_text(encoding="utf-8").replace("\\\n", " ")
     entries = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return {named(entry): entry for entry in entries}
 
@@ -32,36 +40,38 @@ def test_thirteen_dependencies_at_most() -> None:
     assert len(PROJECT["project"]["dependencies"]) <= 13
 
 
-def test_the_lock_pins_each_dependency_and_theirs_by_hash() -> None:
-    pins = locked()
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_pins_each_dependency_and_theirs_by_hash(lock: str) -> None:
+    pins = locked(lock)
     for name, entry in pins.items():
         assert re.match(rf"{name}==\S+", entry.replace("_", "-"), re.IGNORECASE), entry[:60]
         assert re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry), f"{name} has no hash"
         assert "://" not in entry, "no index, no URL"
-    waiting = [named(requirement) for requirement in PROJECT["project"]["dependencies"]]
+    waiting = [named(requirement) for requirement in LOCKS[lock]]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
-        assert name in pins, f"{name} is not in requirements.lock; run: make lock"
+        assert name in pins, f"{name} is not in {lock}; run: make lock"
         waiting += [named(r.name) for r in map(Requirement, requires(name) or ()) if r.marker is None or r.marker.evaluate()]
-    assert len(seen) > len(PROJECT["project"]["dependencies"])
+    assert len(seen) > len(LOCKS[lock])
 
 
-def test_the_lock_satisfies_what_the_project_asks_for() -> None:
-    pins = locked()
-    for text in PROJECT["project"]["dependencies"]:
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_satisfies_what_the_project_asks_for(lock: str) -> None:
+    pins = locked(lock)
+    for text in LOCKS[lock]:
         wanted = Requirement(text)
         version = pins[named(text)].split("==")[1].split()[0]
         assert wanted.specifier.contains(version), f"{text}, but {version} is locked; run: make lock"
 
 
-def test_the_image_is_made_from_the_lock() -> None:
+def test_the_image_is_made_from_the_locks() -> None:
     text = (ROOT / "Containerfile").read_text(encoding="utf-8")
-    assert "--require-hashes -r requirements.lock" in text
-    assert "--no-deps ." in text
+    assert re.findall(r"--require-hashes -r (\S+)", text) == ["requirements-build.lock", "requirements.lock"]
+    assert "--no-index --no-deps /wheels/*.whl" in text
 
 
 def test_of_the_test_kit_is_installed_what_frameworks_and_the_command_use(tmp_path: Path) -> None:
