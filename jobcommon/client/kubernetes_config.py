@@ -1,6 +1,6 @@
 """kubernetes-asyncio's reader of kubeconfigs, imported when the first one is read.
 
-To import any part of kubernetes-asyncio imports all of it: 960 modules of models and API classes, 0.45 s of CPU and 39 MB, of
+To import any part of kubernetes-asyncio imports all of it: 1,164 modules with what they need, 0.47 s of CPU and 57 MB, of
 which nothing else is used here. An operator in a pod uses its service account, and does without.
 """
 
