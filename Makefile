@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster test-cluster-slow sim check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster test-cluster-slow sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -91,6 +91,9 @@ properties: $(DEV) ## 10,000 examples for each property and state machine (hours
 
 fuzz: $(DEV) ## over a million inputs to every parser of what a cluster or a user sends (an hour)
 	PROFILE=full $(PYTEST) -q --timeout 36000 tests/fuzz/test_parsers.py
+
+pairs: $(DEV) ## histories in which two optional features meet; PAIRS='kueue gang --seeds 100' for some
+	$(BIN)/python -m jobcommon.testutil.pairs.histories $(PAIRS)
 
 mutants: $(DEV) ## known defects put back one by one, and which tests catch each (a quarter of an hour)
 	$(BIN)/python -m jobcommon.testutil.mutants --workers $(WORKERS)

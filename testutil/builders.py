@@ -9,6 +9,7 @@ in another state and whose `view` is what a controller sees::
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
@@ -122,7 +123,7 @@ class Pod:
         raw["status"] = {"phase": "Pending"}
         return cls(raw, framework.container or raw["spec"]["containers"][0]["name"])
 
-    @property
+    @cached_property
     def view(self) -> PodView:
         """What a controller sees of it."""
         return pod_view(msgspec.json.encode(self.raw))
@@ -311,10 +312,8 @@ class Pod:
         return {"exitCode": code, "reason": "Error" if code else "Completed", "containerID": f"test://{self.name}/{number}"}
 
     def _with(self, **parts: Mapping[str, Any]) -> "Pod":
-        raw = deepcopy(self.raw)
-        for part, fields in parts.items():
-            raw[part] = {**raw.get(part, {}), **fields}
-        return Pod(raw, self.main)
+        changed = {part: {**self.raw.get(part, {}), **fields} for part, fields in parts.items()}
+        return Pod({**self.raw, **changed}, self.main)
 
 
 def services_of(framework: Framework, job: Job) -> tuple[ObjectView, ...]:

@@ -97,7 +97,7 @@ class ClusterModel:
         else:
             job, observed = self.job, self.observed
             decided = plan(self.framework, job, observed, self.now)
-            check_plan(self.framework, job, observed, self.now, decided)
+            self.check(job, observed, decided)
         self.plans.append(decided)
         limit = len(decided.actions) + 1 if writes is None else writes
         for action in decided.actions[:limit]:
@@ -107,6 +107,10 @@ class ClusterModel:
             self._touch(self.manifest)
             self.events += decided.events
         return decided
+
+    def check(self, job: Job, observed: Observed, decided: Plan) -> None:
+        """The invariants of one decision."""
+        check_plan(self.framework, job, observed, self.now, decided)
 
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do."""

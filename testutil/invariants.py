@@ -106,6 +106,11 @@ def wakes_later(decided: Plan, now: float) -> None:
 def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """All of them, for one decision."""
     deterministic(framework, job, observed, now, decided)
+    check_deeds(job, observed, now, decided)
+
+
+def check_deeds(job: Job, observed: Observed, now: float, decided: Plan) -> None:
+    """Those that need no other plan to compare with."""
     recorded_before_destroyed(job, observed, decided)
     no_slot_twice(job, observed, decided)
     within_quota(job, observed, decided)

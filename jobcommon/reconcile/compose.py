@@ -36,7 +36,6 @@ _URGENT = (
     "attempt",
     "service_name",
     "failures",
-    "counted_pods",
 )
 
 
@@ -46,6 +45,7 @@ def urgency(before: JobStatus, after: JobStatus) -> Urgency:
     The message of a condition names the pods that wait, so each pod that starts may change it: it is as urgent as a count.
     """
     urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
+    urgent |= not set(after.counted_pods) <= set(before.counted_pods)
     return Urgency.TRANSITION if urgent or _states(before) != _states(after) else Urgency.COUNTS
 
 

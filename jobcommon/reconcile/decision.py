@@ -117,6 +117,8 @@ class _Pass(Situation):
             return self._fail(reasons.of_kind(job.kind, reasons.FAILED), text, restarts.still_terminating(job, self.slots))
         if job.suspended or is_stopping(job, self.slots, self.accounting):
             return self._suspend()
+        if (over := limits.none_left(self.framework, job, self.slots)) is not None:
+            return self._fail(reasons.of_kind(job.kind, reasons.FAILED), over)
         if (reached := self._reached_limit()) is not None:
             return self._fail(*reached, restarts.still_terminating(job, self.slots))
         if job.status.has(ConditionType.SUSPENDED):
@@ -145,7 +147,9 @@ class _Pass(Situation):
         if not deadline.restarts:
             return self._fail(deadline.reason, deadline.message)
         pods = [slot.pod for slot in self.slots.ours]
-        again = replace(self, accounting=attempt.after_deadline(self.job, self.accounting, pods))
+        # Nothing has run in vain where some replicas found no node.
+        job = progress.not_in_vain(self.job) if deadline.reason == reasons.PENDING_TOO_LONG else self.job
+        again = replace(self, job=job, accounting=attempt.after_deadline(job, self.accounting, pods))
         reached = again._reached_limit()
         return again._begin_attempt(deadline.cause) if reached is None else self._fail(*reached)
 

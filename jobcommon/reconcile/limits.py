@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
-from jobcommon.framework import Job
+from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.accounting import Accounting
+from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots, Succeeded
 
 # The first restart is immediate. Repeated quick failures are delayed exponentially, so that a program which cannot start does
 # not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
@@ -77,3 +79,26 @@ def restart_due(started: float | None, earlier: int, now: float, recorded_at: fl
     if started is not None and started > now:
         started = recorded_at
     return Due(started + delay if started is not None and started <= now else now, now)
+
+
+def none_left(framework: Framework, job: Job, slots: Slots) -> str | None:
+    """Why no replica can make the job succeed any more: all have ended for good, and the job was to go on without one; or None.
+
+    A failure that is tolerated does not end the job, so without this it would run for ever.
+    """
+    working = [slot for slot in slots.wanted.values() if not framework.serves(slot.replica.type)]
+    vacant = any(not framework.serves(replica.type) for replica in slots.vacant)
+    if vacant or not all(slot.over and (_is_given_up(slot) or _has_succeeded(slot)) for slot in working):
+        return None
+    first = next(filter(_is_given_up, working), None)
+    if first is None:
+        return None
+    return f"{job.kind} {job.name} has failed because {first.replica} has failed, and no replica is left that could go on"
+
+
+def _is_given_up(slot: Slot) -> bool:
+    return isinstance(slot.state, Ended | Recorded) and slot.state.given_up
+
+
+def _has_succeeded(slot: Slot) -> bool:
+    return isinstance(slot.state, Succeeded) or (isinstance(slot.state, Ended) and slot.ending.verdict == Verdict.SUCCEEDED)

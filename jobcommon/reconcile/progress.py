@@ -9,7 +9,7 @@ training. So a deadline counts from the last sign of life that the process which
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
 from jobcommon.api.job import MAX_REPLICAS, StallAction
@@ -285,6 +285,15 @@ def in_vain(job: Job, accounting: Accounting, early: EarlyFailures | None, faile
         runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
         return f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
     return ""
+
+
+def not_in_vain(job: Job) -> Job:
+    """The job, of whose restarts one more is not held against `maxRestartsWithoutProgress`."""
+    known = job.status.progress
+    if known is None:
+        return job
+    known = known.model_copy(update={"restarts": (known.restarts or 0) + 1})
+    return replace(job, status=job.status.model_copy(update={"progress": known}))
 
 
 def step_of(report: TrainerStatus) -> int | None:

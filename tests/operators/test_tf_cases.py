@@ -309,6 +309,17 @@ def test_dynamic_workers_may_fail() -> None:
     assert holding(decide(manifest, {"Worker-0": "running", "Worker-1": "running", "PS-0": "failed 1"}))[-1] == "Failed"
 
 
+@pytest.mark.parametrize("last", [0, 1], ids=["succeeds", "fails"])
+def test_a_job_fails_when_no_dynamic_worker_is_left(last: int) -> None:
+    world = ClusterModel.of(TF, specs("ExitCode", Worker=2, PS=1), enableDynamicWorker=True).start()
+    world.exit("demo-worker-0", 1).settle()
+    assert world.current == "Running"
+    world.exit("demo-worker-1", last).settle()
+    assert world.current == "Failed"
+    text = "TFJob demo has failed because Worker-0 has failed, and no replica is left that could go on"
+    assert world.job.status.conditions[-1].message == text
+
+
 def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
     world = ClusterModel.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True).start()
     world.exit("demo-worker-1", 1)

@@ -98,6 +98,19 @@ def test_an_invalid_restart_deletes_no_pod(changed: Manifest) -> None:
     assert not any(map(deletes_pod, decided.actions))
 
 
+def test_restarts_that_free_nodes_are_none_in_vain() -> None:
+    manifest = a_job(**RESTART, reportProgress=True, maxRestartsWithoutProgress=0)
+    manifest["status"] = {
+        "conditions": [condition("Created"), condition("Running")],
+        "startTime": format_time(START),
+        "progress": {"step": 5, "highestStep": 5, "lastProgressTime": format_time(START)},
+    }
+    decided = decide(TEST_JOB, manifest, WAITING, START + 120)
+    assert status_of(decided).attempt == 1
+    over = decide(TEST_JOB, next_pass(manifest, decided), WAITING, START + 240)
+    assert status_of(over).attempt == 2, "nor is the next one"
+
+
 def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:
     manifest = a_job(backoffLimit=1, **RESTART)
     decided = decide(TEST_JOB, manifest, WAITING, START + 120)

@@ -28,7 +28,7 @@ class Patch(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         found: Any = import_module(f"jobcommon.{module}")
         for part in name.split("."):
             found = inspect.getattr_static(found, part)
-        found = getattr(found, "fget", None) or getattr(found, "__func__", found)
+        found = getattr(found, "fget", None) or getattr(found, "func", None) or getattr(found, "__func__", found)
         assert isinstance(found, FunctionType), f"{self.of} is no function"
         return found
 

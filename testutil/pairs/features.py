@@ -1,0 +1,233 @@
+"""The optional features, what happens to a job that has them, and the worlds of two of them at once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from jobcommon.api import labels
+from jobcommon.api.gang import NATIVE
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.status import ConditionType
+from jobcommon.framework import Framework, Options, ProgressServer
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import job_manifest, replica_spec, template
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.pairs.world import REFUSABLE, PairWorld
+
+Happening = Callable[[PairWorld, Random], None]
+
+
+def run_on(world: PairWorld, chance: Random) -> None:
+    """Nothing happens for a while."""
+    world.wait(chance.choice([1, 12, 45, 130, 400]))
+
+
+def exit_one(world: PairWorld, chance: Random) -> None:
+    """The program of a replica ends."""
+    _exit(world, [_any_running(world, chance)], chance.choice([0, 137, 137, 1]))
+
+
+def blip(world: PairWorld, chance: Random) -> None:
+    """All programs fail at once, as when the network breaks."""
+    _exit(world, _running(world), 139)
+    del chance
+
+
+def one_then_another(world: PairWorld, chance: Random) -> None:
+    """A replica fails, and its peer a few seconds later; the operator may look between, or not."""
+    _exit(world, [_any_running(world, chance)], chance.choice([1, 137]))
+    world.now += 3
+    _exit(world, [_any_running(world, chance)], 134)
+
+
+def _running(world: PairWorld) -> list[str]:
+    """The pods whose programs run and are not being stopped."""
+    return sorted(
+        name
+        for name, pod in world.pods.items()
+        if pod.view.deletion_time is None
+        and pod.view.uid not in world.silent
+        and any("running" in status["state"] for status in pod.raw["status"].get("containerStatuses", ()))
+    )
+
+
+def _any_running(world: PairWorld, chance: Random) -> str:
+    names = _running(world)
+    return chance.choice(names) if names else ""
+
+
+def _exit(world: PairWorld, names: Sequence[str], code: int) -> None:
+    job = world.job
+    slots = {job.pod_name(replica): replica for replica in job.replicas}
+    for name in filter(None, names):
+        replica = slots.get(name)
+        policy = job.replica_specs[replica.type].restart_policy if replica is not None else None
+        # Under Always each end is a restart that counts.
+        if code or policy == RestartPolicy.ALWAYS:
+            stopped = job.suspended or job.status.has(ConditionType.SUSPENDED)
+            final = policy == RestartPolicy.NEVER or (policy == RestartPolicy.EXIT_CODE and code < 128)
+            tolerated = replica is None or world.framework.tolerates_failure(job, replica)
+            world.truth.failed(world.now, name, permanent=final and not (stopped or tolerated))
+        world.exit(name, code)
+
+
+def delete(world: PairWorld, chance: Random) -> None:
+    """A user deletes a pod."""
+    if name := _any_running(world, chance):
+        world.truth.by_others += 1
+        world.delete_pod(name)
+
+
+def evict(world: PairWorld, chance: Random) -> None:
+    """The kubelet evicts a pod."""
+    if name := _any_running(world, chance):
+        world.truth.by_others += 1
+        world.evict(name)
+
+
+def suspend(world: PairWorld, chance: Random) -> None:
+    """The user suspends the job, or resumes it."""
+    world.edit(suspend=not world.job.run_policy.suspend)
+    del chance
+
+
+def scale(world: PairWorld, chance: Random) -> None:
+    """The user changes the number of replicas."""
+    count = chance.choice([0, 1, 2, 4])
+    world.scale("Worker", count)
+    world.scale(next(iter(world.job.replica_specs)), min(count, 1))
+
+
+def fill(world: PairWorld, chance: Random) -> None:
+    """Nodes fill up, or are free again."""
+    world.room = chance.choice([0, 2, 100])
+
+
+def lose_node(world: PairWorld, chance: Random) -> None:
+    """The node of a pod falls silent."""
+    if name := _any_running(world, chance):
+        uid = world.pods[name].view.uid
+        world.silent.add(uid)
+        world.silent_since[uid] = world.now
+
+
+def hang(world: PairWorld, chance: Random) -> None:
+    """The program stops making steps."""
+    if world.trains and world.program.hung_since is None:
+        world.program.hung_since = world.now
+    del chance
+
+
+def refuse(world: PairWorld, chance: Random) -> None:
+    """The platform refuses a kind of write, or takes it again."""
+    world.refused = frozenset() if world.refused else REFUSABLE[chance.choice(sorted(REFUSABLE))]
+
+
+def forbid_logs(world: PairWorld, chance: Random) -> None:
+    """Logs cannot be read, or can again."""
+    world.unkept = "" if world.unkept else world.words("not all logs and events of failed replicas are kept: forbidden")
+    del chance
+
+
+def preempt(world: PairWorld, chance: Random) -> None:
+    """Kueue takes the quota, or gives it back."""
+    world.preempted = not world.preempted
+    del chance
+
+
+def close_quota(world: PairWorld, chance: Random) -> None:
+    """There is no quota for new Workloads, or there is again."""
+    world.quota = not world.quota
+    del chance
+
+
+def hide_flavor(world: PairWorld, chance: Random) -> None:
+    """The operator cannot see the ResourceFlavor, or can again."""
+    world.flavor_seen = not world.flavor_seen
+    del chance
+
+
+def die(world: PairWorld, chance: Random) -> None:
+    """The operator dies after some of its writes."""
+    if world.exists:
+        world.step(writes=chance.choice([0, 1, 2, 3]))
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An optional feature: the fields that turn it on, and what may happen because of it."""
+
+    name: str
+    run_policy: Mapping[str, Any] = field(default_factory=dict)
+    happenings: tuple[Happening, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    queue: bool = False
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    policies: tuple[str, ...] = ()
+    framework: Framework | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+
+_JOB = {"restartScope": "Job"}
+_REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 60}
+FEATURES: Mapping[str, Feature] = {
+    one.name: one
+    for one in (
+        Feature("attempts", _JOB, (one_then_another, blip)),
+        Feature("in-place", {**_JOB, "restartMethod": "Auto"}, (blip, die)),
+        Feature("progress", _REPORTS, (blip, exit_one)),
+        Feature("stall-restart", {**_REPORTS, **_JOB, "stallAction": "Restart"}, (hang,)),
+        Feature("stall-fail", {**_REPORTS, "stallAction": "Fail"}, (hang,)),
+        Feature("kept-logs", {"keepFailedLogs": True}, (forbid_logs, exit_one)),
+        Feature("pending", {"pendingDeadlineSeconds": 60}, (fill, evict)),
+        Feature("pending-restart", {**_JOB, "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"}, (fill, evict)),
+        Feature("node-loss", {"nodeLossSeconds": 20}, (lose_node,), annotations={labels.SAFE_TO_DELETE: "true"}),
+        Feature("avoided-nodes", {"avoidFailedNodes": True}, (exit_one, evict)),
+        Feature("gang", {}, (fill, evict), {"gang": NATIVE[0]}),
+        Feature("gang-v1alpha2", {}, (fill, evict), {"gang": NATIVE[1]}),
+        Feature("kueue", {}, (preempt, close_quota, hide_flavor), {"kueue": True}, queue=True),
+        Feature("tolerance", {}, (exit_one,), framework=TF, spec={"enableDynamicWorker": True}, policies=("ExitCode", "Never")),
+        Feature("always", {}, (exit_one,), framework=TF, policies=("Always",)),
+        Feature("active-deadline", {"activeDeadlineSeconds": 900}),
+        Feature("backoff-limit", {"backoffLimit": 2}, (exit_one,)),
+        Feature("min-uptime", {"minUptimeSeconds": 30}, (exit_one,)),
+        Feature("clean-all", {"cleanPodPolicy": "All"}, (exit_one,)),
+        Feature("suspension", {}, (suspend,)),
+        Feature("scaling", {}, (scale,)),
+        Feature("refusals", {}, (refuse,)),
+        Feature("crashes", {}, (die, die)),
+    )
+}
+COMMON: tuple[Happening, ...] = (run_on, run_on, run_on, exit_one, delete)
+
+
+def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool) -> PairWorld | None:
+    """A new job with both; None where they exclude each other."""
+    if first.framework and second.framework and first.framework is not second.framework:
+        return None
+    policies = [policy for policy in first.policies or second.policies or _POLICIES if policy in (second.policies or (policy,))]
+    if not policies:
+        return None
+    framework = first.framework or second.framework or TEST_JOB
+    policy = {**first.run_policy, **second.run_policy}
+    if chance.random() < 0.5:
+        policy.setdefault("restartScope", "Job")
+    options = {"progress": ProgressServer("https://operator", "certificate"), **first.options, **second.options}
+    framework = replace(framework, options=replace(Options(), **options))
+    leader = "PS" if framework.kind == "TFJob" else "Master"
+    marks = {"metadata": {"annotations": {**first.annotations, **second.annotations}}}
+    chosen = chance.choice(policies)
+    types = {
+        kind: replica_spec(framework, count, chosen, template={**template(framework), **marks})
+        for kind, count in ((leader, 1), ("Worker", 3))
+    }
+    manifest = job_manifest(framework, types, run_policy=policy, **{**first.spec, **second.spec})
+    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
+    world = PairWorld(framework, manifest, restless=restless)
+    world.reports = bool(policy.get("reportProgress"))
+    return world
+
+
+_POLICIES = ("ExitCode", "Never", "OnFailure")

@@ -1,0 +1,149 @@
+"""The promises of the features, each as an oracle that looks at what was done and not at how it was decided."""
+
+from collections.abc import Iterator
+
+from jobcommon.api import labels
+from jobcommon.api.replica import parse_indexes
+from jobcommon.api.status import ConditionType
+from jobcommon.framework import FINALIZER
+from jobcommon.reconcile.plan import Create
+from jobcommon.testutil.pairs.world import PairWorld
+
+SLACK = 15.0
+CONFIRM = 15.0
+LONGEST_DELAY = 60.0
+START_SECONDS = 900.0
+
+
+class Oracles:
+    """All of them, for one history. `look` is called whenever the world has come to rest."""
+
+    def __init__(self, world: PairWorld) -> None:
+        self.world = world
+        self.vacant_since: float | None = None
+        self.pending_since: float | None = None
+        self.lost_since: dict[str, float] = {}
+        self.ended = ""
+        self.best = 0
+        self.incidents_then = 0
+
+    def look(self) -> Iterator[str]:
+        """What is broken now."""
+        yield from self._counts()
+        yield from self._vacancies()
+        yield from self._progress()
+        yield from self._pending()
+        yield from self._lost_pods()
+        yield from self._quota()
+        yield from self._always()
+        if self.world.truth.permanent and not self.world.job.status.finished:
+            yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
+
+    def _counts(self) -> Iterator[str]:
+        status, truth = self.world.job.status, self.world.truth
+        if (status.disruptions or 0) > truth.by_others:
+            yield f"own-deletion: {status.disruptions} disruptions, but others ended {truth.by_others} pods"
+        deadlines = self.world.job.run_policy.stall_action or self.world.job.run_policy.pending_deadline_action
+        charged = sum(replicas.restarts or 0 for replicas in status.replica_statuses.values())
+        if charged > truth.failed_runs and not deadlines:
+            yield f"charged: {charged} failed runs are charged, {truth.failed_runs} were"
+        if status.progress is not None and (status.progress.highest_step or 0) > self.best:
+            self.best, self.incidents_then = status.progress.highest_step or 0, truth.incidents
+        if self.world.current == ConditionType.FAILED and self.world.reason == "NoProgress" and not status.early_failures:
+            since = truth.incidents - self.incidents_then
+            if since <= 3:
+                yield f"no-progress: failed after {since} incidents without progress, 3 are allowed"
+
+    def _vacancies(self) -> Iterator[str]:
+        world, job = self.world, self.world.job
+        done = {kind: parse_indexes(s.succeeded_indexes, 100) for kind, s in job.status.replica_statuses.items()}
+        vacant = [r for r in job.replicas if job.pod_name(r) not in world.pods and r.index not in done.get(r.type, ())]
+        runs = not (job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)) and world.exists
+        if not vacant or not runs:
+            self.vacant_since = None
+        elif self.vacant_since is None:
+            self.vacant_since = world.now
+        elif world.now > self.vacant_since + LONGEST_DELAY + SLACK:
+            message = job.status.conditions[-1].message if job.status.conditions else ""
+            if "wait" not in message and "quota" not in message:
+                yield f"vacancy: {vacant[0]} has no pod since {self.vacant_since:.0f}, and the condition says: {message}"
+
+    def _progress(self) -> Iterator[str]:
+        world, program = self.world, self.world.program
+        policy, status = world.job.run_policy, world.job.status
+        if not world.reports or status.finished or not status.has(ConditionType.RUNNING):
+            if status.finished and world.reason == "Stalled" and not self.ended:
+                self.ended = "stalled"
+                if program.hung_since is None and world.trains:
+                    yield "false-stall: failed for a stall while the program works"
+            return
+        stalled = status.has(ConditionType.STALLED)
+        if stalled and program.hung_since is None and world.trains and world.now < program.loaded_at + START_SECONDS:
+            yield f"false-stall: Stalled while the program works; it was loaded at +{program.loaded_at - world.now:.0f}"
+        if program.hung_since is not None and world.trains and program.reports_in_run > 2:
+            late = world.now - (program.hung_since + (policy.progress_deadline_seconds or 0)) - SLACK
+            if late > 0 and not stalled:
+                yield f"stall: not noticed {late:.0f} s after the deadline"
+            if late > CONFIRM + SLACK and policy.stall_action not in (None, "None") and not world.refused:
+                yield f"stall-action: {policy.stall_action} has not happened {late:.0f} s after the deadline"
+
+    def _pending(self) -> Iterator[str]:
+        world, job = self.world, self.world.job
+        seconds = job.run_policy.pending_deadline_seconds
+        idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)
+        waiting = [p for p in world.pods.values() if not p.view.scheduled and p.view.deletion_time is None]
+        if seconds is None or idle or not waiting or world.refused:
+            self.pending_since = None
+            return
+        born = max(p.view.creation_time or 0.0 for p in waiting)
+        self.pending_since = max(born, self.pending_since or born)
+        if world.now > self.pending_since + seconds + SLACK and world.now > born + seconds + SLACK:
+            yield f"pending-deadline: a pod has had no node for {world.now - born:.0f} s, pendingDeadlineSeconds is {seconds}"
+
+    def _lost_pods(self) -> Iterator[str]:
+        world = self.world
+        seconds = world.job.run_policy.node_loss_seconds
+        if seconds is None or not world.exists:
+            return
+        for name, pod in world.pods.items():
+            due = pod.view.deletion_time
+            harmless = pod.view.annotations.get(labels.SAFE_TO_DELETE) == "true"
+            if due is None or pod.view.uid not in world.silent or not harmless or world.refused:
+                continue
+            if world.now > due + max(seconds, 10) + SLACK:
+                phase = world.current
+                yield f"lost-node: {name} is still there {world.now - due:.0f} s after its grace period; the job is {phase}"
+
+    def _quota(self) -> Iterator[str]:
+        world = self.world
+        living = [p for p in world.pods.values() if p.raw["status"]["phase"] in ("Pending", "Running")]
+        if living or not (world.job.status.finished or world.job.suspended):
+            return
+        for (kind, _), found in world.others.items():
+            status = found.get("status") or {}
+            finished = any(c["type"] == "Finished" and c["status"] == "True" for c in status.get("conditions") or ())
+            if kind == "Workload" and "admission" in status and not finished and str(found["apiVersion"]).startswith("kueue"):
+                yield f"quota: a job that is {world.current} keeps its quota without a pod"
+
+    def _always(self) -> Iterator[str]:
+        job = self.world.job
+        for kind, spec in job.replica_specs.items():
+            status = job.status.replica_statuses.get(kind)
+            served = spec.restart_policy == "Always" and self.world.framework.serves(kind) and not job.status.finished
+            if served and status is not None and status.succeeded:
+                yield f"always: {kind} is on record as succeeded although its restartPolicy is Always"
+
+    def at_end(self) -> Iterator[str]:
+        """What is broken once every obstacle is out of the way and the programs end."""
+        world = self.world
+        if any(spec.restart_policy == "Always" for spec in world.job.replica_specs.values()):
+            return  # Its programs never end.
+        if world.current not in ("Succeeded", "Failed"):
+            yield f"end: the job is {world.current}: {world.job.status.conditions[-1].message}"
+            return
+        held = [name for name, pod in world.pods.items() if FINALIZER in pod.raw["metadata"].get("finalizers", ())]
+        ended = [n for n in held if world.pods[n].raw["status"]["phase"] in ("Succeeded", "Failed")]
+        if ended:
+            yield f"released: {ended} have ended and keep our finalizer"
+        if any(isinstance(action, Create) and action.plural == "pods" for action in world.plans[-1].actions):
+            yield "final: a finished job creates pods"
