@@ -256,7 +256,7 @@ async def test_why_reads_the_events_of_a_deleted_job() -> None:
 @pytest.mark.parametrize(
     ("replicas", "elastic", "message"),
     [
-        (0, {}, "the limits of Worker are 1 or more"),
+        (0, {"minReplicas": 1, "maxReplicas": 3}, "of spec.elasticPolicy are 1 to 3"),
         (5, {"minReplicas": 1, "maxReplicas": 3}, "of spec.elasticPolicy are 1 to 3"),
     ],
 )

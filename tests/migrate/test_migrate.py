@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from jobcommon.api import labels
 from jobcommon.api.replica import Replica
 from jobcommon.cli.convert import ConvertError
 from jobcommon.cli.frameworks import installed, of_manifest
@@ -102,6 +103,10 @@ def comparable(pod: Json, addresses: dict[str, str]) -> Json:
     found: Json = json.loads(text)
     spec = found["spec"]
     spec.pop("restartPolicy", None)
+    # What the operator notes on a pod of a job that is restarted as a whole; a TrainJob has no restartScope.
+    metadata = found.get("metadata") or {}
+    metadata["annotations"] = {k: v for k, v in (metadata.get("annotations") or {}).items() if not k.startswith(labels.PREFIX)}
+    found["metadata"] = {key: value for key, value in metadata.items() if value}
     own = ("ssh-auth", "mpi-job-config")
     spec["volumes"] = [volume for volume in spec.get("volumes") or () if volume["name"] not in own]
     for container in spec["containers"]:

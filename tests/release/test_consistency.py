@@ -22,7 +22,7 @@ CHANGELOG = f"# Changelog\n\n## [Unreleased]\n\n## [{VERSION}]\n\n* All.\n\n## [
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project without faults, committed."""
-    local = '[project.optional-dependencies]\nlocal = ["jobcommon-localcluster==0.2.0"]\n'
+    local = '[project.optional-dependencies]\nlocal = ["jobcommon-localcluster[cel]==0.2.0"]\n'
     (tmp_path / "pyproject.toml").write_text(f'[project]\nversion = "{VERSION}"\n{local}')
     (tmp_path / "localcluster").mkdir()
     (tmp_path / "localcluster/pyproject.toml").write_text('[project]\nversion = "0.2.0"\n')
@@ -72,7 +72,7 @@ def test_a_chart_has_the_version_of_the_package(project: Path, chart: dict[str, 
 def test_the_extra_names_the_version_of_the_embedded_cluster(project: Path) -> None:
     (project / "localcluster/pyproject.toml").write_text('[project]\nversion = "0.3.0"\n')
     (fault,) = faults(project, snapshot=True)
-    assert "does not have jobcommon-localcluster==0.3.0" in fault
+    assert "does not have jobcommon-localcluster[cel]==0.3.0" in fault
 
 
 def test_uncommitted_files_are_accepted_in_a_snapshot_only(project: Path) -> None:

@@ -32,7 +32,7 @@ def faults(root: Path, *, snapshot: bool) -> list[str]:
 
 def _requirement_faults(root: Path) -> Iterator[str]:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = f"jobcommon-localcluster=={version_of(root / LOCALCLUSTER)}"
+    wanted = f"jobcommon-localcluster[cel]=={version_of(root / LOCALCLUSTER)}"
     if wanted not in project["optional-dependencies"]["local"]:
         yield f"pyproject.toml: the extra local does not have {wanted}, as in {LOCALCLUSTER}/pyproject.toml; change one"
 
