@@ -284,9 +284,11 @@ class Follower:
 
 def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:
     """The runs whose logs can be read, by number, and whether as those of the previous run."""
-    count = container.get("restartCount", 0)
-    current = not {"running", "terminated"}.isdisjoint(container.get("state") or {})
-    if "terminated" in (container.get("lastState") or {}):
+    count, state = container.get("restartCount", 0), container.get("state") or {}
+    current = not {"running", "terminated"}.isdisjoint(state)
+    last = (container.get("lastState") or {}).get("terminated")
+    # Until it is started again, the run that has ended may stand in both.
+    if last and last != state.get("terminated"):
         # While the next run is awaited the count is still that of the last one.
         yield count - current, True
     if current:

@@ -73,7 +73,14 @@ async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> 
 def test_the_runs_of_a_container_whose_logs_can_be_read(
     count: int, state: str, last: str, runs: list[tuple[int, bool]]
 ) -> None:
-    assert [*runs_with_logs({"restartCount": count, "state": {state: {}}, "lastState": {last: {}} if last else {}})] == runs
+    present, before = {"containerID": "present"}, {"containerID": "before"}
+    status = {"restartCount": count, "state": {state: present}, "lastState": {last: before} if last else {}}
+    assert [*runs_with_logs(status)] == runs
+
+
+def test_a_run_that_stands_in_both_states_is_one() -> None:
+    ended = {"terminated": {"containerID": "the only one", "exitCode": 3}}
+    assert [*runs_with_logs({"restartCount": 0, "state": ended, "lastState": ended})] == [(0, False)]
 
 
 async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:
