@@ -74,8 +74,8 @@ test-cluster: $(DEV) ## run the tests of the embedded cluster, all but the longe
 test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
 	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m slow
 
-# MXJob has no job with every replica type.
-KINDS := pytorch tensorflow mpi jax xgboost paddle 'mxnet -f examples/mxnet/dist-sync.yaml'
+# An MXJob cannot have every replica type: it trains or tunes.
+KINDS := pytorch tensorflow mpi jax xgboost paddle 'mxnet -f tests/golden/polyaxon/seed-000-mxnet.manifest.yaml'
 sim: $(DEV) ## simulate the jobs of every kind with faults (minutes of CPU); SIM='--points --seeds 1000' for all of them
 	@printf '%s\n' $(KINDS) | PYTHONHASHSEED=0 xargs -P $(WORKERS) -I{} sh -c '$(BIN)/jobcommon simulate {} $(or $(SIM),--seeds 15)'
 
