@@ -18,6 +18,7 @@ PROGRAMMES = {
     "unit tests": (
         "tests/controller",
         "tests/cache",
+        "tests/client",
         "tests/runtime",
         "tests/reconcile",
         "tests/operators",

@@ -19,7 +19,7 @@ EVENTS = 14
 def judge(first: str, second: str, seed: int) -> list[str]:
     """What is wrong with one history.
 
-    It is told twice: with a platform that always says the same, and with one that words what it says anew each time. What the
+    It is run twice: with a platform that always says the same, and with one that words what it says anew each time. What the
     operator does must not depend on that (a message is no state).
     """
     plain, problems = _history(first, second, seed, restless=False)
@@ -113,7 +113,7 @@ def main() -> int:
                     print(f"{first} {second} --seed {seed} --seeds 1: {problem}", flush=True)
     seconds = time.process_time() - started
     pace = 2 * runs / seconds * 60
-    print(f"{runs} histories, each told twice, in {seconds:.0f} s of CPU ({pace:.0f} a minute): {found} problems")
+    print(f"{runs} histories, each run twice, in {seconds:.0f} s of CPU ({pace:.0f} a minute): {found} problems")
     return 1 if found else 0
 
 
