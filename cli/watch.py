@@ -287,8 +287,11 @@ def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:
     count, state = container.get("restartCount", 0), container.get("state") or {}
     current = not {"running", "terminated"}.isdisjoint(state)
     last = (container.get("lastState") or {}).get("terminated")
-    # Until it is started again, the run that has ended may stand in both.
-    if last and last != state.get("terminated"):
+    if last and last == state.get("terminated"):
+        # It stands in both until the next run begins, and by then its log is that of the previous one.
+        yield count, True
+        return
+    if last:
         # While the next run is awaited the count is still that of the last one.
         yield count - current, True
     if current:

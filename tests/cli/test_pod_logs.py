@@ -80,7 +80,7 @@ def test_the_runs_of_a_container_whose_logs_can_be_read(
 
 def test_a_run_that_stands_in_both_states_is_one() -> None:
     ended = {"terminated": {"containerID": "the only one", "exitCode": 3}}
-    assert [*runs_with_logs({"restartCount": 0, "state": ended, "lastState": ended})] == [(0, False)]
+    assert [*runs_with_logs({"restartCount": 0, "state": ended, "lastState": ended})] == [(0, True)]
 
 
 async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:
