@@ -108,7 +108,8 @@ async def operator(cluster: TestCluster, directory: Path, deployment: Json) -> A
         yield f"http://127.0.0.1:{main['ports'][0]['containerPort']}"
     finally:
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), spec["terminationGracePeriodSeconds"]) == 0
+        async with asyncio.timeout(spec["terminationGracePeriodSeconds"]):
+            assert await process.wait() == 0
 
 
 async def page(url: str) -> str:

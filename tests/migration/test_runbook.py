@@ -88,7 +88,8 @@ class Cluster:
             "bash", "-euo", "pipefail", "-c", block.commands, cwd=self.directory, env=self.env,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+        async with asyncio.timeout(SECONDS):
+            out, _ = await process.communicate()
         assert process.returncode == block.code, f"{block.heading}: {block.commands}\n{out.decode()}"
         return out.decode()
 

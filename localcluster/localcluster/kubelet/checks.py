@@ -42,8 +42,8 @@ async def check_tcp(target: Mapping[str, Any], container: Container, address: st
     """Open a connection as a tcpSocket probe does; "" when that works, else what went wrong."""
     try:
         port = port_number(target["port"], container)
-        opening = asyncio.open_connection(target.get("host") or address, port)
-        _, writer = await asyncio.wait_for(opening, seconds)
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(target.get("host") or address, port)
         writer.close()
         return ""
     except (TimeoutError, OSError, ValueError) as error:

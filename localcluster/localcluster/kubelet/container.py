@@ -173,7 +173,8 @@ class ContainerProcess:
         loop = asyncio.get_running_loop()
         if before is not None and self._kill_at > loop.time():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(before(), self._kill_at - loop.time())
+                async with asyncio.timeout(self._kill_at - loop.time()):
+                    await before()
         process.terminate()
         await asyncio.sleep(max(0.0, self._kill_at - loop.time()))
         self._kill(process)

@@ -167,7 +167,8 @@ async def _works(candidate: Isolation) -> bool:
         command = ["/bin/sh", "-c", "cd /localcluster-probe/mount"]
         probe = Launch(command, {}, candidate, stdout=devnull, stderr=devnull, hostname="probe", mounts=mounts)
         ShimProcess(probe, messages.append, gone.set).start()
-        await asyncio.wait_for(gone.wait(), 20)
+        async with asyncio.timeout(20):
+            await gone.wait()
     finally:
         os.close(devnull)
     return any(message.get("exited") == 0 for message in messages)

@@ -156,7 +156,8 @@ async def run_quietly(container: ContainerProcess, command: list[str], seconds: 
     finally:
         os.close(devnull)
     try:
-        await asyncio.wait_for(outcome.gone.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await outcome.gone.wait()
     finally:
         process.kill()
     return outcome.code

@@ -131,7 +131,8 @@ class PodWorker:
 
     async def _sleep(self, delay: float | None) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), None if delay is None else max(delay, 0.001))
+            async with asyncio.timeout(None if delay is None else max(delay, 0.001)):
+                await self._wake.wait()
 
     async def _end_forgotten(self) -> bool:
         for container in self.containers.values():

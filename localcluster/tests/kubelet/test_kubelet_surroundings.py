@@ -1,5 +1,6 @@
 """Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
 
+import asyncio
 import base64
 import errno
 import os
@@ -22,6 +23,7 @@ from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import identity, resolver_config
 from localcluster.kubelet.shim.logfile import LogFile
 from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+from localcluster.kubelet.worker import PodWorker
 from localcluster.pod_backend import LogOptions
 
 POD: dict[str, Any] = {
@@ -549,3 +551,24 @@ def test_resolver_config_of_the_pod() -> None:
     config = {"nameservers": ["10.0.0.1"], "searches": ["a.b"], "options": [{"name": "ndots", "value": "2"}]}
     text = resolver_config({"spec": {"dnsPolicy": "None", "dnsConfig": config}})
     assert text == "nameserver 10.0.0.1\nsearch a.b\noptions ndots:2\n"
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_worker_that_has_just_been_woken_can_be_cancelled(turns: int) -> None:
+    """asyncio.wait_for of Python 3.11 may lose the cancellation, and the cluster never stops."""
+    worker = PodWorker.__new__(PodWorker)
+    worker._wake = asyncio.Event()
+
+    async def run() -> None:
+        while True:
+            await worker._sleep(60)
+            worker._wake.clear()
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    worker._wake.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task], timeout=10)
+    assert task.cancelled()
