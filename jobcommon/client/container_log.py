@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.client.errors import StatusError, TransportError
@@ -51,13 +51,18 @@ class ContainerLogs:
     async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncGenerator[bytes, None]:
         metadata = pod["metadata"]
         path = object_path("v1", "pods", metadata["namespace"], metadata["name"])
-        follow = options.follow
+        follow, known = options.follow, not options.follow
         while True:
             seen.start_again()
             try:
                 query = _query(options, seen.last, follow=follow)
                 async with aclosing(self._transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
                     async for line in lines:
+                        if not known and await self._is_over(path, metadata["uid"], options.container, pod, restarted=True):
+                            # The server has begun with the log of the next run, and gives this one as the previous.
+                            options, follow = replace(options, follow=False, previous=True), False
+                            break
+                        known = True
                         stamp = STAMP.match(line)
                         if stamp is None:
                             yield line
@@ -68,6 +73,9 @@ class ContainerLogs:
                     raise
                 await self._pause(PAUSE)
                 continue
+            if not known:
+                known = True
+                continue
             if not follow:
                 return
             # The stream may have ended before the run did. What was printed in between is read once the run is over.
@@ -75,16 +83,18 @@ class ContainerLogs:
             if follow:
                 await self._pause(PAUSE)
 
-    async def _is_over(self, path: str, uid: str, container: str, seen: Mapping[str, Any]) -> bool:
-        """Whether the run of the container whose log was followed has ended."""
+    async def _is_over(self, path: str, uid: str, container: str, seen: Mapping[str, Any], *, restarted: bool = False) -> bool:
+        """Whether the run of the container whose log is followed has ended; or whether the next one has begun (`restarted`)."""
         try:
             pod = answered(await self._transport.send(Request("GET", path)))
         except StatusError as error:
-            return error.code != 429
+            return not restarted and error.code != 429
         except TransportError:
             return False
         before, now = container_status(seen, container), container_status(pod, container)
         same = pod["metadata"]["uid"] == uid and before.get("restartCount", 0) == now.get("restartCount", 0)
+        if restarted:
+            return not same
         return not same or "running" not in (now.get("state") or {})
 
 

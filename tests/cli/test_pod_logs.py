@@ -58,6 +58,12 @@ async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> 
     assert printed == ["run 1", "run 2"]
 
 
+async def test_a_run_whose_successor_has_begun_is_read_as_the_previous_one() -> None:
+    transport = server([[SECOND], [FIRST]], [pod(1, "running")])
+    lines = ContainerLogs(transport, pause).lines(pod(0, "running"), LogOptions("c", follow=True))
+    assert [line async for line in lines] == ["run 1"]
+
+
 @pytest.mark.parametrize(
     ("count", "state", "last", "runs"),
     [
