@@ -74,8 +74,10 @@ test-cluster: $(DEV) ## run the tests of the embedded cluster, all but the longe
 test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
 	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m slow
 
-# An MXJob cannot have every replica type: it trains or tunes.
-KINDS := pytorch tensorflow mpi jax xgboost paddle 'mxnet -f tests/golden/polyaxon/seed-000-mxnet.manifest.yaml'
+# A TFJob and an MXJob cannot have every replica type.
+KINDS := pytorch mpi jax xgboost paddle \
+  'tensorflow -f examples/seeds/distributed-tensorflow-job/distributed-tensorflow-job.yaml' \
+  'mxnet -f tests/golden/polyaxon/seed-000-mxnet.manifest.yaml'
 sim: $(DEV) ## simulate the jobs of every kind with faults (minutes of CPU); SIM='--points --seeds 1000' for all of them
 	@printf '%s\n' $(KINDS) | PYTHONHASHSEED=0 xargs -P $(WORKERS) -I{} sh -c '$(BIN)/jobcommon simulate {} $(or $(SIM),--seeds 15)'
 
