@@ -76,7 +76,7 @@ test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
 
 # A TFJob and an MXJob cannot have every replica type.
 KINDS := pytorch mpi jax xgboost paddle \
-  'tensorflow -f examples/seeds/distributed-tensorflow-job/distributed-tensorflow-job.yaml' \
+  'tensorflow -f tests/golden/polyaxon/seed-000-tensorflow.manifest.yaml' \
   'mxnet -f tests/golden/polyaxon/seed-000-mxnet.manifest.yaml'
 sim: $(DEV) ## simulate the jobs of every kind with faults (minutes of CPU); SIM='--points --seeds 1000' for all of them
 	@printf '%s\n' $(KINDS) | PYTHONHASHSEED=0 xargs -P $(WORKERS) -I{} sh -c '$(BIN)/jobcommon simulate {} $(or $(SIM),--seeds 15)'
