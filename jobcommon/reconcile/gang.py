@@ -24,7 +24,7 @@ from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.gang_needs import Needs
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
-from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots
+from jobcommon.reconcile.slots import Slot, Slots
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
@@ -101,7 +101,7 @@ class Gang:
 
     def _gives_up(self, replica: Replica) -> bool:
         slot = self.slots.wanted.get(replica)
-        return slot is not None and isinstance(slot.state, Ended | Recorded) and slot.state.given_up
+        return slot is not None and slot.given_up
 
     @property
     def min_member(self) -> int:

@@ -8,7 +8,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots, Succeeded
+from jobcommon.reconcile.slots import Ended, Slot, Slots, Succeeded
 
 # The first restart is immediate. Repeated quick failures are delayed exponentially, so that a program which cannot start does
 # not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
@@ -88,16 +88,12 @@ def none_left(framework: Framework, job: Job, slots: Slots) -> str | None:
     """
     working = [slot for slot in slots.wanted.values() if not framework.serves(slot.replica.type)]
     vacant = any(not framework.serves(replica.type) for replica in slots.vacant)
-    if vacant or not all(slot.over and (_is_given_up(slot) or _has_succeeded(slot)) for slot in working):
+    if vacant or not all(slot.over and (slot.given_up or _has_succeeded(slot)) for slot in working):
         return None
-    first = next(filter(_is_given_up, working), None)
+    first = next((slot for slot in working if slot.given_up), None)
     if first is None:
         return None
     return f"{job.kind} {job.name} has failed because {first.replica} has failed, and no replica is left that could go on"
-
-
-def _is_given_up(slot: Slot) -> bool:
-    return isinstance(slot.state, Ended | Recorded) and slot.state.given_up
 
 
 def _has_succeeded(slot: Slot) -> bool:

@@ -31,7 +31,7 @@ from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
 from jobcommon.reconcile.queueing import unqueued
-from jobcommon.reconcile.slots import Ended, Recorded, Slots, arrange, tally
+from jobcommon.reconcile.slots import Slots, arrange, tally
 from jobcommon.reconcile.time_spent import time_spent
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
@@ -247,8 +247,7 @@ class Situation:
 
     def _whole(self) -> bool:
         """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
-        given_up = (s for s in self.slots.notable if isinstance(s.state, Ended | Recorded) and s.state.given_up)
-        gone = Counter(slot.replica.type for slot in given_up)
+        gone = Counter(slot.replica.type for slot in self.slots.notable if slot.given_up)
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
     def trouble_events(self) -> list[Event]:

@@ -114,6 +114,11 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         return self.state.ending  # type: ignore[union-attr]
 
     @property
+    def given_up(self) -> bool:
+        """Whether it has failed for good, and the job continues without it."""
+        return isinstance(self.state, Ended | Recorded) and self.state.given_up
+
+    @property
     def over(self) -> bool:
         """Whether none of its processes can run any more."""
         return self.life is Life.OVER or self.life is Life.REMOVED

@@ -18,7 +18,7 @@ from jobcommon.reconcile.plan import Action, Delete, Plan
 from jobcommon.reconcile.progress import after_reports, signs_of_life
 from jobcommon.testutil.builders import START, Manifest, Pod
 from jobcommon.testutil.invariants import check_deeds
-from jobcommon.testutil.kueue import admitted, evicted, reserved
+from jobcommon.testutil.kueue import admitted, evicted
 from jobcommon.testutil.native_gang import GROUP, NativeWorld, group_of
 
 PLENTY = 100
@@ -192,7 +192,7 @@ class PairWorld(NativeWorld):
             if self.preempted and holds and conditions.get("Evicted") != "True":
                 self.others[kind, name] = evicted(found, at=self.now)
             elif self.quota and not self.preempted and not holds and found["spec"].get("active", True):
-                self.others[kind, name] = admitted(reserved(found, at=self.now), at=self.now)
+                self.others[kind, name] = admitted(found, at=self.now)
 
     def _kubelets(self) -> None:
         for name, pod in list(self.pods.items()):
