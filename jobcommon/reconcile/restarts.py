@@ -7,6 +7,7 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Job
+from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, failure_of, is_on_record
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
@@ -46,9 +47,7 @@ def recorded_time(before: JobStatus, after: tuple[int | None, ...], now: float) 
     known = (before.restarts, before.disruptions, before.attempt)
     if any((new or 0) > (old or 0) for new, old in zip(after, known, strict=True)):
         return format_moment(now)
-    # A release without the field has kept the time in the condition.
-    restarting = before.condition(ConditionType.RESTARTING)
-    return before.last_restart_time or (restarting.last_update_time if restarting is not None else None)
+    return limits.last_restart(before)
 
 
 def note(slots: Slots) -> str:
