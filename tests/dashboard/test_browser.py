@@ -57,10 +57,14 @@ def pause(driver: Chrome) -> None:
 
 
 def leave(driver: Chrome, act: Callable[[], None]) -> None:
-    """Do what leads to another page, and wait until the browser has it."""
-    page = driver.find_element(By.TAG_NAME, "html")
+    """Do what leads to another page, and wait until the browser has it.
+
+    The address is asked for, not an element of the page that is left: in the middle of a navigation, ChromeDriver answers such
+    a question with "Node with given id does not belong to the document".
+    """
+    left = driver.current_url
     act()
-    polled_blocking(lambda: staleness_of(page)(driver))
+    polled_blocking(lambda: driver.current_url != left)
 
 
 def focused(driver: Chrome) -> Any:
