@@ -182,4 +182,4 @@ image: ## build the operators' image on BASE=image@digest, with BUILDER=podman
 	$(BUILDER) build --build-arg BASE=$(BASE) --file Containerfile --tag jobcommon:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .localcluster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

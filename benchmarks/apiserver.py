@@ -74,11 +74,10 @@ async def _serve_kinds(server: Server) -> None:
 @asynccontextmanager
 async def _embedded(work: Path, lasting: bool) -> AsyncIterator[Server]:
     path = work / "kubeconfig"
-    options = ("--no-node", "--kubeconfig", str(path), *(("--data-dir", str(work / "data")) if lasting else ()))
+    arguments = (str(path), *((str(work / "data"),) if lasting else ()))
 
     async def start() -> asyncio.subprocess.Process:
-        path.unlink(missing_ok=True)
-        process = await child("localcluster", "serve", *options, stdout=asyncio.subprocess.PIPE)
+        process = await child("benchmarks.embedded_server", *arguments, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         if not await process.stdout.readline():
             raise RuntimeError("the embedded API server did not start; its error is above")

@@ -64,7 +64,7 @@ async def local_cluster(
     State is kept in memory, or in `data_dir`, which also restores it after a crash; so do the token, the certificate
     and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
     the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
-    wait. Without a `node` pods are stored and stay Pending. `server` REAL takes etcd and kube-apiserver from
+    wait. Without a `node` pods stay Pending. `server` REAL takes etcd and kube-apiserver from
     KUBEBUILDER_ASSETS, and kube-controller-manager in place of our controllers if it is there.
 
     Raises JournalError when the data directory is in use or damaged, OSError when the port is taken, and StartError when there

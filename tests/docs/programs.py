@@ -22,7 +22,6 @@ from unittest.mock import patch
 from typer.main import get_command
 
 from jobcommon.cli.main import app
-from localcluster.__main__ import main as serve
 from tests.architecture.source import ROOT
 from tests.cli.commands import kubectl_path
 from tests.docs.blocks import simple_commands
@@ -133,11 +132,6 @@ def pip(words: Sequence[str]) -> str:
     return ", ".join(found)
 
 
-def localcluster(words: Sequence[str]) -> str:
-    """The embedded cluster's own command."""
-    return _parsed(serve, ["localcluster", *words])
-
-
 def helm(words: Sequence[str]) -> str:
     """The charts render with what is set."""
     from tests.charts.charts import helm as library
@@ -160,15 +154,7 @@ def podman(words: Sequence[str]) -> str:
     return ", ".join(f"no ARG {name}" for name in given if f"ARG {name}\n" not in text)
 
 
-CHECKS = {
-    "jobcommon": jobcommon,
-    "make": make,
-    "python": module,
-    "pip": pip,
-    "helm": helm,
-    "podman": podman,
-    "localcluster": localcluster,
-}
+CHECKS = {"jobcommon": jobcommon, "make": make, "python": module, "pip": pip, "helm": helm, "podman": podman}
 
 
 def fault(words: Sequence[str], kubeconfig: Path) -> str:

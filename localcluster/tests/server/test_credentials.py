@@ -38,7 +38,7 @@ def test_a_directory_of_another_user_is_refused(write: Callable[[Path], None], t
 
 
 def test_a_directory_made_for_a_kubeconfig_is_ignored_by_git_and_goes_with_it(tmp_path: Path) -> None:
-    path = tmp_path / ".localcluster/kubeconfig"
+    path = tmp_path / ".jobcommon/kubeconfig"
     with written(path, "token", keep=False):
         assert (path.parent / ".gitignore").read_text().endswith("\n*\n")
     assert not path.parent.exists()
