@@ -29,7 +29,7 @@ async def release_finalizers(
     async with connected(Place(kubeconfig, context)) as api:
         released = 0
         async for page in _held(api.transport, frameworks, namespace):
-            await asyncio.gather(*(_release(api.transport, pod) for pod in page))
+            await asyncio.gather(*(release(api.transport, pod) for pod in page))
             released += len(page)
         typer.echo(f"{released} released")
 
@@ -49,7 +49,8 @@ async def _held(
             return
 
 
-async def _release(transport: Transport, pod: dict[str, Any]) -> None:
+async def release(transport: Transport, pod: dict[str, Any]) -> None:
+    """Remove our finalizer from a pod, whatever others do to its finalizers meanwhile."""
     metadata = pod["metadata"]
     namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
     for _ in range(TRIES):
