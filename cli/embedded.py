@@ -124,10 +124,8 @@ class InProcessTransport(ClusterTransport):
     See `localcluster.client.InProcessTransport`.
     """
 
-    def __init__(
-        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "jobcommon"
-    ) -> None:
-        super().__init__(client.InProcessTransport(server, user, pods, user_agent))
+    def __init__(self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None) -> None:
+        super().__init__(client.InProcessTransport(server, user, pods))
 
 
 @dataclass(frozen=True)
@@ -159,9 +157,7 @@ async def training_cluster(
     """
     server = server or os.environ.get(SERVER) or EMBEDDED
     async with AsyncExitStack() as stack:
-        opened = local_cluster(
-            data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity, server=server, user_agent="jobcommon"
-        )
+        opened = local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity, server=server)
         local = await stack.enter_async_context(opened)
         client: Transport = ClusterTransport(local.transport)
         if server == REAL:

@@ -57,7 +57,6 @@ async def local_cluster(
     capacity: Mapping[str, str] | None = None,
     node: bool = True,
     server: str = EMBEDDED,
-    user_agent: str = "localcluster",
 ) -> AsyncIterator[Cluster]:
     """A cluster that runs while the context lasts; afterwards no process of a pod is left.
 
@@ -77,24 +76,24 @@ async def local_cluster(
         begin = _real if server == REAL else _embedded
         started = await begin(stack, directory, credentials, port, kept=data_dir is not None)
         if not node:
-            yield Cluster(started.url, credentials, started.transport(user_agent), None)
+            yield Cluster(started.url, credentials, started.transport(), None)
             return
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
         options = KubeletOptions(volumes, started.url, stop_grace=stop_grace, port=started.kubelet_port)
         if capacity is not None:
             options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
-        kubelet = await stack.enter_async_context(Kubelet(started.transport("kubelet"), options))
+        kubelet = await stack.enter_async_context(Kubelet(started.transport(), options))
         started.connect(kubelet)
-        yield Cluster(started.url, credentials, started.transport(user_agent), kubelet.backend)
+        yield Cluster(started.url, credentials, started.transport(), kubelet.backend)
 
 
 @dataclass(frozen=True)
 class _Started:
-    """An API server that is up, with controllers. `transport` makes a client for a user agent, `connect` gives it the node."""
+    """An API server that is up, with controllers. `transport` makes a client, `connect` gives it the node."""
 
     url: str
-    transport: Callable[[str], Transport]
+    transport: Callable[[], Transport]
     connect: Callable[[Kubelet], None]
     kubelet_port: int = 0
 
@@ -111,8 +110,8 @@ async def _embedded(
     await stack.enter_async_context(background(controllers.run()))
     running = await _listen(stack, server, credentials, directory, port)
 
-    def transport(agent: str) -> Transport:
-        return InProcessTransport(server, pods=running.pods, user_agent=agent)
+    def transport() -> Transport:
+        return InProcessTransport(server, pods=running.pods)
 
     def connect(kubelet: Kubelet) -> None:
         running.pods = kubelet.backend
@@ -133,8 +132,8 @@ async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials
         await stack.enter_async_context(background(program.watch()))
     node = await stack.enter_async_context(serve_node(servers.node, envtest.LOOPBACK))
 
-    def transport(agent: str) -> Transport:
-        found = HttpTransport(servers.endpoint, user_agent=agent)
+    def transport() -> Transport:
+        found = HttpTransport(servers.endpoint)
         stack.push_async_callback(found.close)
         return found
 

@@ -60,7 +60,7 @@ _CORE = (
           },
           strategy=Strategy(
               default=pods.default, on_create=pods.on_create, on_update=pods.on_update, validate=pods.validate,
-              validate_new=pods.validate_new, validate_update=pods.validate_update, assigned=pods.ASSIGNED,
+              validate_new=pods.validate_new, validate_update=pods.validate_update,
           ),
           fields=field_table(
               "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
@@ -78,7 +78,7 @@ _CORE = (
           returns_deleted=True, fields=field_table("spec.clusterIP", "spec.type"),
           strategy=Strategy(
               default=services.default, on_update=services.on_update, validate=services.validate,
-              validate_update=services.validate_update, validate_name=names.dns1035_label, assigned=services.ASSIGNED,
+              validate_update=services.validate_update, validate_name=names.dns1035_label,
           )),
 )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
@@ -17,24 +16,18 @@ class InProcessTransport:
     """A `localcluster.request.Transport` to a server in the same process and event loop.
 
     `user` is the user of every request; `pods` answers ``pods/log``. A watch receives an event as soon as it is written.
-    `user_agent` becomes the manager of writes in managedFields.
     """
 
-    def __init__(
-        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "localcluster"
-    ) -> None:
+    def __init__(self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None) -> None:
         self._server = server
         self._user = user
         self._pods = pods
-        self._agent = {"user-agent": user_agent}
 
     async def send(self, request: Request) -> Response:
         """Answer the request; gives the event loop one turn, as a network would."""
         await asyncio.sleep(0)
         if request.path.endswith("/log"):
             return await self._whole_log(request)
-        if request.body is not None:
-            request = replace(request, headers={**self._agent, **request.headers})
         return self._server.handle(request, self._user)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:

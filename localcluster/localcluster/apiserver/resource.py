@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.errors import Cause
 from localcluster.apiserver.schema import CompiledSchema
 from localcluster.apiserver.selectors import FieldGetter
@@ -41,8 +42,7 @@ class Strategy:
     `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
     `unstored` changes what the answer to a dry run would promise;
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
-    fields (the latter what may not change, `validate_new` what only a new object may not have). `assigned` are fields of the
-    spec that have no manager unless the request has one of the group: `default` fills them in for admission or an allocator.
+    fields (the latter what may not change, `validate_new` what only a new object may not have).
     """
 
     default: Callable[[Obj], None] = nothing
@@ -53,7 +53,6 @@ class Strategy:
     validate_new: Callable[[Obj], Sequence[Cause]] = no_causes
     validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
     validate_name: Callable[[str], Sequence[str]] | None = None
-    assigned: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +105,13 @@ class Resource:
     def custom(self) -> bool:
         """Whether a CustomResourceDefinition serves it."""
         return self.crd_version is not None
+
+    @cached_property
+    def node(self) -> Obj:
+        """The schema by which lists merge; an empty one for a kind without."""
+        if self.schema is not None:
+            return self.schema.node
+        return builtin_schemas.root(*self.gvk) or {}
 
     @cached_property
     def api_version(self) -> str:

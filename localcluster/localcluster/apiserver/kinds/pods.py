@@ -13,8 +13,6 @@ from localcluster.quantity import parse_quantity
 __all__ = ["default_spec", "validate_spec", "validate_update"]
 Obj = dict[str, Any]
 
-#: What the real server's admission fills in.
-ASSIGNED = (("serviceAccountName", "serviceAccount"), ("preemptionPolicy",), ("priority",))
 _COMPUTE = ("cpu", "memory")
 
 

@@ -10,8 +10,6 @@ from localcluster.apiserver.names import check, check_labels, dns1123_label
 
 Obj = dict[str, Any]
 
-#: What the real server's allocators fill in.
-ASSIGNED = (("clusterIP",), ("clusterIPs",), ("ipFamilies",), ("ipFamilyPolicy",))
 _TYPE = one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOL = one_of("SCTP", "TCP", "UDP")
 

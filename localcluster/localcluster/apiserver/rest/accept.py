@@ -63,9 +63,6 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
         obj["metadata"] = typed.decode_metadata(resource.kind, obj["metadata"])
     else:
         obj, unknown = typed.decode(resource.group, resource.version, resource.kind, obj)
-    if meta.get("managedFields") == [] and not resource.custom:
-        # The only list whose emptiness has a meaning: it ends the tracking. In a custom object it is dropped.
-        obj["metadata"]["managedFields"] = []
     return place(call, obj), unknown
 
 

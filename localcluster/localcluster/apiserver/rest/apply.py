@@ -1,15 +1,13 @@
 """Server-side apply requests; the algorithm is `localcluster.apiserver.apply`."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
+from localcluster.apiserver.apply import ApplyConflictError, ApplyError, Manager, UntypableError
 from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
+from localcluster.apiserver.errors import ApiError, bad_request, invalid_object, required
 from localcluster.apiserver.rest.accept import accept, decode
 from localcluster.apiserver.rest.create import create_object
-from localcluster.apiserver.rest.managers import field_sets_of, manager_of, reset
 from localcluster.apiserver.rest.update import replace
 from localcluster.apiserver.storage import Item
 from localcluster.apiserver.typed import UndecodableError
@@ -34,14 +32,8 @@ def apply(call: Call) -> Response:
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     live = call.storage.table(call.resource.storage_key).get(call.namespace, name)
-    merged = _merge(call, live, config)
-    if live is not None:
-        return call.answer(replace(call, live, accept(call, merged)))
-    uid = config["metadata"].get("uid")
-    if uid:
-        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise conflict(call.resource.plural, call.resource.group, name, why)
-    return call.answer(create_object(call, accept(call, merged)), 201)
+    merged = accept(call, _merge(call, live, config))
+    return call.answer(create_object(call, merged), 201) if live is None else call.answer(replace(call, live, merged))
 
 
 def _typed(call: Call, config: Obj) -> Obj:
@@ -49,40 +41,39 @@ def _typed(call: Call, config: Obj) -> Obj:
     try:
         accepted, unknown = decode(call, config)
         problems = [f".{path}: field not declared in schema" for path in unknown]
-        if call.resource.schema is not None:
-            causes = call.resource.schema.validate(accepted)
-            problems += [f".{cause.field}: {cause.message}" for cause in causes if _untypable(cause)]
     except UndecodableError as error:
         problems = [error.problem]
     if problems:
-        raise _untyped(call, problems)
+        raise _untyped(call, ", ".join(problems))
     return accepted
 
 
-def _untypable(cause: Cause) -> bool:
-    # A field for numbers and text (IntOrString) has no type that ownership depends on.
-    mixed = "must be of type integer,string" in cause.message
-    return cause.reason in ("FieldValueTypeInvalid", "FieldValueDuplicate") and not mixed
-
-
-def _untyped(call: Call, problems: Sequence[str]) -> ApiError:
+def _untyped(call: Call, problem: str) -> ApiError:
     resource = call.resource
     what = f"{call.info.namespace}/{call.info.name}; {resource.group}/{resource.version}, Kind={resource.kind}"
-    told = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(f"  {problem}" for problem in problems)
-    return ApiError(500, "", f"failed to create typed patch object ({what}): {told}")
+    return ApiError(500, "", f"failed to create typed patch object ({what}): {problem}")
+
+
+def _scoped(call: Call, config: Obj) -> Obj:
+    """The part of the configuration that the path is about: all but the status, or the status."""
+    if call.info.subresource == "status":
+        meta = config["metadata"]
+        identity = {key: value for key, value in meta.items() if not call.resource.custom or key in ("name", "namespace")}
+        return {**{key: config[key] for key in ("apiVersion", "kind", "status") if key in config}, "metadata": identity}
+    return {key: value for key, value in config.items() if key != "status"} if call.resource.status else config
 
 
 def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
     resource = call.resource
     try:
         return merge(
-            field_sets_of(resource), None if live is None else resource.typed(live.obj), config, manager=manager_of(call),
-            now=call.env.timestamp(), force=call.query.get("force") == "true", subresource=call.info.subresource,
-            status_subresource=resource.status, custom=resource.custom, reset=reset(call),
+            resource.node, None if live is None else resource.typed(live.obj), _scoped(call, config),
+            me=Manager(call.query["fieldManager"], call.info.subresource), now=call.env.timestamp(),
+            force=call.query.get("force") == "true",
         )  # fmt: skip
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None
     except UntypableError as error:
-        raise _untyped(call, [str(error)]) from None
+        raise _untyped(call, str(error)) from None
     except ApplyError as error:
         raise bad_request(str(error)) from None

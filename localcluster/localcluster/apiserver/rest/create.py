@@ -10,7 +10,6 @@ from localcluster.apiserver.call import OBJECT_LIMIT, Call, version_number
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.accept import accept, check_metadata, type_causes
-from localcluster.apiserver.rest.managers import spec_asked, track_created
 from localcluster.request import Response
 
 Obj = dict[str, Any]
@@ -36,8 +35,6 @@ def create_object(call: Call, obj: Obj) -> Obj:
     resource = call.resource
     new = resource.bare(obj)
     given_version = version_number(new["metadata"])
-    # A POST starts without managers; a PUT that creates starts with the managedFields it contains.
-    tracked = new["metadata"].get("managedFields") if call.info.verb == "update" else None
     # Refusals that come before a name is generated name its beginning.
     asked_name = new["metadata"].get("name") or new["metadata"].get("generateName", "")
     meta = new["metadata"] = _fresh_metadata(call, new["metadata"])
@@ -45,9 +42,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
         # Status belongs to the controllers: a creator's is dropped.
         new.pop("status", None)
     admission.check_namespace(call, asked_name)
-    asked = spec_asked(resource, new)
     prepare(call, new, obj)
-    track_created(call, new, asked, tracked)
     resource.strategy.on_create(new)
     admission.admit_new(call, asked_name, new)
     check_type(call, obj, new, None)

@@ -20,7 +20,6 @@ from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.apply import apply
-from localcluster.apiserver.rest.managers import schema_node
 from localcluster.apiserver.rest.update import replace
 from localcluster.apiserver.typed import UndecodableError
 from localcluster.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
@@ -73,7 +72,7 @@ def apply_patch(call: Call, media: str, obj: Obj) -> Obj:
         merged: Obj = merge(obj, document)
         return merged
     try:
-        return strategic_merge(schema_node(call.resource), obj, document)
+        return strategic_merge(call.resource.node, obj, document)
     except StrategicPatchError as error:
         raise bad_request(str(error)) from None
 

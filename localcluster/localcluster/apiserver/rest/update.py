@@ -17,7 +17,6 @@ from localcluster.apiserver.errors import (
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
-from localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
 from localcluster.apiserver.storage import Item
 from localcluster.request import Response
 
@@ -71,7 +70,8 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         raise conflict(resource.plural, resource.group, call.info.name, STALE)
     new = resource.bare(obj)
     old = live.obj
-    given, asked = new["metadata"].pop("managedFields", None), spec_asked(resource, new)
+    # Only an apply changes who owns what.
+    owners = new["metadata"].pop("managedFields", None) if call.applying else old["metadata"].get("managedFields")
     if call.info.subresource == "status":
         new = _with_status_of(call, old, new)
     elif resource.status:
@@ -80,21 +80,19 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         if "status" in old:
             new["status"] = old["status"]
     causes = _settle_metadata(new["metadata"], old["metadata"], resource.custom)
+    new["metadata"].pop("managedFields", None)
+    if owners:
+        new["metadata"]["managedFields"] = owners
     resource.strategy.on_update(new, old)
     if call.info.subresource != "status" or resource.custom:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new, obj)
     check_type(call, obj, new, old, causes)
-    unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
-    before = old["metadata"].get("managedFields")
-    if unchanged and not causes and given in (None, before):
+    if new == old and not ends_deletion(call, new) and not causes:
         return resource.typed(old)
-    # What admission and the allocators add has no manager.
-    entries = entries_of_update(call, old, new, asked, given)
     admission.admit_update(call, new)
     _count_generation(call, new, old)
     validate(call, new, old, causes)
-    set_entries(new, old, entries)
     if new == old and not ends_deletion(call, new):
         return resource.typed(old)
     return resource.typed(commit(call, live, new))
@@ -156,8 +154,6 @@ def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
         if name in old:
             meta[name] = old[name]
     meta["resourceVersion"] = old["resourceVersion"]
-    if "managedFields" in old:
-        meta["managedFields"] = old["managedFields"]
     added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
     if "deletionTimestamp" in old and added:
         listed = ", ".join(f'"{name}"' for name in sorted(added))

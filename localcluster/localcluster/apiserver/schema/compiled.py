@@ -5,7 +5,6 @@ from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, crd_root
 from localcluster.apiserver.errors import Cause
-from localcluster.apiserver.field_set_schema import FieldSetSchema
 from localcluster.apiserver.schema import defaults, rules, values
 from localcluster.apiserver.schema.trim import trim
 
@@ -20,11 +19,10 @@ _UNCHECKED = Cause(
 
 
 class CompiledSchema:
-    """Prunes, defaults and validates objects of one CRD version: by `node` in general, by `field_sets` for apply."""
+    """Prunes, defaults and validates objects of one CRD version."""
 
     def __init__(self, version: Json) -> None:
         self.node: Json = crd_root(version)
-        self.field_sets = FieldSetSchema(self.node)
         self._defaults = trim(self.node, lambda one: "default" in one)
         self._lists = trim(self.node, values.has_unique_items)
         self._rules = trim(self.node, rules.has_rules)
