@@ -103,9 +103,8 @@ mutants: $(DEV) ## known defects put back one by one, and which tests catch each
 real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a marked kubeconfig leads to one; ONLY=text for some
 	$(BIN)/python -m jobcommon.testutil.real $(if $(ONLY),--only '$(ONLY)')
 
-pictures: $(DEV) ## take the pictures in README.md and docs/dashboard.md anew; needs Chromium and its driver
+pictures: $(DEV) ## take the picture in README.md anew
 	$(BIN)/python -m jobcommon.testutil.terminal_picture docs/demo.svg 'make demo' $(BIN)/jobcommon run -f examples/pytorch/digits.yaml
-	$(BIN)/python -m tests.dashboard.pictures
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -178,6 +178,7 @@ def test_a_manifest_is_fetched_from_an_address() -> None:
     ("module", "message"),
     [
         ("jsonschema_rs", "the embedded cluster needs: pip install 'jobcommon[local]'"),
+        ("jinja2", "the dashboard needs: pip install 'jobcommon[dashboard]'"),
         ("jsonpatch.inner", "the embedded cluster needs: pip install 'jobcommon[local]'"),
         ("numpy", None),
         (None, None),
@@ -267,6 +268,7 @@ def test_an_error_that_was_printed_long_before_the_end_is_the_cause(tmp_path: Pa
         (("plan", "-f", "docs"), "no file in this directory ends in .yaml"),
         (("up", "--framework", "caffe"), "--framework caffe: there is no such framework here; use one of"),
         (("operator", "--kubeconfig", "/no/such/kubeconfig"), "/no/such/kubeconfig: no such file; --kubeconfig must name"),
+        (("dashboard", "--kubeconfig", "/no/such/kubeconfig"), "/no/such/kubeconfig: no such file; --kubeconfig must name"),
         (("operator", "--qps", "-1"), "--qps must be a number over 0"),
         (
             ("operator", "--framework", "mine:"),

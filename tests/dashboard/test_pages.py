@@ -1,8 +1,10 @@
 """The pages, on an API server in process: what they show, that they escape it, and what they cost the cluster."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -10,6 +12,7 @@ import pytest
 from yarl import URL
 
 from jobcommon.api import labels
+from jobcommon.cli import dashboard as package
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.dashboard.job_summary import summary
 from jobcommon.cli.dashboard.log_stream import event_of, log_events, waiting_for
@@ -22,6 +25,7 @@ from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, repl
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
 POD = {"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]}}
+HOME = Path(package.__file__).parent
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
 
@@ -295,6 +299,14 @@ def test_a_container_waits_until_it_has_run(status: dict[str, Any], why: str) ->
 @pytest.mark.parametrize("container", ["", "gone"])
 def test_a_container_that_the_pod_does_not_have_is_not_waited_for(container: str) -> None:
     assert waiting_for({**POD, "status": {}}, container) == "", "the API server says what is wrong"
+
+
+def test_the_script_finds_its_elements_in_the_pages() -> None:
+    script = (HOME / "static/live.js").read_text(encoding="utf-8")
+    templates = "".join(path.read_text(encoding="utf-8") for path in (HOME / "templates").iterdir())
+    assert len(names := re.findall(r'getElementById\("([\w-]+)"\)', script)) >= 4
+    assert [name for name in names if f'id="{name}"' not in templates] == []
+    assert [name for name in re.findall(r"\[(data-\w+)\]", script) if name not in templates] == []
 
 
 @pytest.mark.parametrize(
