@@ -25,6 +25,8 @@ OPERATORS: Mapping[str, tuple[Framework, ...]] = {
     **{f"{'tf' if name == 'tensorflow' else name}-operator": (framework,) for name, framework in FRAMEWORKS.items()},
     "training-operators": KINDS,
 }
+#: The charts are links to the same files, but for their names: what does not depend on the kinds is seen in two of them.
+SAMPLE = ("training-operators", "mxnet-operator")
 NAMESPACE = "operators"
 
 

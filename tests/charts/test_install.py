@@ -1,7 +1,7 @@
-"""The charts, installed by the real Helm onto the embedded cluster, whose RBAC then bounds an operator in a process of its own.
+"""The chart of all operators, installed by the real Helm onto the embedded cluster, whose RBAC then bounds an operator.
 
-The operator is started with the very arguments of the Deployment and a token of its ServiceAccount. The answers it got are in
-its metrics: not one may be a refusal.
+The operator is a process of its own, with the very arguments of the Deployment and a token of its ServiceAccount. The answers
+it got are in its metrics: not one may be a refusal. That charts of single kinds have the rules of their kind is test_rules's.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ import aiohttp
 import pytest
 import yaml
 
-from jobcommon.client.list_watch import WatchedObject
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
-from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.polling import polled
-from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm
+from tests.charts.charts import CHARTS, NAMESPACE, helm
 from tests.cli.commands import ROOT
+from tests.kinds import KINDS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Json = dict[str, Any]
+CHART = "training-operators"
 SECONDS = 180.0
 
 
@@ -55,30 +55,14 @@ def free_port() -> int:
         return port
 
 
-@asynccontextmanager
-async def empty_cluster(directory: Path) -> AsyncIterator[tuple[TestCluster, Path]]:
-    """A cluster without kinds and operators, and the administrator's kubeconfig."""
-    async with cluster_for(operators=False) as cluster:
-        kubeconfig = directory / "admin"
-        kubeconfig.write_text(cluster.cluster.kubeconfig(NAMESPACE))
-        await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        yield cluster, kubeconfig
-
-
-async def install(kubeconfig: Path, chart: str, **values: Any) -> None:
+async def install(kubeconfig: Path, **values: Any) -> None:
     """``helm install demo`` in a thread, for the API server is in ours."""
 
     def run() -> None:
         with helm.Config(kubeconfig_path=kubeconfig, namespace=NAMESPACE) as helm_config:
-            helm_config.install(CHARTS / chart, "demo", values, namespace=NAMESPACE, timeout=180)
+            helm_config.install(CHARTS / CHART, "demo", values, namespace=NAMESPACE, timeout=180)
 
     await asyncio.to_thread(run)
-
-
-async def installed(cluster: TestCluster, kind: str, name: str) -> Json:
-    """An object of apps/v1 that Helm has created."""
-    found: Json = await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/{kind}/{name}")
-    return found
 
 
 @asynccontextmanager
@@ -159,72 +143,20 @@ async def live(cluster: TestCluster, framework: Framework) -> None:
         await cluster.until_gone(framework, name)
 
 
-CASES = [
-    *[(chart, {}) for chart in OPERATORS],
-    ("training-operators", {"watchNamespace": "default"}),
-    ("training-operators", {"frameworks": ["mpi", "tensorflow"]}),
-]
-
-
-@pytest.mark.parametrize(("chart", "values"), CASES, ids=lambda value: ",".join(value) if isinstance(value, dict) else value)
-async def test_an_operator_lives_on_the_rights_its_chart_gives(chart: str, values: Json, tmp_path: Path) -> None:
-    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, chart, metrics={"port": free_port()}, mpiExec=True, **values)
-        deployment = await installed(cluster, "deployments", f"demo-{chart}")
-        chosen = [f for f in OPERATORS[chart] if f.name in values.get("frameworks", [f.name])]
+@pytest.mark.parametrize("values", [{}, {"watchNamespace": "default"}], ids=str)
+async def test_an_operator_lives_on_the_rights_its_chart_gives(values: Json, tmp_path: Path) -> None:
+    async with cluster_for(operators=False) as cluster:
+        kubeconfig = tmp_path / "admin"
+        kubeconfig.write_text(cluster.cluster.kubeconfig(NAMESPACE))
+        await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        await install(kubeconfig, metrics={"port": free_port()}, mpiExec=True, **values)
+        deployment = await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/demo-{CHART}")
         async with operator(cluster, tmp_path, deployment) as url:
             await page(f"{url}/readyz")
-            for framework in chosen:
+            for framework in KINDS:
                 await live(cluster, framework)
             codes = await answers(url)
         assert codes["200"] > 0
         assert not codes.keys() & {"401", "403"}
-        lease = await cluster.send("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/demo-{chart}")
+        lease = await cluster.send("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/demo-{CHART}")
         assert lease["spec"]["holderIdentity"] == "", "released at the end"
-
-
-async def test_without_a_right_the_metrics_show_it(tmp_path: Path) -> None:
-    """That no refusal was counted above means something."""
-    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, "tf-operator", metrics={"port": free_port()})
-        path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/demo-tf-operator"
-        role = await cluster.send("GET", path)
-        role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["services"]]
-        await cluster.send("PUT", path, role)
-        async with operator(cluster, tmp_path, await installed(cluster, "deployments", "demo-tf-operator")) as url:
-            await polled(lambda: answers(url), lambda codes: codes.get("403"))
-
-
-async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(tmp_path: Path) -> None:
-    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, "mpi-operator", metrics={"port": free_port()})
-        async with operator(cluster, tmp_path, await installed(cluster, "deployments", "demo-mpi-operator")):
-            for version in ("v1", "v2beta1"):
-                path = cluster.path(MPI).replace(MPI.storage_version, version)
-                await cluster.send("POST", path, job(MPI, version, version))
-                await cluster.merge(MPI, version, {"spec": {"runPolicy": {"suspend": False}}})
-            await cluster.until(MPI, "v2beta1", succeeded, SECONDS)
-            await cluster.until(MPI, "v1", _waits_for_mpi_exec, SECONDS)
-            assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
-
-
-def _waits_for_mpi_exec(seen: WatchedObject) -> bool:
-    """The job has not failed: it starts when the operator is set up for it."""
-    conditions = seen.body.get("status", {}).get("conditions") or [{}]
-    return conditions[-1].get("type") == "Created" and "mpiExec" in conditions[-1]["message"]
-
-
-async def test_helm_takes_away_what_it_brought_but_not_the_jobs(tmp_path: Path) -> None:
-    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, "tf-operator")
-        await cluster.send("POST", cluster.path(TF), job(TF, "v1", "kept"))
-
-        def uninstall() -> None:
-            with helm.Config(kubeconfig_path=kubeconfig, namespace=NAMESPACE) as helm_config:
-                helm_config.uninstall("demo", timeout=180)
-
-        await asyncio.to_thread(uninstall)
-        roles = await cluster.send("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")
-        assert not [role["metadata"]["name"] for role in roles["items"] if role["metadata"]["name"].startswith("demo-")]
-        assert not (await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"))["items"]
-        assert (await cluster.send("GET", cluster.path(TF, "kept")))["metadata"]["name"] == "kept"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.charts.charts import OPERATORS, of_kind, render, the
+from tests.charts.charts import SAMPLE, of_kind, render, the
 from tests.docs.blocks import blocks
 from tests.runtime.fakes import a_job
 from tests.runtime.test_manager import Process, processes
@@ -146,7 +146,7 @@ async def test_no_label_names_a_job_or_a_pod() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("chart", OPERATORS)
+@pytest.mark.parametrize("chart", SAMPLE)
 def test_every_chart_selects_its_own_operator(chart: str) -> None:
     for name, text in alerts(chart).items():
         for selector in selectors(promql_parser.parse(text)):
