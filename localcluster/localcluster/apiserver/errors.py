@@ -57,13 +57,6 @@ def not_supported(path: str, value: Any, allowed: Sequence[str]) -> Cause:
     return Cause("FieldValueNotSupported", path, f"Unsupported value: {show(value)}: supported values: {listed}")
 
 
-def not_chosen(path: str, value: Any, allowed: Sequence[str]) -> list[Cause]:
-    """What is wrong with a value that must be given, and be one of the enumerated ones."""
-    if not value:
-        return [required(path)]
-    return [] if value in allowed else [not_supported(path, value, allowed)]
-
-
 def too_long(path: str, limit: int) -> Cause:
     """The value is longer than `limit` bytes."""
     return Cause("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")

