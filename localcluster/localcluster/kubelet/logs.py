@@ -1,131 +1,87 @@
 """Reading container logs: the filters of ``kubectl logs``, and following.
 
-A log may be large and the cluster is one event loop, so files are read in pieces, from where the wanted lines begin, and in a
-thread if there is more than one piece to read.
+A log may be large and the cluster is one event loop, so files are read in pieces, from where the wanted lines begin, and others
+have their turn after each.
 """
 
 import asyncio
 import os
-import threading
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from localcluster.pod_backend import LogOptions
 from localcluster.timestamps import format_time
 
 _POLL = 0.03
 _CHUNK = 1 << 16
-_PIECE = 4 * _CHUNK
 
 
 class Reader:
-    """Reads one run's log, the rotated file first, and follows it through rotation. Safe to close while a thread reads."""
+    """Reads one run's log, the rotated file first, and follows it through rotation."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._files: deque[int] = deque()
-        self._rest = b""
-        self._lock = threading.Lock()
-        self._closed = False
+        self._files = [path.open("rb")] if path.exists() else []  # the current one is the last
+        old = Path(f"{path}.old")
+        if old.exists():
+            self._files.insert(0, old.open("rb"))
+            if len({os.fstat(file.fileno()).st_ino for file in self._files}) < len(self._files):
+                self._files.pop().close()  # it was rotated between the two
 
-    def start(self, tail: int | None) -> int:
-        """Go to the last `tail` lines (None: to the beginning); how many bytes there are from there on."""
-        with self._lock:
-            current, old = _open(self._path), _open(Path(f"{self._path}.old"))
-            if self._closed or current is None:
-                _close(current, old)
-                return 0
-            if old is not None and os.fstat(old).st_ino == os.fstat(current).st_ino:
-                _close(old)  # it was rotated between the two
-                old = None
-            if tail is not None:
-                tail -= _seek_lines(current, tail)
-                if old is not None and not tail:
-                    _close(old)
-                    old = None
-                elif old is not None:
-                    _seek_lines(old, tail)
-            self._files.extend(file for file in (old, current) if file is not None)
-            return sum(_left(file) for file in self._files)
+    async def skip(self, tail: int) -> None:
+        """Go to the last `tail` lines."""
+        for place, file in reversed([*enumerate(self._files)]):
+            tail -= await _seek_lines(file, tail)
+            if not tail:
+                for earlier in self._files[:place]:
+                    earlier.close()
+                del self._files[:place]
+                return
 
     def left(self) -> int:
         """How many bytes are known to be there."""
-        return 0 if self._closed else sum(_left(file) for file in self._files)
+        return sum(os.fstat(file.fileno()).st_size - file.tell() for file in self._files)
 
-    def read(self) -> tuple[list[bytes], int]:
-        """The next whole lines, of about `_PIECE` bytes, and how many bytes were read for them."""
-        lines: list[bytes] = []
-        taken = 0
-        with self._lock:
-            while taken < _PIECE and not self._closed:
-                if not self._files:
-                    file = _open(self._path)
-                    if file is None:
-                        break
-                    self._files.append(file)
-                if piece := os.read(self._files[0], _CHUNK):
-                    taken += len(piece)
-                    *whole, self._rest = (self._rest + piece).split(b"\n")
-                    lines += whole
-                elif not self._next_file():
-                    break
-        return lines, taken
-
-    def _next_file(self) -> bool:
-        """Leave a file that is read to its end and was rotated; false when more will come into it."""
-        if len(self._files) == 1:
-            try:
-                same = os.fstat(self._files[0]).st_ino == self._path.stat().st_ino
-            except FileNotFoundError:
-                return False
-            if same or self._rest:
-                return False
-        self._rest = b""
-        _close(self._files.popleft())
-        return True
+    def read(self) -> list[bytes]:
+        """The next whole lines, about `_CHUNK` bytes of them; none at the end of what there is."""
+        while self._files:
+            file = self._files[0]
+            lines = file.readlines(_CHUNK)
+            if lines and not lines[-1].endswith(b"\n"):
+                file.seek(-len(lines.pop()), os.SEEK_CUR)  # it is being written
+            if lines:
+                return lines
+            if len(self._files) > 1:
+                self._files.pop(0).close()
+            elif self._path.exists() and os.fstat(file.fileno()).st_ino != self._path.stat().st_ino:
+                self._files.append(self._path.open("rb"))  # something may have come into the other before that
+            else:
+                break
+        return []
 
     def close(self) -> None:
         """Release the files."""
-        with self._lock:
-            self._closed = True
-            _close(*self._files)
-            self._files.clear()
+        for file in self._files:
+            file.close()
 
 
-def _open(path: Path) -> int | None:
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-
-
-def _close(*files: int | None) -> None:
-    for file in files:
-        if file is not None:
-            os.close(file)
-
-
-def _left(file: int) -> int:
-    return max(os.fstat(file).st_size - os.lseek(file, 0, os.SEEK_CUR), 0)
-
-
-def _seek_lines(file: int, count: int) -> int:
+async def _seek_lines(file: BinaryIO, count: int) -> int:
     """Move to where the last `count` whole lines begin; how many there are, at most `count`."""
-    position, found = os.fstat(file).st_size, 0
+    position, found = os.fstat(file.fileno()).st_size, 0
     while position > 0:
         step = min(_CHUNK, position)
         position -= step
-        block = os.pread(file, step, position)
+        block = os.pread(file.fileno(), step, position)
         newlines = block.count(b"\n")
         if found + newlines > count:
             end = len(block)
             for _ in range(count + 1 - found):
                 end = block.rindex(b"\n", 0, end)
-            os.lseek(file, position + end + 1, os.SEEK_SET)
+            file.seek(position + end + 1)
             return count
         found += newlines
-    os.lseek(file, 0, os.SEEK_SET)
+        await asyncio.sleep(0)
     return found
 
 
@@ -140,7 +96,7 @@ def _since(options: LogOptions, now: float) -> bytes:
 
 
 def _rendered(lines: list[bytes], since: bytes, stamp: bool, begun: bool) -> tuple[bytes, bool]:
-    """Stored lines as the caller wants them, and whether the last of them goes on; not those that are too old or not whole.
+    """Stored lines as the caller wants them, and whether the last of them goes on; not those that are too old.
 
     A line stored in parts (tag P, but for the last one) is given as one, with one time. `begun`: it follows such a part.
     """
@@ -152,40 +108,33 @@ def _rendered(lines: list[bytes], since: bytes, stamp: bool, begun: bool) -> tup
         moment, _, tag, text = parts
         found += [moment, b" "] if stamp and not begun else []
         begun = tag == b"P"
-        found += [text] if begun else [text, b"\n"]
+        found.append(text[:-1] if begun else text)
     return b"".join(found), begun
 
 
 async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The log at `path` under `options`; with `follow`, until `ended()` and everything is sent."""
-    since, budget = _since(options, now), options.limit_bytes
+    since, budget, begun = _since(options, now), options.limit_bytes, False
     reader = Reader(path)
-    begun = False
-
-    def piece() -> tuple[bytes, int]:
-        nonlocal begun
-        lines, taken = reader.read()
-        block, begun = _rendered(lines, since, options.timestamps, begun)
-        return block, taken
-
     try:
         # Asked before reading: what a run wrote before its end is then surely in the file.
         over = ended() or not options.follow
-        left = await asyncio.to_thread(reader.start, options.tail_lines)
+        if options.tail_lines is not None:
+            await reader.skip(options.tail_lines)
+        left = reader.left()
         while True:
-            block, taken = piece() if reader.left() <= _CHUNK else await asyncio.to_thread(piece)
-            left -= taken
+            lines = reader.read()
+            left -= sum(map(len, lines))
+            block, begun = _rendered(lines, since, options.timestamps, begun)
             if budget is not None:
                 block = block[:budget]
                 budget -= len(block)
-            for start in range(0, len(block), _CHUNK):
-                yield block[start : start + _CHUNK]
+            if block:
+                yield block
             # What a run writes while it is read is not waited for without `follow`.
-            if budget == 0 or (over and (not taken or (not options.follow and left <= 0))):
+            if budget == 0 or (over and (not lines or (not options.follow and left <= 0))):
                 return
-            if not taken:
-                over = ended()
-                if not over:
-                    await asyncio.sleep(_POLL)
+            over = over or (not lines and ended())
+            await asyncio.sleep(0 if lines or over else _POLL)
     finally:
         reader.close()
