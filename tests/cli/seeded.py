@@ -144,7 +144,6 @@ SEEDED = (
     Seeded("liveness-never", "LivenessProbeFailed", job(container={"livenessProbe": PROBE})),
     Seeded("startup-never", "StartupProbeFailed", job(container={"startupProbe": PROBE})),
     Seeded("startup", "StartupProbeFailed", job(container={"startupProbe": PROBE}, policy="OnFailure")),
-    Seeded("hook", "PostStartHookFailed", job("exec sleep 600", container={"lifecycle": HOOK})),
     Seeded("native-sidecar", "StartupProbeFailed", job(pod={"initContainers": [NATIVE]}), embedded=True),
     Seeded("long-init", "InitContainerRunning", job(pod=init("echo waiting; sleep 600"))),
     Seeded(
@@ -167,6 +166,8 @@ LIMITS = {
 
 #: An image has a program of its own, and the runtime makes a missing directory.
 ON_PROCESSES = ("no-image", "working-dir")
+#: The embedded cluster's kubelet runs no hooks.
+IN_CONTAINERS = (Seeded("hook", "PostStartHookFailed", job("exec sleep 600", container={"lifecycle": HOOK})),)
 #: The embedded cluster has no LimitRanges and no Pod Security.
 ON_A_REAL_ONE = (
     Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),

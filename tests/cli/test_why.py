@@ -23,7 +23,7 @@ from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import CONTAINERS, WHY_NOT, given, real_cluster
 from localcluster.client import background
-from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED, Seeded
+from tests.cli.seeded import IN_CONTAINERS, ON_A_REAL_ONE, ON_PROCESSES, SEEDED, Seeded
 from tests.cli.train_cluster import api_for
 
 PATIENCE = 300.0
@@ -100,7 +100,7 @@ async def test_the_cause_of_seeded_failures_is_named_on_a_real_control_plane(tmp
         api = Api(cluster.transport, "default")
         sown = [seeded for seeded in (*SEEDED, *ON_A_REAL_ONE) if not seeded.embedded]
         if CONTAINERS not in cluster.lacks:
-            sown = [seeded for seeded in sown if seeded.name not in ON_PROCESSES]
+            sown = [*IN_CONTAINERS, *(seeded for seeded in sown if seeded.name not in ON_PROCESSES)]
             assert await missed(api, sown, cluster.image) == []
             return
         async with background(heartbeats(api, cluster.node_name)):

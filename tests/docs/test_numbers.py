@@ -35,7 +35,7 @@ from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.simulation import MOST_PLANS
 from localcluster.conformance import TABLE, edge_pods
 from tests.architecture.source import ROOT
-from tests.cli.seeded import ON_A_REAL_ONE, ON_PROCESSES, SEEDED
+from tests.cli.seeded import IN_CONTAINERS, ON_A_REAL_ONE, ON_PROCESSES, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS
 from tests.properties.test_leader import CRASH_TAKE_OVER, GRACEFUL_TAKE_OVER
 from tests.upgrade.reference import SHAPES
@@ -98,7 +98,7 @@ SENTENCES = (
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
     ("docs/kubectl-train", f"and {(real := sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE)))} where"),
-    ("docs/kubectl-train", f"({real - len(ON_PROCESSES)} in containers)"),
+    ("docs/kubectl-train", f"({real - len(ON_PROCESSES) + len(IN_CONTAINERS)} in containers)"),
     ("docs/kubectl-train", f"`--stuck-after` seconds ({STUCK_AFTER:g}; 0 for never)"),
     ("docs/kubectl-train", f"concluded from, at most {MAX_EVIDENCE}"),
     ("docs/kubectl-train", f"the latest {MOST_READ} jobs"),

@@ -1,4 +1,4 @@
-"""Single checks of a container over the network, as probes and hooks make them."""
+"""Single checks of a container over the network, as probes make them."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """One container of a pod: its process, and what is known of it."""
 
 import asyncio
-import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,8 +68,7 @@ class ContainerProcess:
     _error: str = ""
     _killed_by_us: bool = False
     _oom_before: int = 0
-    _stopping: asyncio.Task[None] | None = None
-    _kill_at: float = 0.0
+    _stopping: asyncio.TimerHandle | None = None  # of the SIGKILL, once it is being stopped
     _image: str = ""
 
     @property
@@ -103,8 +101,6 @@ class ContainerProcess:
         if "started" in message:
             run = Run(attempt, message["started"], container_id(self.uid, self.name, attempt), image=self._image)
             self.seen = replace(self.seen, run=run, starting=False, started=started, ready=started and ready)
-            if message["moved"] and self.launched is not None:
-                self._moved(self.launched)
             self.changed()
         elif "error" in message:
             self._error = message["error"]
@@ -113,13 +109,6 @@ class ContainerProcess:
             self.event("Warning", "LogLost", text, self.name)
         elif "exited" in message and self._exit is None:
             self._exit = (message["exited"], message["signal"])
-
-    def _moved(self, launch: Launch) -> None:
-        text = (
-            f"User {launch.uid} may not enter {launch.cwd}, where the cluster was started, so the container starts in /. "
-            "If it needs files of that directory, start the cluster in one that this user may enter, or set workingDir"
-        )
-        self.event("Normal", "WorkingDirectory", text, self.name)
 
     def _gone(self) -> None:
         moment = self.now()
@@ -150,8 +139,8 @@ class ContainerProcess:
         """Whether nothing of ours runs for it, no exec either."""
         return self.process is None and not self.sessions
 
-    def stop(self, grace: float, before: Callable[[], Awaitable[None]] | None) -> bool:
-        """Stop the run: the hook `before`, SIGTERM, and SIGKILL once `grace` seconds are over.
+    def stop(self, grace: float) -> bool:
+        """Stop the run: SIGTERM, and SIGKILL once `grace` seconds are over.
 
         True when this began the stopping; a further call can only shorten the grace.
         """
@@ -160,24 +149,14 @@ class ContainerProcess:
             return False
         loop = asyncio.get_running_loop()
         kill_at = loop.time() + grace
-        if self._stopping is not None and not self._stopping.done():
-            if kill_at < self._kill_at - 0.5:
-                self._kill_at = kill_at
-                loop.call_at(kill_at, self._kill, process)
+        if self._stopping is not None:
+            if kill_at < self._stopping.when() - 0.5:
+                self._stopping.cancel()
+                self._stopping = loop.call_at(kill_at, self._kill, process)
             return False
-        self._kill_at = kill_at
-        self._stopping = asyncio.create_task(self._stop(process, before))
-        return True
-
-    async def _stop(self, process: ShimProcess, before: Callable[[], Awaitable[None]] | None) -> None:
-        loop = asyncio.get_running_loop()
-        if before is not None and self._kill_at > loop.time():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._kill_at - loop.time()):
-                    await before()
         process.terminate()
-        await asyncio.sleep(max(0.0, self._kill_at - loop.time()))
-        self._kill(process)
+        self._stopping = loop.call_at(kill_at, self._kill, process)
+        return True
 
     def _kill(self, process: ShimProcess) -> None:
         if self.process is process:

@@ -105,11 +105,9 @@ class Prober:
         container, address = self._worker.spec_of(self._name), self._worker.address
         if "httpGet" in probe:
             return await check_http(probe["httpGet"], container, address, seconds)
-        if "tcpSocket" in probe:
-            return await check_tcp(probe["tcpSocket"], container, address, seconds)
-        if "grpc" in probe:
+        if target := probe.get("tcpSocket") or probe.get("grpc"):
             # gRPC would need its library; this only checks that the port is open.
-            return await check_tcp(probe["grpc"], container, address, seconds)
+            return await check_tcp(target, container, address, seconds)
         try:
             code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"], seconds)
         except TimeoutError:

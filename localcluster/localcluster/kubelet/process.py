@@ -33,7 +33,7 @@ class Launch:
     env: dict[str, str]
     isolation: Isolation
     cwd: str = "/"
-    cwd_chosen: bool = True  # by the manifest; else a command that may not enter it starts in /
+    cwd_chosen: bool = True  # by the manifest; else a command that may not enter it starts in / and says so in its log
     uid: int | None = None
     gid: int | None = None
     groups: tuple[int, ...] = ()

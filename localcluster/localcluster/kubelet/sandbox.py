@@ -87,7 +87,7 @@ class Sandbox:
             except (ConfigError, OSError) as error:
                 raise VolumeError(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from None
         (etc / "hostname").write_text(f"{hostname(pod)}\n")
-        (etc / "resolv.conf").write_text(resolver_config(pod))
+        (etc / "resolv.conf").write_text(_resolver_config())
         self._shared.names.open(self._uid, etc / "hosts")
         self._roots = roots
 
@@ -271,24 +271,16 @@ class Sandbox:
         shutil.rmtree(self._dir, ignore_errors=True)
 
 
-def resolver_config(pod: Pod) -> str:
-    """The pod's resolv.conf: the host's (unless dnsPolicy is None) and the pod's dnsConfig.
+def _resolver_config() -> str:
+    """A pod's resolv.conf: the host's, with a short timeout.
 
     No cluster search domains: the hosts file contains every existing cluster name in all the forms that a search finds, and
-    searching would only send names that do not exist yet to a real DNS server. For the same reason the timeout is short.
+    searching would only send names that do not exist yet to a real DNS server.
     """
-    spec = pod["spec"]
-    lines = []
-    if spec.get("dnsPolicy") != "None":
-        with contextlib.suppress(OSError):
-            lines += Path("/etc/resolv.conf").read_text().splitlines()
-    config = spec.get("dnsConfig") or {}
-    lines += [f"nameserver {address}" for address in config.get("nameservers") or []]
-    if config.get("searches") and spec.get("dnsPolicy") == "None":
-        lines.append(f"search {' '.join(config['searches'])}")
-    chosen = [f"{o['name']}:{o['value']}" if o.get("value") else o["name"] for o in config.get("options") or []]
-    lines.append(f"options {' '.join(chosen or ['timeout:1', 'attempts:1'])}")
-    return "\n".join(lines) + "\n"
+    try:
+        return Path("/etc/resolv.conf").read_text().rstrip("\n") + "\noptions timeout:1 attempts:1\n"
+    except OSError:
+        return ""
 
 
 def _account(pod: Pod) -> str:

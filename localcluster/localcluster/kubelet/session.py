@@ -1,25 +1,23 @@
-"""Commands run inside a container that is already running: exec, hooks and exec probes."""
+"""Commands run inside a container that is already running: exec and exec probes."""
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import pty
 import struct
 import termios
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import IO, Any
 
-from localcluster.kubelet.checks import check_http
 from localcluster.kubelet.container import ContainerProcess
-from localcluster.kubelet.descriptors import read_some, write_all
-from localcluster.kubelet.lifecycle import Container
 from localcluster.kubelet.process import Message, ShimProcess
 from localcluster.pod_backend import ExecOptions, ExecStreams, PodBackendError
 
 _NOT_FOUND = 127
 _FLUSH_SECONDS = 0.5
+_CHUNK = 1 << 16
 
 
 @dataclass
@@ -55,58 +53,39 @@ def _start(container: ContainerProcess, command: list[str], outcome: _Outcome, *
     return process
 
 
-class _Ends:
-    """The pipes (or the terminal) between a command and us."""
-
-    def __init__(self, tty: bool) -> None:
-        if tty:
-            ours, theirs = pty.openpty()
-            self.input: int | None = os.dup(ours)
-            self.outputs = [ours]
-            self.theirs = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-        else:
-            (stdin, self.input), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
-            self.outputs = [out, err]
-            self.theirs = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-
-    def give(self) -> None:
-        """Close the command's ends: it has its own copies."""
-        for descriptor in set(self.theirs.values()):
-            os.close(descriptor)
-
-    def close_input(self) -> None:
-        """Close our end of its input: that is how the command sees the end of it."""
-        if self.input is not None:
-            os.close(self.input)
-            self.input = None
-
-    def close(self) -> None:
-        """Close all our ends."""
-        self.close_input()
-        for descriptor in self.outputs:
-            os.close(descriptor)
+def _ends(tty: bool) -> tuple[int, list[int], dict[str, int]]:
+    """Pipes, or a terminal, between a command and us: what we write to, what we read from, and the command's ends."""
+    if tty:
+        ours, theirs = pty.openpty()
+        return os.dup(ours), [ours], dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    (stdin, given), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+    return given, [out, err], {"stdin": stdin, "stdout": stdout, "stderr": stderr}
 
 
 async def run_exec(container: ContainerProcess, options: ExecOptions, streams: ExecStreams) -> int:
     """Run `options.command` in the container, joined to `streams`; its exit code. Raises PodBackendError."""
-    outcome, ends = _Outcome(), _Ends(options.tty)
+    outcome = _Outcome()
     env = dict(container.launched.env) if container.launched else {}
     if options.tty:
         env.setdefault("TERM", "xterm")
-    try:
+    given, outputs, theirs = _ends(options.tty)
+    with ExitStack() as stack:
+        source = stack.enter_context(os.fdopen(given, "wb", 0))
+        sinks = [stack.enter_context(os.fdopen(end, "rb", 0)) for end in outputs]
         try:
-            process = _start(container, list(options.command), outcome, env=env, tty=options.tty, **ends.theirs)
+            process = _start(container, list(options.command), outcome, env=env, tty=options.tty, **theirs)
         finally:
-            ends.give()
+            for descriptor in set(theirs.values()):
+                os.close(descriptor)  # the command has its own copies
         writes = (streams.write_stdout, streams.write_stderr)
-        pumps = [asyncio.create_task(_pump(end, write)) for end, write in zip(ends.outputs, writes, strict=False)]
+        pumps = [asyncio.create_task(_pump(sink, write)) for sink, write in zip(sinks, writes, strict=False)]
         others = [asyncio.create_task(_hang_up(streams, process))]
         if options.stdin:
-            others.append(asyncio.create_task(_feed(streams, ends, hold=options.tty)))
-        elif not options.tty:
-            ends.close_input()
+            others.append(asyncio.create_task(_feed(streams, source)))
+        else:
+            source.close()
         if options.tty:
-            others.append(asyncio.create_task(_resize(streams, ends.outputs[0])))
+            others.append(asyncio.create_task(_resize(streams, outputs[0])))
         try:
             await outcome.gone.wait()
             await asyncio.wait(pumps, timeout=_FLUSH_SECONDS)
@@ -115,25 +94,33 @@ async def run_exec(container: ContainerProcess, options: ExecOptions, streams: E
             for task in [*others, *pumps]:
                 task.cancel()
             await asyncio.gather(*others, *pumps, return_exceptions=True)
-    finally:
-        ends.close()
     if outcome.error:
         raise PodBackendError(outcome.error, 500)
     return outcome.code
 
 
-async def _pump(descriptor: int, write: Callable[[bytes], Awaitable[None]]) -> None:
-    while data := await read_some(descriptor):
-        await write(data)
+async def _pump(end: IO[bytes], write: Callable[[bytes], Awaitable[None]]) -> None:
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), end)
+    try:
+        with suppress(OSError):  # a terminal whose other side is closed says EIO
+            while data := await stream.read(_CHUNK):
+                await write(data)
+    finally:
+        transport.close()
 
 
-async def _feed(streams: ExecStreams, ends: _Ends, *, hold: bool) -> None:
-    """Copy the caller's input; at its end, close the command's too unless it is a terminal (`hold`)."""
-    while data := await streams.read_stdin():
-        if ends.input is None or not await write_all(ends.input, data):
-            break
-    if not hold:
-        ends.close_input()
+async def _feed(streams: ExecStreams, end: IO[bytes]) -> None:
+    """Copy the caller's input, and close the command's at its end. Of a terminal we hold another end."""
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), end)
+    writer = asyncio.StreamWriter(transport, protocol, None, loop)
+    try:
+        while data := await streams.read_stdin():
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()
 
 
 async def _hang_up(streams: ExecStreams, process: ShimProcess) -> None:
@@ -147,7 +134,7 @@ async def _resize(streams: ExecStreams, terminal: int) -> None:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size.height, size.width, 0, 0))
 
 
-async def run_quietly(container: ContainerProcess, command: list[str], seconds: float | None) -> int:
+async def run_quietly(container: ContainerProcess, command: list[str], seconds: float) -> int:
     """Run a command without input or output; its exit code. Raises TimeoutError and kills it after `seconds`."""
     outcome = _Outcome()
     devnull = os.open(os.devnull, os.O_RDWR)
@@ -161,16 +148,3 @@ async def run_quietly(container: ContainerProcess, command: list[str], seconds: 
     finally:
         process.kill()
     return outcome.code
-
-
-async def run_hook(container: ContainerProcess, address: str, spec: Container, hook: Mapping[str, Any]) -> bool:
-    """Run a postStart or preStop handler; whether it worked. To httpGet an answer of any status will do."""
-    with contextlib.suppress(PodBackendError):
-        if "exec" in hook:
-            return await run_quietly(container, hook["exec"]["command"], None) == 0
-        if "sleep" in hook:
-            await asyncio.sleep(hook["sleep"]["seconds"])
-            return True
-        if "httpGet" in hook:
-            return not (await check_http(hook["httpGet"], spec, address, 30.0)).startswith("Get ")
-    return False

@@ -40,9 +40,8 @@ def _conditions(pod: Pod, seen: Mapping[str, ContainerState], decision: Decision
     unready = [c["name"] for c in watched if not (seen[c["name"]].running and seen[c["name"]].ready)]
     message = "" if finished else f"containers with unready status: [{' '.join(unready)}]"
     containers_ready = not unready and not finished
+    unwell = ("", "") if containers_ready else (why, message)
     known = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or []}
-    gates = [gate["conditionType"] for gate in spec.get("readinessGates") or []]
-    gates_open = all(known.get(gate, {}).get("status") == "True" for gate in gates)
     incomplete = [c["name"] for c in spec.get("initContainers") or [] if not _completed(c, seen[c["name"]])]
     wanted: list[tuple[str, bool, str, str]] = [
         ("PodScheduled", True, "", ""),
@@ -53,12 +52,9 @@ def _conditions(pod: Pod, seen: Mapping[str, ContainerState], decision: Decision
             "PodCompleted" if decision.phase == "Succeeded" else "" if decision.initialized else "ContainersNotInitialized",
             "" if decision.initialized else f"containers with incomplete status: [{' '.join(incomplete)}]",
         ),
-        ("ContainersReady", containers_ready, "" if containers_ready else why, "" if containers_ready else message),
+        ("ContainersReady", containers_ready, *unwell),
+        ("Ready", containers_ready, *unwell),
     ]
-    if containers_ready and not gates_open:
-        wanted.append(("Ready", False, "ReadinessGatesNotReady", "corresponding condition of pod readiness gate is not True"))
-    else:
-        wanted.append(("Ready", containers_ready, "" if containers_ready else why, "" if containers_ready else message))
     return [_condition(known.get(kind), kind, value, reason, text, now) for kind, value, reason, text in wanted]
 
 

@@ -15,7 +15,6 @@ from localcluster.kubelet.options import Shared
 from localcluster.kubelet.probes import Prober
 from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox, VolumeError
-from localcluster.kubelet.session import run_hook
 from localcluster.kubelet.status import pod_status
 
 #: See testutil/sim/assumptions.py.
@@ -45,7 +44,6 @@ class PodWorker:
             for name, seen in known.items()
         }
         self._probers: dict[str, Prober] = {}
-        self._hooks: set[asyncio.Task[None]] = set()
         self._specs = _containers_of(pod)
         self.task = asyncio.create_task(self._run(), name=f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
@@ -90,7 +88,7 @@ class PodWorker:
         for prober in self._probers.values():
             prober.stop()
         for container in self.containers.values():
-            container.stop(grace, None)
+            container.stop(grace)
             for session in container.sessions:
                 session.kill()
         while not all(container.idle for container in self.containers.values()):
@@ -136,7 +134,7 @@ class PodWorker:
 
     async def _end_forgotten(self) -> bool:
         for container in self.containers.values():
-            container.stop(_FORCED_GRACE, None)
+            container.stop(_FORCED_GRACE)
         if any(container.process is not None for container in self.containers.values()):
             await self._wake.wait()
             return False
@@ -216,22 +214,8 @@ class PodWorker:
 
     def _stop(self, stop: Stop, why: str = "") -> None:
         container = self.containers[stop.container]
-        hook = container.process and (self._specs[stop.container].get("lifecycle") or {}).get("preStop")
-        before = (lambda: self._pre_stop(container, hook)) if hook else None
-        if container.stop(stop.grace, before):
+        if container.stop(stop.grace):
             self.event("Normal", "Killing", why or f"Stopping container {stop.container}", stop.container)
-
-    async def _pre_stop(self, container: ContainerProcess, hook: dict[str, Any]) -> None:
-        if not await run_hook(container, self.address, self._specs[container.name], hook):
-            self.event("Warning", "FailedPreStopHook", "PreStopHook failed", container.name)
-
-    async def _post_start(self, container: ContainerProcess, hook: dict[str, Any]) -> None:
-        """Run the hook beside the program, which does not outlive its failure."""
-        process = container.process
-        worked = await run_hook(container, self.address, self._specs[container.name], hook)
-        if not worked and process is not None and container.process is process:
-            self.event("Warning", "FailedPostStartHook", "PostStartHook failed", container.name)
-            self.kill(container.name, "FailedPostStartHook")
 
     def _probe(self) -> bool:
         """Keep a prober beside each running container that asks for one."""
@@ -246,10 +230,8 @@ class PodWorker:
             if self._reported.get(f"started {name}") != run.attempt:
                 self._reported[f"started {name}"] = run.attempt
                 self.event("Normal", "Started", f"Started container {name}", name)
-                hook = (self._specs[name].get("lifecycle") or {}).get("postStart")
-                if hook:
-                    self._hooks.add(task := asyncio.create_task(self._post_start(container, hook)))
-                    task.add_done_callback(self._hooks.discard)
+                if self._specs[name].get("lifecycle"):
+                    self.event("Warning", "LifecycleIgnored", "the embedded cluster runs no postStart and preStop hooks", name)
             if name not in self._probers and any(f"{kind}Probe" in self._specs[name] for kind in Prober.KINDS):
                 self._probers[name] = Prober(self, name, run.attempt)
         return False
@@ -262,7 +244,7 @@ class PodWorker:
         self._wake.set()
 
     def kill(self, name: str, why: str, grace: float | None = None) -> None:
-        """A liveness or startup probe or a postStart hook has failed: end the container, by default with the pod's grace."""
+        """A liveness or startup probe has failed: end the container, by default with the pod's grace."""
         if grace is None:
             grace = self.pod["spec"].get("terminationGracePeriodSeconds")
         self._stop(Stop(name, 30.0 if grace is None else float(grace)), why)

@@ -172,7 +172,6 @@ def conditions(status: dict[str, Any]) -> dict[str, str]:
         (pod(), {"c0": done()}, "False PodCompleted", "True PodCompleted"),
         (pod(), {"c0": done(1)}, "False PodFailed", "True"),
         (pod(inits=1), {"i0": UP, "c0": NEW}, "False ContainersNotReady", "False ContainersNotInitialized"),
-        (pod(spec={"readinessGates": [{"conditionType": "g"}]}), {"c0": UP}, "False ReadinessGatesNotReady", "True"),
     ],
 )
 def test_conditions(item: dict[str, Any], seen: dict[str, ContainerState], ready: str, initialized: str) -> None:

@@ -2,10 +2,10 @@
 
 The kubelet holds one end of a socket pair. It first sends the specification, one line of JSON, and then single letters:
 ``T`` (SIGTERM to the command's process group) and ``K`` (SIGKILL to everything). The shim answers with lines of JSON:
-``{"init": pid}`` (as the host sees it), ``{"started": time, "moved": bool}`` (moved to / from a directory that it may not
-enter), ``{"error": text}`` when the command could not be started, ``{"lost": reason}`` when its log cannot be written, and
-``{"exited": code, "signal": n}``. End of file on either side means that side is dead: the shim then kills all it started,
-which is what leaves no orphan behind when the kubelet is killed with SIGKILL.
+``{"init": pid}`` (as the host sees it), ``{"started": time}``, ``{"error": text}`` when the command could not be started,
+``{"lost": reason}`` when its log cannot be written, and ``{"exited": code, "signal": n}``. End of file on either side means
+that side is dead: the shim then kills all it started, which is what leaves no orphan behind when the kubelet is killed with
+SIGKILL.
 
 Processes: the *outer* one lives in the host's namespaces and waits; *init* is process 1 of the container's PID namespace, so
 the kernel kills whatever is left when it ends; the *command* is init's child, so that it has the ordinary signal
@@ -20,6 +20,7 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from localcluster.kubelet.shim import supervise
@@ -112,7 +113,7 @@ def _init(spec: Spec, control: int) -> None:
     if isinstance(command, str):
         report(control, {"error": command})
         return
-    report(control, {"started": supervise.now(), "moved": spec["moved"]})
+    report(control, {"started": time.time()})
     code, number = supervise.Supervisor(spec, control, command, ports).run()
     report(control, {"exited": code, "signal": number})
 

@@ -9,7 +9,6 @@ import os
 import select
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from localcluster.kubelet.shim.logfile import LogFile
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from localcluster.kubelet.shim.ports import PortSpace
 
 _CHUNK = 1 << 16
-_MOVED = b"\0"  # from the command's process before its exec: it starts in / because it may not enter the directory
 
 
 def report(control: int, message: dict[str, Any]) -> None:
@@ -29,18 +27,13 @@ def report(control: int, message: dict[str, Any]) -> None:
         return
 
 
-def now() -> float:
-    """Unix seconds, for the record only."""
-    return time.time()
-
-
 def start(spec: dict[str, Any]) -> int | str:
     """Fork and exec the command; its pid, or the reason it could not be started."""
     failure, write_failure = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _become(spec, write_failure)
+            _become(spec)
         except (OSError, ValueError) as error:
             os.write(write_failure, str(error).encode())
         finally:
@@ -50,14 +43,13 @@ def start(spec: dict[str, Any]) -> int | str:
     while piece := os.read(failure, _CHUNK):
         message += piece
     os.close(failure)
-    spec["moved"] = message == _MOVED
-    if not message or spec["moved"]:
+    if not message:
         return pid
     os.waitpid(pid, 0)
     return message.decode(errors="replace")
 
 
-def _become(spec: dict[str, Any], said: int) -> None:
+def _become(spec: dict[str, Any]) -> None:
     os.setsid()
     out, err = spec["stdout"], spec["stderr"]
     if spec["stdin"] is None:
@@ -87,7 +79,7 @@ def _become(spec: dict[str, Any], said: int) -> None:
         if spec["cwd_chosen"]:
             raise
         os.chdir("/")
-        os.write(said, _MOVED)
+        os.write(2, f"User {os.geteuid()} may not enter {spec['cwd']}, where the cluster was started: starting in /\n".encode())
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     name = spec["argv"][0]
