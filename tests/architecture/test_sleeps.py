@@ -10,7 +10,6 @@ EXCEPTIONS = {
     "testutil/polling.py": "between two looks at what has no watch",
     "localcluster/tests/polling.py": "the same, in the other distribution",
     "tests/chaos/test_chaos.py": "processes are killed at random times",
-    "tests/cli/test_interruption.py": "a user presses Ctrl-C again and again",
     "tests/cli/test_why.py": "a node renews its lease",
     "tests/real/played.py": "a kubelet looks again and again at its pods",
     "tests/sim/test_simulation.py": "the time is simulated",

@@ -1,13 +1,12 @@
 """The real kubectl against `jobcommon up`: what people type, in the order in which they would."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import PATIENCE, Kubectl, answered, cluster_up
+from tests.cli.commands import PATIENCE, Kubectl, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -100,67 +99,12 @@ def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl.until_gone("pods,services", "-l", pods)
 
 
-def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
-    kubectl("create", "-f", "-", stdin=job("change", "exec sleep 600"))
-    kubectl("wait", "--for=condition=Running", "pytorchjob/change", f"--timeout={PATIENCE:.0f}s")
-    patch = '{"spec":{"runPolicy":{"backoffLimit":4}}}'
-    assert kubectl("patch", "pytorchjob", "change", "--type", "merge", "-p", patch).endswith("change patched\n")
-    steps = '[{"op":"replace","path":"/spec/runPolicy/backoffLimit","value":5}]'
-    kubectl("patch", "pytorchjob", "change", "--type", "json", "-p", steps)
-    assert kubectl("get", "pytorchjob", "change", "-o", "jsonpath={.spec.runPolicy.backoffLimit}") == "5"
-
-    # What `kubectl edit` does: read, change, replace; of two editors the slower one is told. The status is complete by
-    # then: the operator is an editor, too.
-    kubectl.until("2", "get", "pytorchjob", "change", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
-    first = json.loads(kubectl("get", "pytorchjob", "change", "-o", "json"))
-    kubectl("label", "pytorchjob", "change", "edited=meanwhile")
-    first["spec"]["runPolicy"]["backoffLimit"] = 6
-    conflict = kubectl.run("replace", "-f", "-", stdin=json.dumps(first))
-    assert conflict.returncode == 1
-    assert "the object has been modified" in conflict.stderr
-    fresh = json.loads(kubectl("get", "pytorchjob", "change", "-o", "json"))
-    fresh["spec"]["runPolicy"]["backoffLimit"] = 6
-    kubectl("replace", "-f", "-", stdin=json.dumps(fresh))
-    assert kubectl("get", "pytorchjob", "change", "-o", "jsonpath={.spec.runPolicy.backoffLimit}") == "6"
-
-    kubectl("scale", "pytorchjob", "change", "--replicas=1")
-    kubectl.until_gone("pod/change-worker-1")
-    kubectl("delete", "pytorchjob", "change")
-    kubectl.until_gone("pods", "-l", "training.kubeflow.org/job-name=change")
-
-
-def test_the_printed_kinds_can_be_applied(kubectl: Kubectl) -> None:
-    printed = answered("crds").stdout
-    kubectl("apply", "-f", "-", stdin=printed)
-    again = kubectl("apply", "-f", "-", stdin=printed)
-    assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
-
-
-def test_errors_name_the_field(kubectl: Kubectl) -> None:
-    wrong = job("wrong", "true").replace("replicas: 2", "replicas: two")
-    refused = kubectl.run("apply", "-f", "-", stdin=wrong)
-    assert refused.returncode == 1
-    assert "spec.pytorchReplicaSpecs.Worker.replicas" in refused.stderr
-
-
 def test_kubectl_lists_and_explains_our_resources(kubectl: Kubectl) -> None:
     assert "PyTorchJob" in kubectl("api-resources", "--api-group=kubeflow.org")
     assert "ttlSecondsAfterFinished" in kubectl("explain", "pytorchjob.spec.runPolicy")
     assert "restarted" in kubectl("explain", "pytorchjob.spec.runPolicy.backoffLimit")
     assert kubectl("auth", "can-i", "create", "pytorchjobs") == "yes\n"
     assert "local" in kubectl("get", "nodes", "-o", "name")
-
-
-def test_a_watch_sees_a_job_come_and_go(kubectl: Kubectl) -> None:
-    watch = kubectl.start("get", "pytorchjobs", "-w", "--output-watch-events")
-    kubectl("create", "-f", "-", stdin=job("comet", "true"))
-    added = read_until(watch, "comet")
-    kubectl("delete", "pytorchjob", "comet")
-    gone = read_until(watch, "DELETED")
-    watch.terminate()
-    watch.communicate(timeout=PATIENCE)
-    assert "ADDED" in added[-1]
-    assert "comet" in gone[-1]
 
 
 def test_a_restart_in_place_is_counted_and_told(kubectl: Kubectl, tmp_path: Path) -> None:
