@@ -180,3 +180,4 @@ def test_no_rule_has_a_wildcard_or_a_dangerous_verb() -> None:
         assert "*" not in (rule.group, rule.resource, *rule.verbs)
         assert not {"escalate", "bind", "impersonate"} & set(rule.verbs)
         assert rule.resource not in FORBIDDEN
+        assert rule.resource != "secrets" or not {"list", "watch"} & set(rule.verbs), "by name only"

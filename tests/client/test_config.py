@@ -199,8 +199,11 @@ users: [{name: d, user: {}}]
 clusters: [{name: b, cluster: {server: 'https://x'}}]
 """
 WRONG: dict[str, tuple[str, str | None, str]] = {
-    "not yaml": ("a: [", None, "not YAML"),
-    "a list": ("[1]", None, "not a kubeconfig"),
+    "not yaml": (f"users: [{{name: a, user: {{token: {TOKEN}: x}}}}]", None, "not YAML"),
+    "a tab": (f"token: {TOKEN}\n\tx: y\n", None, "not YAML"),
+    "a list": (f"- {TOKEN}", None, "not a kubeconfig"),
+    "the token alone": (TOKEN, None, "not a kubeconfig"),
+    "a user of no context": (f"apiVersion: v1\nusers:\n- user: {{token: {TOKEN}}}\n", None, "--context NAME"),
     "empty": ("", None, "not a kubeconfig"),
     "a user that is not there": (USERLESS, None, "its context names a cluster or user that it does not have"),
     "a number without digits": ("!!float", None, "not a kubeconfig"),
@@ -219,6 +222,7 @@ async def test_an_invalid_kubeconfig_is_refused_with_a_hint(tmp_path: Path, case
     assert hint in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "NoneType" not in str(raised.value)
+    assert TOKEN not in str(raised.value), "no part of the file is quoted"
 
 
 @pytest.mark.parametrize("server", ["example.test", "https://example.test:99999", "https://[::1", "https://"])

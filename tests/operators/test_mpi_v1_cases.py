@@ -249,6 +249,7 @@ def test_hosts_are_pods() -> None:
         (["-l", "root", "-n", "demo-worker-0", "a"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|a"),
         (["-o", "X=1", "h", "a  b"], "", "exec|--namespace|default|h|--|/bin/sh|-c|a  b"),
         (["h", "a"], "it's", "exec|--namespace|default|h|--container|it's|--|/bin/sh|-c|a"),
+        (["h", "a"], '-x $(id);`id`\n"*', 'exec|--namespace|default|h|--container|-x $(id);`id`\n"*|--|/bin/sh|-c|a'),
     ],
 )
 def test_kubexec_runs_the_command_in_the_pod_that_mpirun_names(

@@ -11,10 +11,9 @@ from random import Random
 import pytest
 import yaml
 
-from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
-from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.client.transport import HttpTransport, StaticEndpoint
 from jobcommon.operators.mpi import MPI
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env as RuntimeEnv
@@ -71,25 +70,6 @@ async def test_s18_canaries_are_in_no_log_event_status_or_metric() -> None:
             assert canary not in place
 
 
-BROKEN = [
-    pytest.param(f"users: [{{name: a, user: {{token: {TOKEN}: x}}}}]\n", id="not YAML"),
-    pytest.param(f"apiVersion: v1\nusers:\n- user: {{token: {TOKEN}}}\n", id="no context"),
-    pytest.param(f"- {TOKEN}\n", id="a list"),
-    pytest.param(f"{TOKEN}\n", id="the token alone"),
-    pytest.param(f"token: {TOKEN}\n\tx: y\n", id="a tab"),
-]
-
-
-@pytest.mark.parametrize("text", BROKEN)
-async def test_s18_a_kubeconfig_that_cannot_be_read_is_not_quoted(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as raised:
-        await find_cluster(str(path), environ={})
-    assert str(path) in str(raised.value)
-    assert TOKEN not in str(raised.value)
-
-
 def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
     manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 1})
     path = tmp_path / "job.yaml"
@@ -106,9 +86,9 @@ async def test_s23_a_certificate_of_another_authority_is_refused_before_anything
     server, ours, theirs = ApiServer(Env.system(), tokens={TOKEN: ADMIN}), self_signed(), self_signed()
     async with serve(server, ssl_context=theirs.server_context()) as front:
         trusted = ssl.create_default_context(cadata=ours.pem.decode())
-        wrong = HttpTransport(StaticEndpoint(front.url, TOKEN, trusted), timeouts=Timeouts(connect=1, read=2, write=2))
+        wrong = HttpTransport(StaticEndpoint(front.url, TOKEN, trusted))
         with pytest.raises(ClientError):
-            await wrong.send(Request("GET", "/api/v1/pods"))
+            await wrong.send(Request("POST", "/api/v1/pods"))  # which is not tried again
         await wrong.close()
         right = HttpTransport(StaticEndpoint(front.url, TOKEN, ssl.create_default_context(cadata=theirs.pem.decode())))
         assert (await right.send(Request("GET", "/api/v1/pods"))).status == 200

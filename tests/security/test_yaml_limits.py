@@ -23,7 +23,6 @@ BOMBS = {
     "aliases": ("x: &x 1\ndata: [" + "*x," * (LIMITS.aliases + 1) + "]", f"has more than {LIMITS.aliases} aliases"),
     "aliases of aliases": ("a: &a [1,2,3,4,5,6,7,8,9]\n" + NINES, f"has more than {LIMITS.values} values"),
     "merge keys": ("a: &a {x: 1}\n" + MERGES, "values"),
-    "values": ("data: [" + "1," * LIMITS.values + "]", f"has more than {LIMITS.values} values"),
     "cycle": ("data: &a [*a]", "contains itself by an alias"),
     "python": ("data: !!python/object/apply:os.system [true]", "not valid YAML"),
     "bytes": ("data: !!binary aGVsbG8=", "a bytes is not supported"),
@@ -37,10 +36,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [pytest.param(*bomb, id=name, marks=[pytest.mark.slow] if name == "values" else []) for name, bomb in BOMBS.items()],
-)
+@pytest.mark.parametrize(("text", "message"), BOMBS.values(), ids=BOMBS)
 def test_s13_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(CONFIG_MAP + text, encoding="utf-8", errors="surrogatepass")
@@ -56,9 +52,8 @@ def test_s13_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, 
 
 
 @pytest.mark.parametrize("arguments", [("run", "-f"), ("plan", "-f"), ("convert",), ("plan", "-f", "{good}", "--observed")])
-@pytest.mark.parametrize("bomb", ["depth without an end", "aliases"])
-def test_s13_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb: str, tmp_path: Path) -> None:
-    text, message = BOMBS[bomb]
+def test_s13_the_commands_say_what_is_too_much(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    text, message = BOMBS["aliases"]
     file, good = tmp_path / "a.yaml", tmp_path / "good.yaml"
     file.write_text(CONFIG_MAP + text, encoding="utf-8")
     good.write_text(CONFIG_MAP, encoding="utf-8")
