@@ -104,7 +104,7 @@ def finished_status(kind: str = "Succeeded", reason: str = "", at: float = START
 class Pod:
     """A pod as JSON. Every method gives a new one; times are seconds since the epoch."""
 
-    ASSUMES: ClassVar = ("eviction-api", "preemption", "oom", "kubelet-eviction")
+    ASSUMES: ClassVar = ("eviction-api", "preemption", "oom", "kubelet-eviction", "node-taint")
 
     raw: Manifest
     main: str

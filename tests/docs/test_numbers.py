@@ -31,7 +31,7 @@ from jobcommon.runtime.recheck import RECHECK_SECONDS
 from jobcommon.sdk.async_client import RETRY_SECONDS
 from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
-from jobcommon.testutil.sim.faults import NUMBERS
+from jobcommon.testutil.sim.faults import KINDS
 from jobcommon.testutil.sim.simulation import MOST_PLANS
 from localcluster.conformance import TABLE, edge_pods
 from tests.architecture.source import ROOT
@@ -88,7 +88,7 @@ SENTENCES = (
     ("ARCHITECTURE", f"one of {SEATS} seats"),
     ("ARCHITECTURE", f"BULK if the plan has more than {executor.BULK_ACTIONS} actions"),
     ("ARCHITECTURE", f"BULK and BACKGROUND may hold {HALF} seats each"),
-    ("docs/reliability", f"{len(NUMBERS)} faults (F1 to F{len(NUMBERS)},"),
+    ("docs/reliability", f"{len(KINDS)} kinds of faults ("),
     ("docs/reliability", f"`make mutants` | {len(known_defects())} known defects"),
     ("docs/reliability", f"`hot-loop`: at most {MOST_PLANS} times a minute"),
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),

@@ -1,4 +1,4 @@
-"""The kubelet model: runs by script, restarts, signals, and what nodes do to pods."""
+"""The kubelet model: runs by script, restarts and signals."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -9,10 +9,9 @@ import pytest
 
 from jobcommon.client.request import Request
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim import user
-from jobcommon.testutil.sim.kubelet import DOWN, PARTITIONED, Kubelet
+from jobcommon.testutil.sim.kubelet import Kubelet
 from jobcommon.testutil.sim.platform import actors
-from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from jobcommon.testutil.sim.scenario import Exit, Scenario
 from localcluster import ApiServer, Controllers, Env
 from localcluster.client import ADMIN
 
@@ -157,102 +156,3 @@ def test_a_pod_waits_for_the_secret_it_mounts() -> None:
     world.call("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "keys"}})
     world.run(10)
     assert world.pod()["status"]["phase"] == "Succeeded"
-
-
-def test_oom_and_eviction() -> None:
-    world = Rig(behaviour={"oom": [Exit(after=1, code=137, cause="OOMKilled")], "evicted": [Exit(after=1, cause="Evicted")]})
-    world.create("oom")
-    world.create("evicted", restartPolicy="Always")
-    world.run(10)
-    assert main_of(world.pod("oom"))["state"]["terminated"]["reason"] == "OOMKilled"
-    pod = world.pod("evicted")
-    assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "Evicted")
-    assert "DisruptionTarget" in {c["type"] for c in pod["status"]["conditions"]}
-    assert world.kubelet.runs["evicted"] == 1
-
-
-def step(name: str, do: user.Do, at: float) -> UserStep:
-    return UserStep(name, do, at=at)
-
-
-def test_a_node_that_goes_down_and_comes_back_has_lost_its_containers() -> None:
-    steps = (step("down", user.set_node("p", DOWN), 5), step("up", user.wake_nodes, 20))
-    world = rig([Exit(after=30)], user=steps)
-    world.create()
-    world.run(19)
-    assert world.pod()["status"]["phase"] == "Running", "the API server has not noticed yet"
-    world.run(10)
-    pod = world.pod()
-    assert pod["status"]["phase"] == "Failed"
-    assert main_of(pod)["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
-
-
-def test_a_partitioned_nodes_pod_runs_on_and_tells_of_it_later() -> None:
-    world = rig([Exit(after=10)], user=(step("cut", user.set_node("p", PARTITIONED), 5), step("heal", user.wake_nodes, 30)))
-    world.create()
-    world.run(25)
-    assert world.pod()["status"]["phase"] == "Running"
-    world.run(10)
-    assert world.pod()["status"]["phase"] == "Succeeded"
-
-
-def test_pods_of_a_lost_node_are_deleted_after_the_toleration() -> None:
-    world = rig([Exit()], user=(step("down", user.set_node("p", DOWN), 5), step("gone", user.remove_node("p"), 600)))
-    world.create()
-    world.run(300)
-    assert "deletionTimestamp" not in world.pod()["metadata"]
-    world.run(100)
-    assert "deletionTimestamp" in world.pod()["metadata"]
-    assert "DisruptionTarget" in {c["type"] for c in world.pod()["status"]["conditions"]}
-    world.run(150)
-    assert world.there(), "terminating for ever, until the node is gone"
-    world.run(100)
-    assert not world.there()
-
-
-def test_drain_evicts_and_finished_pods_are_collected() -> None:
-    world = rig([Exit()], user=(step("drain", user.drain("p"), 5),))
-    world.create()
-    world.run(10)
-    assert not world.there()
-    world = Rig(behaviour={"*": [Exit(after=1)]}, keep_finished=1)
-    world.create("a")
-    world.create("b")
-    world.run(45)
-    assert [world.there("a"), world.there("b")].count(True) == 1
-
-
-def test_a_program_on_a_node_that_is_cut_off_runs_on_and_a_second_one_is_noticed() -> None:
-    """Its kubelet hears of no deletion, not even of one by force."""
-    world = rig([Exit()], user=(UserStep("cut", user.set_node("p", PARTITIONED), when=user.running("p")),))
-    world.create()
-    world.run(10)
-    world.call("DELETE", "/api/v1/namespaces/default/pods/p", {"gracePeriodSeconds": 0})
-    world.run(100)
-    assert not world.there()
-    assert [name for _, name in world.kubelet.live] == ["main"]
-    world.create()
-    world.run(10)
-    assert len(list(world.kubelet.live)) == 2
-    (doubled,) = world.kubelet.doubled
-    assert doubled.startswith("slot-doubled: pods/p still runs on node-")
-    user.wake_nodes(world.server)
-    world.run(10)
-    assert len(list(world.kubelet.live)) == 1
-
-
-def test_pods_of_a_node_out_of_service_end_once_they_are_being_deleted() -> None:
-    off = (
-        UserStep("down", user.set_node("p", DOWN), when=user.running("p")),
-        UserStep("off", user.out_of_service("p"), after=100),
-    )
-    world = rig([Exit()], user=off)
-    world.create(
-        tolerations=[
-            {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 30, "effect": "NoExecute"}
-        ]
-    )
-    world.run(99)
-    assert "deletionTimestamp" in world.pod()["metadata"]
-    world.run(10)
-    assert not world.there()

@@ -10,11 +10,11 @@ import pytest
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.framework import FINALIZER
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
-from jobcommon.testutil.builders import START
+from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.sim import user
-from jobcommon.testutil.sim.job_templates import TORCH
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.scenario import Scenario
 from localcluster import ApiServer, Env
@@ -22,10 +22,14 @@ from localcluster.client import ADMIN
 
 Obj = dict[str, Any]
 OPERATOR = "operator-0"
-PYTORCH = TORCH.framework
 JOB = user.path_of(PYTORCH, "demo")
 PODS = user.path_of("pods")
 MASTER = f"{PODS}/demo-master-0"
+
+
+def job_of(name: str, run: Obj | None = None) -> Obj:
+    job = job_manifest(PYTORCH, {"Master": 1, "Worker": 1}, policy="ExitCode", run_policy=run)
+    return {**job, "metadata": {"name": name, "namespace": user.NAMESPACE}}
 
 
 class World:
@@ -37,7 +41,7 @@ class World:
         user.install(self.server, PYTORCH)
         self.feed = self.server.storage.feed()
         self.watchdog = Watchdog(Scenario("test", (PYTORCH,), ()))
-        self.do("user", "POST", user.path_of(PYTORCH), TORCH.job("ExitCode", workers=1, run=run))
+        self.do("user", "POST", user.path_of(PYTORCH), job_of("demo", run))
 
     def do(self, writer: str, method: str, path: str, body: Any = None, kind: str = JSON) -> Obj:
         data = None if body is None else msgspec.json.encode(body)
@@ -212,7 +216,7 @@ def test_a_pod_for_a_finished_job(world: World) -> None:
 
 
 def test_a_job_is_created_or_its_spec_changed(world: World) -> None:
-    world.do(OPERATOR, "POST", user.path_of(PYTORCH), {**TORCH.job(), "metadata": {"name": "other"}})
+    world.do(OPERATOR, "POST", user.path_of(PYTORCH), job_of("other"))
     world.merge(OPERATOR, JOB, {"spec": {"runPolicy": {"suspend": True}}})
     assert world.rules == ["job-created", "spec-changed"]
 

@@ -1,6 +1,6 @@
 """What the models assume of Kubernetes, each with the cases that ran against a real one.
 
-The models are the simulator's kubelet, nodes, scheduler and pod collector, and the embedded cluster's API server, garbage
+The models are the simulator's kubelet and scheduler, the builders of pods, and the embedded cluster's API server, garbage
 collector and kubelet. Where one of them rests on an assumption it says so: ``ASSUMES = ("deleted-phase", ...)`` in the module
 or the class. `tests/architecture` holds that every name there is one of these, that each of these is relied on somewhere, and
 that every case exists; docs/assumptions.md is written from it by ``make golden``.
@@ -131,13 +131,5 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "node-taint": Assumption(
         "Pods of a silent node get DisruptionTarget (DeletionByTaintManager) and are deleted; they end when it is back.",
         rows=("the kubelet dies and comes back after the pods' eviction",),
-    ),
-    "node-gone": Assumption(
-        "Pods of a node that is deleted become Failed with DisruptionTarget (DeletionByPodGC) and are deleted with grace 0.",
-        rows=("the node is lost and deleted",),
-    ),
-    "node-out-of-service": Assumption(
-        "Pods that are being deleted from a silent node become Failed, their DisruptionTarget kept, once it is out-of-service.",
-        rows=("the node is lost and out of service",),
     ),
 }

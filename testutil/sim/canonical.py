@@ -27,13 +27,11 @@ _DROPPED = frozenset({
     "uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "lastTransitionTime",
     "lastUpdateTime", "lastProbeTime", "startedAt", "finishedAt", "containerID", "podIP", "podIPs", "hostIP", "hostIPs",
     "nodeName", "countedPods", "stoppedPods", "lastReconcileTime", "time", "node", "lastState", "deletionGracePeriodSeconds",
-    "timeSpent", "kueue.x-k8s.io/job-uid",
+    "timeSpent",
 })  # fmt: skip
 _PRESENCE = frozenset({"startTime", "completionTime", "deletionTimestamp", "lastRestartTime"})
 _HOSTS = "discover_hosts.sh"
 _NODE = re.compile(r"\bnode-\d+\b")
-# The name of a Workload ends with a digest of the job's UID.
-_WORKLOAD = re.compile(r"(job-[-a-z0-9]+)-[0-9a-f]{5}\Z")
 
 
 def end_state(server: ApiServer) -> bytes:
@@ -76,12 +74,7 @@ def _mask(value: Any) -> Any:
         return {k: "set" if k in _PRESENCE else _mask(v) for k, v in value.items() if k not in _DROPPED and v is not None}
     if isinstance(value, list | tuple):
         return [_mask(entry) for entry in value]
-    return without_digest(_NODE.sub("node-x", value)) if isinstance(value, str) else value
-
-
-def without_digest(name: str) -> str:
-    """A name without the digest of a UID at its end."""
-    return _WORKLOAD.sub(r"\1-x", name)
+    return _NODE.sub("node-x", value) if isinstance(value, str) else value
 
 
 def objects_in(end: bytes, tables: frozenset[str]) -> list[Obj]:

@@ -22,18 +22,7 @@ LIVENESS_SECONDS = 150.0
 """Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself (oracle O4)."""
 SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
-WAITS_OF_A_POD = 3
-"""By a clock that is ahead each pod has waited for too long at once: for its node, for its containers, and for its end."""
-#: What a job that ended under an older definition has in its status no more.
-_NOT_STORED = (
-    "*.status.failures*",
-    "*.status.attempt*",
-    "*.restarts*",
-    "*.status.disruptions*",
-    "*.succeededIndexes*",
-    "*.message*",
-)
-_AS_IF_NEW = ("F1", "F2", "F23")
+_AS_IF_NEW = ("crash-before", "crash-after")
 _RESTING = (*OVER, "Suspended")
 
 
@@ -45,37 +34,22 @@ def compare(reference: Run, run: Run, scenario: Scenario) -> list[str]:
         *(f"error: {error}" for error in run.errors),
         *(f"leaked: {what}" for what in run.leaked),
     ]
-    if not any(fault.kind == "namespace-deleted" for fault in run.faults):
-        # The lease goes with the namespace; no leader can be elected there any more.
-        found += _left_behind(run.end)
-    if run.writes_at_rest and not _clock_ahead(run, scenario):
+    found += _left_behind(run.end)
+    if run.writes_at_rest:
         found.append(f"at-rest: {run.writes_at_rest} writes")
-    found += _liveness(reference, run, scenario)
+    found += _liveness(reference, run)
     if neutral:
-        taken = frozenset(table for fault in run.faults if (table := KINDS[fault.kind].takes))
-        wrong_clock = any(KINDS[fault.kind].number == "F23" for fault in run.faults)
-        loose = (
-            *scenario.loose_paths,
-            *_never_made(scenario),
-            *_not_put_back(reference.end, run.end, taken, scenario.frameworks),
-            *(_by_a_wrong_clock(scenario) if wrong_clock else ()),
-            *(_NOT_STORED if any(fault.kind == "schema-prunes" for fault in run.faults) else ()),
-        )
+        loose = (*_never_made(scenario),)
         found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
         surplus = any(KINDS[fault.kind].surplus or _lands_late(fault) for fault in run.faults)
-        looser = frozenset("*") if surplus else scenario.loose_runs
-        found += _runs(reference.runs, run.runs, looser, (*_ended_by_a_deadline(scenario), *scenario.fewer_runs))
+        found += _runs(reference.runs, run.runs, tuple(_ended_by_a_deadline(scenario)), surplus=surplus)
         if not surplus:
             # Between the live read of a job and the create that follows, the job may be deleted (no create has a
             # precondition): where requests take long, one object of a deleted job may be made, which is then collected. For
-            # a new job it is not reconciled again; a process that has just started, or whose clock is wrong, treats it as new.
-            as_if_new = any(KINDS[fault.kind].number in _AS_IF_NEW for fault in run.faults)
-            pods = sum(n for (verb, table, _), n in reference.summary.items() if (verb, table) == (ADDED, "pods"))
-            spare = SPARE_UPDATES * (len(run.faults) + 1) + (WAITS_OF_A_POD * pods if wrong_clock else 0)
-            more = _updates(reference.summary, run.summary, spare, taken, slow=is_slow(run.seed), as_if_new=as_if_new)
-            # By such a clock the time to live is not over at the job's end: its pods are deleted before it.
-            early = tuple(f"summary: {DELETED} pods/{name}-*" for name in _expiring(scenario)) if wrong_clock else ()
-            found += [x for x in more if not any(fnmatchcase(x, loose) for loose in (*scenario.loose_paths, *early))]
+            # a new job it is not reconciled again; a process that has just started treats it as new.
+            as_if_new = any(fault.kind in _AS_IF_NEW for fault in run.faults)
+            spare = SPARE_UPDATES * (len(run.faults) + 1)
+            found += _updates(reference.summary, run.summary, spare, slow=is_slow(run.seed), as_if_new=as_if_new)
     else:
         found += _unfinished(run.end, scenario.frameworks)
     return found
@@ -85,62 +59,20 @@ def _violations(run: Run) -> list[str]:
     """What the watchdog saw, but for what follows from the faults themselves.
 
     Two operators that both act: one ends a job, the other is making a pod of it; or each replaces the other's message, and
-    plans again at once. Creates that are stored after the operator has given them up may find the job at its end. While the
-    schema drops `countedPods`, a resume cannot record which pods are still terminating: they are disruptions then.
+    plans again at once. Creates that are stored after the operator has given them up may find the job at its end.
     """
     spare = sum(fault.kind == "two-operators" for fault in run.faults)
     found = [one for one in run.violations if not (spare and one.startswith("hot-loop"))]
     late = [one for one in found if one.startswith("pod-for-finished-job")]
     if any(_lands_late(fault) for fault in run.faults):
         spare = len(late)
-    pruned = any(fault.kind == "schema-prunes" for fault in run.faults)
-    kept = [one for one in found if one not in late]
-    return [*(one for one in kept if not (pruned and "stopped-on-purpose" in one and "disruptions" in one)), *late[spare:]]
+    return [*(one for one in found if one not in late), *late[spare:]]
 
 
-def _not_put_back(before: bytes, after: bytes, taken: frozenset[str], frameworks: tuple[Framework, ...]) -> Iterator[str]:
-    """Differences for objects that a fault deleted and that are not created again, because the job has ended."""
-    if not taken:
-        return
-    kinds = {f"{f.plural}.{f.group}": f.kind for f in frameworks}
-    jobs = objects_in(after, frozenset(kinds))
-    ended = {(kinds[job["table"]], job["metadata"]["name"]) for job in jobs if _current(job) in OVER}
-    for obj in objects_in(before, taken):
-        metadata = obj["metadata"]
-        if any((owner["kind"], owner["name"]) in ended for owner in metadata.get("ownerReferences") or ()):
-            yield f"{obj['table']}/{metadata['namespace']}/{metadata['name']}: missing"
-
-
-def _by_a_wrong_clock(scenario: Scenario) -> Iterator[str]:
-    """Differences that follow from times recorded by a wrong clock.
-
-    A job with a time to live still exists, because its recorded end is in the future. The same holds for a deadline, which
-    counts from the job's start.
-    """
-    yield from (f"*/{name}.*" for name in _limited(scenario))
-    for name in (*_limited(scenario), *_expiring(scenario)):
-        yield from (f"*/{name}: not in the reference", f"*/{name}-*: not in the reference")
-
-
-def _expiring(scenario: Scenario) -> Iterator[str]:
-    """The names of the jobs with a time to live."""
-    for job in scenario.jobs:
-        spec = job["spec"]
-        if {**spec, **(spec.get("runPolicy") or {})}.get("ttlSecondsAfterFinished") is not None:
-            yield job["metadata"]["name"]
-
-
-def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
-    limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS + _clock_ahead(run, scenario)
+def _liveness(reference: Run, run: Run) -> Iterator[str]:
+    limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS
     if run.settled_at > limit:
         yield f"liveness: settled at {run.settled_at:.0f} s, to be at {limit:.0f} s at the latest"
-
-
-def _clock_ahead(run: Run, scenario: Scenario) -> float:
-    """By how many seconds a job may run or be kept longer, because a clock that was ahead has recorded its start or end."""
-    if not any(_expiring(scenario)) and not any(_limited(scenario)):
-        return 0.0
-    return sum(max(float(fault.value or 3600.0), 0.0) for fault in run.faults if fault.kind == "clock-jump")
 
 
 def _ended_by_a_deadline(scenario: Scenario) -> Iterator[str]:
@@ -160,13 +92,10 @@ def _limited(scenario: Scenario) -> Iterator[str]:
             yield job["metadata"]["name"]
 
 
-def _runs(
-    expected: Mapping[str, int], actual: Mapping[str, int], loosely: frozenset[str], hurried: tuple[str, ...]
-) -> Iterator[str]:
+def _runs(expected: Mapping[str, int], actual: Mapping[str, int], hurried: tuple[str, ...], *, surplus: bool) -> Iterator[str]:
     for pod in sorted({*expected, *actual}):
-        loose = any(fnmatchcase(pod, pattern) for pattern in loosely)
         wanted, found = expected.get(pod, 0), actual.get(pod, 0)
-        if (found < wanted and not pod.startswith(hurried)) or (found > wanted and not loose):
+        if (found < wanted and not pod.startswith(hurried)) or (found > wanted and not surplus):
             yield f"run-count: {pod} ran {found} times, {wanted} in the reference"
 
 
@@ -174,19 +103,16 @@ def _updates(
     expected: Mapping[tuple[str, str, str], int],
     actual: Mapping[tuple[str, str, str], int],
     spare_updates: int,
-    taken: frozenset[str],
     *,
     slow: bool,
     as_if_new: bool,
 ) -> Iterator[str]:
-    """The summary of updates: exactly the reference's creates and deletes, but of what a fault takes away, and not many
-    more updates.
-    """
+    """The summary of updates: exactly the reference's creates and deletes, and not many more updates."""
     for key in sorted({*expected, *actual}):
         verb, table, name = key
         wanted, found = expected.get(key, 0), actual.get(key, 0)
         spare = int(slow or (as_if_new and table != "pods"))
-        if verb in (ADDED, DELETED) and found > wanted + spare and table not in taken:
+        if verb in (ADDED, DELETED) and found > wanted + spare:
             yield f"summary: {verb} {table}/{name} {found} times, {wanted} in the reference"
         elif verb == MODIFIED and found > wanted + spare_updates:
             yield f"summary: {table}/{name} updated {found} times, {wanted} in the reference"

@@ -12,8 +12,8 @@ from typing import Any
 from jobcommon.api.job import RestartPolicy
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
+from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.sim import user
-from jobcommon.testutil.sim.job_templates import JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
@@ -34,8 +34,7 @@ def whole_job(framework: Framework) -> Obj:
     counts = {kind.name: max(1, kind.min_replicas) for kind in framework.replica_types}
     if last.max_replicas is None or last.max_replicas > 1:
         counts[last.name] = max(2, last.min_replicas)
-    template = JobTemplate(framework.name, framework, framework.replica_types[0].name)
-    return template.manifest({kind: template.replicas(count) for kind, count in counts.items()})
+    return {**job_manifest(framework, counts), "metadata": {"name": "demo", "namespace": user.NAMESPACE}}
 
 
 def lifecycles_of(framework: Framework, job: Mapping[str, Any] | None = None) -> tuple[Scenario, ...]:

@@ -26,7 +26,6 @@ WRITE_FAULTS = (
     Fault("timeout-after", write=0),
     Fault("forbidden", write=0, seconds=30.0),
     Fault("lease-lost", write=0),
-    Fault("replicas-unreadable", write=0, seconds=20.0),
 )
 """What happens at each write."""
 

@@ -2,18 +2,15 @@
 
 What a kubelet decides is `localcluster.kubelet.lifecycle.decide`, what it reports `localcluster.kubelet.status.pod_status`:
 the same pure functions as in the embedded cluster. This module only models the machine: containers that start after a
-random time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
+random time and end by the scenario's script, and volumes that wait for their Secret.
 
 The containers of a deleted pod end, then comes the final status, and later a DELETE without a grace period, as a
 real kubelet sends it after its clean-up. Each node has its own clock, which gives all times in a pod's status.
-
-The annotation `STATE` of a node controls it: ``down`` (its containers die unreported), ``partitioned`` (they keep running,
-and neither is that reported nor does the node hear of deletions), or nothing (up).
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,7 +20,6 @@ from jobcommon.testutil.sim.ends import attempt_of, started_beside
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 from localcluster import ApiServer
 from localcluster.model import (
-    TERMINAL,
     Access,
     ContainerState,
     Decision,
@@ -31,14 +27,11 @@ from localcluster.model import (
     Run,
     Settings,
     decide,
-    format_time,
     images,
     pod_status,
 )
 
 Obj = dict[str, Any]
-STATE = "sim.jobcommon/state"
-DOWN, PARTITIONED = "down", "partitioned"
 BACKOFF = Settings()
 RESTART_SECONDS = 0.1
 FAR = float("inf")
@@ -85,20 +78,14 @@ class _Worker:
     finish_at: float | None = None
     version: int = -1
     due: float | None = None
-    evicted: str = ""
     said: tuple[int, Obj] | None = None
     """A report that changed nothing, and the version of the pod that said so: the server drops fields that it does not know."""
-
-
-def node_states(nodes: Iterable[Item]) -> dict[str, str]:
-    """What has happened to each node, by name; "" to one that is up."""
-    return {node.name: (node.obj["metadata"].get("annotations") or {}).get(STATE, "") for node in nodes}
 
 
 class Kubelet:
     """All kubelets. `runs` counts the starts of each pod's main container by pod name (``name#2`` for the second job of it)."""
 
-    ASSUMES = ("last-delete", "grace-expired", "missing-volume", "oom", "kubelet-eviction")
+    ASSUMES = ("last-delete", "grace-expired", "missing-volume")
 
     def __init__(self, server: ApiServer, scenario: Scenario, draw: Draw) -> None:
         self._server = server
@@ -107,7 +94,6 @@ class Kubelet:
         self.draw = draw
         self._workers: dict[str, _Worker] = {}
         self._ordinals: dict[str, list[str]] = {}
-        self.start_seconds = scenario.start_seconds
         self.runs: Counter[str] = Counter()
         self._starts: Counter[tuple[str, str, str]] = Counter()
         self.doubled: list[str] = []
@@ -115,50 +101,21 @@ class Kubelet:
 
     def step(self) -> float | None:
         """Do what is due on every node."""
-        nodes = node_states(self._access.items("nodes"))
         due: list[float] = []
         present: set[str] = set()
         for item in list(self._access.items("pods")):
             node = item.obj["spec"].get("nodeName")
             if not node:
                 continue
-            uid, state = item.uid, nodes.get(node, DOWN)
-            present.add(uid)
-            worker = self._workers.get(uid)
-            if state == PARTITIONED:
-                due += self._work_alone(worker)
-                continue
-            worker = worker or self._admit(item, node)
+            present.add(item.uid)
+            worker = self._workers.get(item.uid) or self._admit(item, node)
             worker.pod = item
-            if state == DOWN:
-                self._power_off(worker)
-            else:
-                self._work(worker, silent=False)
-                if worker.due is not None:
-                    due.append(worker.due - worker.skew)
+            self._work(worker)
+            if worker.due is not None:
+                due.append(worker.due - worker.skew)
         for uid in [uid for uid in self._workers if uid not in present]:
-            if nodes.get(self._workers[uid].node) == PARTITIONED:
-                due += self._work_alone(self._workers[uid])
-            else:
-                del self._workers[uid]
+            del self._workers[uid]
         return min(due, default=None)
-
-    def run_of(self, pod: str) -> int:
-        """Which run of the pod's main container it is that runs now; 0 if none does."""
-        alive = (w.containers[self._main(w.pod)].seen.running for w in self._workers.values() if w.pod.name == pod)
-        return self.runs[pod] if any(alive) else 0
-
-    def _work_alone(self, worker: _Worker | None) -> list[float]:
-        """What is due next for a pod of a node that is cut off, which may not know the pod at all."""
-        if worker is None:
-            return []
-        self._work(worker, silent=True)
-        return [worker.due - worker.skew] if worker.due is not None else []
-
-    @property
-    def live(self) -> Iterator[tuple[str, str]]:
-        """Pod UID and container name of all that runs now."""
-        return ((uid, name) for uid, w in self._workers.items() for name, c in w.containers.items() if c.seen.running)
 
     def _admit(self, item: Item, node: str) -> _Worker:
         spec = item.obj["spec"]
@@ -168,17 +125,7 @@ class Kubelet:
         worker = self._workers[item.uid] = _Worker(node, item, {one["name"]: _Container(one) for one in every}, skew)
         return worker
 
-    def _power_off(self, worker: _Worker) -> None:
-        """Everything dies with the node; what it knew of its containers is lost, and so is their exit code."""
-        for container in worker.containers.values():
-            # What was about to start is started again when the node is up.
-            container.starts_at, container.seen = None, replace(container.seen, starting=False)
-            if container.seen.running:
-                now = self._access.now + worker.skew
-                self._end(container, now, 137, "ContainerStatusUnknown", "The container could not be located")
-        worker.version, worker.due = -1, None
-
-    def _work(self, worker: _Worker, *, silent: bool) -> None:
+    def _work(self, worker: _Worker) -> None:
         item, now = worker.pod, self._access.now + worker.skew
         self._take_images(item, worker)
         idle = worker.version == item.rv and (worker.due is None or worker.due > now)
@@ -187,7 +134,7 @@ class Kubelet:
         while True:
             self._pass_time(item, worker, now)
             seen = {name: container.seen for name, container in worker.containers.items()}
-            decision = self._decide(item, worker, seen, now)
+            decision = decide(item.obj, seen, now, BACKOFF)
             if not self._act(item, worker, decision, now):
                 break
         timers = [t for c in worker.containers.values() for t in (c.starts_at, c.ends_at) if t is not None]
@@ -198,9 +145,6 @@ class Kubelet:
             timers.append(worker.finish_at)
         wake_at = decision.wake_at
         worker.due = min([*timers, *([wake_at] if wake_at not in (None, FAR) else [])], default=None)
-        if silent:
-            worker.version = -1
-            return
         worker.version = self._report(item, worker, seen, decision, now)
         if finishes:
             self._finish(item)
@@ -212,16 +156,6 @@ class Kubelet:
             container = worker.containers[spec["name"]]
             if container.spec.get("image") != spec.get("image"):
                 container.spec, container.seen = spec, replace(container.seen, waiting=None, retry_at=None)
-
-    def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], now: float) -> Decision:
-        decision = decide(item.obj, seen, now, BACKOFF)
-        if worker.evicted and decision.phase not in TERMINAL:
-            for container in worker.containers.values():
-                container.starts_at = None
-                if container.seen.running:
-                    self._end(container, now, 137, "Error", "")
-            return Decision(initialized=True, phase="Failed", reason="Evicted", message=worker.evicted)
-        return decision
 
     # -- containers -----------------------------------------------------------------------------------------------------
 
@@ -235,14 +169,12 @@ class Kubelet:
                 container.ends_at = None if after is None else now + after
             if container.ends_at is not None and container.ends_at <= now and container.seen.running:
                 ending = container.ending
-                if ending.cause == "Evicted" and not container.stopping:
-                    worker.evicted = ending.message or "The node was low on resource: memory."
-                if container.killed or container.stopping or worker.evicted:
+                if container.killed or container.stopping:
                     code = self._answer(item, name, ending) if container.stopping and not container.killed else 137
                     self._end(container, container.ends_at, code, "Completed" if code == 0 else "Error", "")
                 else:
                     usual = "Completed" if ending.code == 0 else "Error"
-                    self._end(container, container.ends_at, ending.code, ending.cause or usual, ending.message)
+                    self._end(container, container.ends_at, ending.code, usual, ending.message)
 
     def _answer(self, item: Item, name: str, ending: Exit) -> int:
         """The code with which the container answers SIGTERM."""
@@ -266,7 +198,7 @@ class Kubelet:
                 changed = True
                 continue
             first = container.seen.run is None
-            low, high = self.start_seconds if first else (RESTART_SECONDS, RESTART_SECONDS)
+            low, high = self._scenario.start_seconds if first else (RESTART_SECONDS, RESTART_SECONDS)
             container.starts_at = now + self.draw(f"start/{item.uid}/{name}", low, high)
             container.seen = replace(container.seen, starting=True, waiting=None, retry_at=None)
             changed = True
@@ -359,17 +291,6 @@ class Kubelet:
     def _report(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], decision: Decision, now: float) -> int:
         """Write the pod's status if it differs; gives the version at which nothing is left to do."""
         wanted = pod_status(item.obj, seen, decision, self._address(item), _HOST, now)
-        if worker.evicted:
-            moment = format_time(now)
-            known = {c["type"]: c for c in item.obj.get("status", {}).get("conditions") or ()}
-            if "DisruptionTarget" not in known:
-                why = {
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "reason": "TerminationByKubelet",
-                    "message": worker.evicted,
-                }
-                wanted["conditions"] = [*wanted["conditions"], {**why, "lastTransitionTime": moment, "lastProbeTime": None}]
         if _same(item.obj.get("status") or {}, wanted) or worker.said == (item.rv, wanted):
             return item.rv
         path = f"/api/v1/namespaces/{item.namespace}/pods/{item.name}/status"

@@ -259,16 +259,6 @@ class SimStream:
             await self._waiter
         return self._here.popleft()
 
-    def replace_pending(self, change: Callable[[list[bytes]], list[bytes]]) -> None:
-        """Rewrite the lines that are on their way."""
-        if self._coming:
-            due = self._coming[0][0]
-            lines = change([line for _, line in self._coming if line is not None])
-            ended = self._coming[-1][1] is _END
-            self._coming = deque((due, line) for line in lines)
-            if ended:
-                self._coming.append((due, _END))
-
     def send(self, line: bytes) -> None:
         """Deliver a line that the server has not written. A silent stream delivers nothing."""
         if not self.silent:

@@ -4,7 +4,7 @@ The watchdog sees what is stored, in order, and who wrote it. It knows nothing o
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,16 +13,16 @@ from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim.canonical import without_digest
 from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_runs, phase
-from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.scenario import Scenario
 from localcluster.model import ADDED, DELETED, Change, Item, parse_time
 
 Obj = dict[str, Any]
 OVER = ("Succeeded", "Failed")
-#: How long ago a wish may have been taken back that an operator still acts on: watches may lag by a minute (fault F11).
+#: How long ago a wish may have been taken back that an operator still acts on: watches may lag by a minute.
 STALENESS_SECONDS = 120.0
+#: Times are written in whole seconds.
+TOLERANCE = 1.0
 MAY_END_SECONDS = 60.0
 """How long a replica may go on by itself after the success of a job without a clean-up policy."""
 _NOT_JUDGED = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
@@ -60,19 +60,14 @@ class _Job:
 
 
 class Watchdog:
-    """Gets every change of the store in order. `violations` says what was not right; `summary` counts changes by operators.
+    """Gets every change of the store in order. `violations` says what was not right; `summary` counts changes by operators."""
 
-    `tolerance` is by how many seconds a clock of an operator may be wrong; whole seconds are within it.
-    """
-
-    def __init__(self, scenario: Scenario, *, tolerance: float = 1.0, faults: Sequence[Fault] = ()) -> None:
+    def __init__(self, scenario: Scenario) -> None:
         self.violations: list[str] = []
         self.summary: Counter[tuple[str, str, str]] = Counter()
-        self._tolerance = tolerance
         self._tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}
         self._jobs: dict[str, _Job] = {}
         self._pods: dict[str, Item] = {}
-        self._lax = any(fault.kind in ("replicas-unreadable", "spec-unreadable") for fault in faults)
 
     def see(self, at: float, change: Change, writer: str) -> None:
         """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
@@ -89,10 +84,7 @@ class Watchdog:
 
     def _count(self, change: Change) -> None:
         """A deletion counts when it is asked for; who takes the last finalizer off a terminating object is chance."""
-        marked, name = (
-            change.old is not None and "deletionTimestamp" in change.old.obj["metadata"],
-            without_digest(change.item.name),
-        )
+        marked, name = change.old is not None and "deletionTimestamp" in change.old.obj["metadata"], change.item.name
         if not marked and "deletionTimestamp" in change.item.obj["metadata"]:
             self.summary[(DELETED, change.table, name)] += 1
         elif change.type != DELETED or not marked:
@@ -120,7 +112,7 @@ class Watchdog:
         if change.type == DELETED:
             job.exists = False
             return
-        if ours and not self._same(before.get("spec"), item.obj.get("spec")):
+        if ours and before.get("spec") != item.obj.get("spec"):
             self.say(at, "spec-changed", f"{name} by an operator")
         if (item.obj.get("status") or {}) != (before.get("status") or {}):
             if ours:
@@ -143,23 +135,17 @@ class Watchdog:
                     history[-1] = (at, history[-1][1])
                 history.append((float("inf"), wanted))
 
-    def _same(self, before: Any, after: Any) -> bool:
-        """Whether a write has left a spec alone. The server adds the defaults that a lax definition did not, with any write."""
-        if self._lax and isinstance(before, dict) and isinstance(after, dict):
-            return all(key in after and after[key] == value for key, value in before.items())
-        return bool(before == after)
-
     def _judge_expiry(self, at: float, name: str, job: _Job) -> None:
         ttl = _run_policy(job.obj).get("ttlSecondsAfterFinished")
         ttl = ttl if ttl is not None else (job.obj.get("spec") or {}).get("ttlSecondsAfterFinished")
         end = job.status.get("completionTime")
         if ttl is None or not job.finished or end is None:
             self.say(at, "job-deleted", f"{name} has not finished or has no ttlSecondsAfterFinished")
-        elif not job.forged and START + at < parse_time(end) + ttl - self._tolerance:
+        elif not job.forged and START + at < parse_time(end) + ttl - TOLERANCE:
             self.say(at, "expired-early", f"{name} ended at {end} and is to be kept for {ttl} s")
 
     def _judge_status(self, at: float, name: str, job: _Job, after: Obj) -> None:
-        for rule, what in _status_faults(after, self._tolerance):
+        for rule, what in _status_faults(after):
             self.say(at, rule, f"{name}: {what}")
         if job.forged:
             return
@@ -252,8 +238,7 @@ class Watchdog:
         if not pod.obj["spec"].get("nodeName") or pod.uid in (job.status.get("countedPods") or ()):
             return False
         ended = parse_time(job.status["completionTime"]) - START
-        # An end far ahead was written by a wrong clock.
-        return at - ended < MAY_END_SECONDS - self._tolerance and ended - at <= MAY_END_SECONDS
+        return at - ended < MAY_END_SECONDS - TOLERANCE
 
     def _on_record(self, at: float, pod: Item, job: _Job) -> bool:
         if job.deleting or job.finished or job.forged or attempt_of(pod) < (job.status.get("attempt") or 0):
@@ -309,7 +294,7 @@ def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
 # -- rules on one status, and on a step from one to the next ------------------------------------------------------------------
 
 
-def _status_faults(status: Obj, tolerance: float) -> list[tuple[str, str]]:
+def _status_faults(status: Obj) -> list[tuple[str, str]]:
     found = []
     conditions = status.get("conditions") or []
     types = [one.get("type") for one in conditions]
@@ -328,11 +313,11 @@ def _status_faults(status: Obj, tolerance: float) -> list[tuple[str, str]]:
     if ends and not status.get("completionTime"):
         found.append(("completion-time", f"{ends[0]} without one"))
     start, end = status.get("startTime"), status.get("completionTime")
-    if start and end and parse_time(end) < parse_time(start) - tolerance:
+    if start and end and parse_time(end) < parse_time(start) - TOLERANCE:
         found.append(("times-ordered", f"ended {end}, before it started {start}"))
     for one in conditions:
         changed, updated = one.get("lastTransitionTime"), one.get("lastUpdateTime")
-        if changed and updated and parse_time(updated) < parse_time(changed) - tolerance:
+        if changed and updated and parse_time(updated) < parse_time(changed) - TOLERANCE:
             found.append(("times-ordered", f"{one.get('type')} updated {updated}, before its transition {changed}"))
     return found
 

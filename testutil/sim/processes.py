@@ -112,7 +112,7 @@ class Process:
         """The loop's time at which a delayed key is due."""
         drivers = self.manager.drivers if self.manager is not None else []
         due = [at for driver in drivers if (at := driver.controller.queue.next_wakeup()) is not None]
-        return self.clock.loop_time(min(due)) if due else None
+        return min(due, default=None)
 
     def stop(self) -> None:
         """Ask it to end, as SIGTERM does."""

@@ -19,14 +19,12 @@ class Exit:
     """The script of one run of a container.
 
     It ends by itself `after` seconds (None: never) with `code`; they count from its start or, with a `cue`, from when
-    that holds, given the server and the runs so far by pod. `cause` is the kubelet's reason: ``OOMKilled``,
-    ``Evicted`` (the whole pod goes), or "" for the usual one. On SIGTERM it ends after `stop` seconds with
-    code `term` (None: one of `ON_SIGTERM`, by chance), or is killed at the end of its grace period.
+    that holds, given the server and the runs so far by pod. On SIGTERM it ends after `stop` seconds with code `term`
+    (None: one of `ON_SIGTERM`, by chance), or is killed at the end of its grace period.
     """
 
     after: float | None = None
     code: int = 0
-    cause: str = ""
     message: str = ""
     stop: float = 0.5
     term: int | None = None
@@ -61,10 +59,9 @@ class UserStep:
 class Scenario:
     """One cluster and its users, for the operators to run in.
 
-    `jobs` are created at the beginning, `objects` (quotas, CRDs, namespaces: path of the collection and manifest) before them.
-    `behaviour` maps a pattern for ``pod`` or ``pod/container`` (fnmatch) to what the n-th run of that container does, counted
-    over all pods of that name that belong to the same job UID; the last entry repeats. A container that no pattern names
-    succeeds after five seconds if it is an init container and runs without end if not.
+    `jobs` are created at the beginning. `behaviour` maps a pattern for ``pod`` or ``pod/container`` (fnmatch) to what the n-th
+    run of that container does, counted over all pods of that name that belong to the same job UID; the last entry repeats. A
+    container that no pattern names succeeds after five seconds if it is an init container and runs without end if not.
     """
 
     name: str
@@ -72,22 +69,12 @@ class Scenario:
     jobs: tuple[Manifest, ...]
     behaviour: Mapping[str, Sequence[Exit]] = field(default_factory=dict)
     user: tuple[UserStep, ...] = ()
-    objects: tuple[tuple[str, Manifest], ...] = ()
     horizon: float = 3600.0
     """Virtual seconds in which the fault-free run comes to rest."""
     settings: Settings = SETTINGS
-    nodes: int = 3
     start_seconds: tuple[float, float] = (0.2, 2.0)
     """Between which bounds the first start of a pod's containers takes, images and all."""
     last_delete_seconds: tuple[float, float] = (0.0, 5.0)
     """Between which bounds the kubelet's DELETE without a grace period follows the final status of a deleted pod."""
     node_skew: float = 60.0
     """By how many seconds the clock of a node may be ahead of the API server's, or behind it; half of the nodes are right."""
-    keep_finished: int | None = None
-    """How many finished pods the pod garbage collector leaves in the cluster; None: all."""
-    loose_runs: frozenset[str] = frozenset()
-    """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them unobserved."""
-    fewer_runs: frozenset[str] = frozenset()
-    """Pods (patterns) whose number of runs may fall short of the reference: what would have stopped them was taken back."""
-    loose_paths: frozenset[str] = frozenset()
-    """Patterns of differences from the reference's end that follow from loose runs (`testutil.sim.canonical.difference`)."""

@@ -106,7 +106,7 @@ class Simulation:
         self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
         self.network.links = self.links
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
-        self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults), faults=faults)
+        self.watchdog = Watchdog(scenario)
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
@@ -136,10 +136,6 @@ class Simulation:
                 if writer != "world":
                     self.run.writes_at_rest += 1
             self.watchdog.see(at, change, writer)
-            self.noticed(at, change, writer)
-
-    def noticed(self, at: float, change: Change, writer: str) -> None:
-        """Called for every change; for subclasses."""
 
     def wake(self) -> None:
         """Have the actors step soon."""
@@ -193,9 +189,9 @@ class Simulation:
 
     async def main(self) -> None:
         """From the start to the end."""
-        await self.begin()
+        self.start()
         while not self._at_rest():
-            if self.loop.time() >= self.scenario.horizon + self.run.recovered_at:
+            if self.loop.time() >= self._horizon:
                 break
             await self.sleep(_POLL)
         self.run.writes_at_rest = 0
@@ -205,25 +201,20 @@ class Simulation:
         self._look_for_leaks()
         await self._stop()
 
-    async def begin(self) -> None:
-        """Start the operators."""
-        self.start()
-
     async def sleep(self, seconds: float) -> None:
         future = self.loop.create_future()
         self.loop.call_later(seconds, future.set_result, None)
         await future
 
     def _at_rest(self) -> bool:
-        now, run = self.loop.time(), self.run
-        if now < run.settled_at + QUIET_SECONDS or self.fault_scheduler.pending:
+        now, recovered_at = self.loop.time(), self.fault_scheduler.recovered_at
+        if now < self.run.settled_at + QUIET_SECONDS or self.fault_scheduler.pending:
             return False
-        if run.recovered_at and now < run.recovered_at + RECOVERY_SECONDS:
+        if recovered_at and now < recovered_at + RECOVERY_SECONDS:
             return False
-        horizon = self.scenario.horizon + run.recovered_at
         dues = [a.due - START for a in self.actors if a.due is not None]
         dues += [due for process in self.alive if (due := process.next_due) is not None]
-        if any(due < horizon for due in dues):
+        if any(due < self._horizon for due in dues):
             return False
         return all(process.idle for process in self.alive) and all(
             a.actor.done for a in self.actors if isinstance(a.actor, User)
@@ -247,7 +238,7 @@ class Simulation:
                     ("barrier", len(controller.barrier), jobs),
                     ("memory", len(controller.states), jobs),
                     ("orphans", len(controller.orphans), 0),
-                    ("back-off", controller.queue.failing, 0 if process.leads and self._settled() else jobs),
+                    ("back-off", controller.queue.failing, 0 if process.leads and self.loop.time() < self._horizon else jobs),
                 ):
                     if size > allowed:
                         leaked.append(f"{process.name} {controller.framework.name}: {what} of {size}, {jobs} jobs")
@@ -259,8 +250,9 @@ class Simulation:
                 if count > MOST_PLANS:
                     yield f"hot-loop at {60 * minute:.2f}: {process.name} came {count} times to {'/'.join(key)} in a minute"
 
-    def _settled(self) -> bool:
-        return self.loop.time() < self.scenario.horizon + self.run.recovered_at
+    @property
+    def _horizon(self) -> float:
+        return self.scenario.horizon + self.fault_scheduler.recovered_at
 
     async def _stop(self) -> None:
         for process in self.alive:
@@ -284,6 +276,7 @@ class Simulation:
             self.loop.run(self.main())
         except DeadlockError as error:
             run.errors.append(f"deadlock: {error}")
+        run.recovered_at = self.fault_scheduler.recovered_at
         run.history = self._hash.hexdigest()
         run.ended_at = self.loop.time()
         run.steps = self.loop.steps
@@ -305,10 +298,5 @@ def simulate(scenario: Scenario, seed: int, faults: Sequence[Fault] = ()) -> Run
 
 def _settings(scenario: Scenario, faults: Sequence[Fault]) -> Settings:
     """With leader election when a fault is about it, or makes two operators of one."""
-    about_leases = any(fault.kind in ("lease-lost", "clock-rate", "upgrade") for fault in faults)
+    about_leases = any(fault.kind in ("lease-lost", "upgrade") for fault in faults)
     return replace(scenario.settings, leader_elect=True) if about_leases else scenario.settings
-
-
-def _tolerance(faults: Sequence[Fault]) -> float:
-    # They may overlap.
-    return sum(abs(float(fault.value or 3600.0)) for fault in faults if fault.kind == "clock-jump") + 1.0

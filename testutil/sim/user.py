@@ -3,7 +3,7 @@
 Everything goes through the server's front door with the rights of an administrator.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ import msgspec
 
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
-from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario, UserStep
 from localcluster import ApiServer
 from localcluster import User as Identity
@@ -52,8 +51,6 @@ class User:
             self._chains.setdefault(step.chain, _Chain()).left.append(step)
         for framework in scenario.frameworks:
             install(server, framework)
-        for path, manifest in scenario.objects:
-            ask(server, "POST", path, dict(manifest))
         plurals = {framework.kind: framework.plural for framework in scenario.frameworks}
         for job in scenario.jobs:
             create_job(dict(job), plurals[job["kind"]])(server)
@@ -61,12 +58,7 @@ class User:
     @property
     def done(self) -> bool:
         """Whether all steps are done."""
-        return not self.left
-
-    @property
-    def left(self) -> tuple[str, ...]:
-        """The names of the steps that are yet to be done."""
-        return tuple(step.name for chain in self._chains.values() for step in chain.left)
+        return not any(chain.left for chain in self._chains.values())
 
     def step(self) -> float | None:
         """Do what is due."""
@@ -108,17 +100,10 @@ def definition_of(framework: Framework) -> Obj:
     return _definitions[framework.kind]
 
 
-def ask(
-    server: ApiServer,
-    method: str,
-    path: str,
-    body: Any = None,
-    content_type: str = JSON,
-    query: tuple[tuple[str, str], ...] = (),
-) -> Obj:
+def ask(server: ApiServer, method: str, path: str, body: Any = None, content_type: str = JSON) -> Obj:
     """One request as the user; the decoded answer. Raises RefusedError."""
     encoded = None if body is None else msgspec.json.encode(body)
-    response = server.handle(Request(method, path, query, encoded, content_type), USER)
+    response = server.handle(Request(method, path, (), encoded, content_type), USER)
     if response.status >= 400:
         raise RefusedError(f"{method} {path}: {response.status} {response.body.decode(errors='replace')[:300]}")
     answer: Obj = msgspec.json.decode(response.body)
@@ -150,114 +135,19 @@ def create_job(manifest: Obj, plural: str) -> Do:
     )
 
 
-def merge(of: Framework | str, name: str, patch: Obj, subresource: str = "") -> Do:
-    """A merge patch."""
-    tail = f"/{subresource}" if subresource else ""
-    return lambda server: _ignore(ask(server, "PATCH", path_of(of, name) + tail, patch, MERGE_PATCH))
-
-
 def run_policy(framework: Framework, name: str, **fields: Any) -> Do:
     """Change the run policy: ``suspend=True``."""
-    return merge(framework, name, {"spec": {"runPolicy": fields}})
+    patch = {"spec": {"runPolicy": fields}}
+    return lambda server: _ignore(ask(server, "PATCH", path_of(framework, name), patch, MERGE_PATCH))
 
 
-def scale(framework: Framework, name: str, kind: str, replicas: int) -> Do:
-    """Change the number of replicas of a type."""
-    return merge(framework, name, {"spec": {framework.replica_specs: {kind: {"replicas": replicas}}}})
-
-
-def delete(of: Framework | str, name: str, *, grace: int | None = None, policy: str = "Background") -> Do:
+def delete(of: Framework | str, name: str) -> Do:
     """Delete an object; one that is not there is deleted already."""
-    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy}
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
 
     def do(server: ApiServer) -> None:
         table = f"{of.plural}.{of.group}" if isinstance(of, Framework) else of
         if server.storage.table(table).get(NAMESPACE, name) is not None:
-            ask(server, "DELETE", path_of(of, name), options)
-
-    return do
-
-
-def evict(pod: str) -> Do:
-    """The eviction API, as `kubectl drain` uses it."""
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
-    return lambda server: _ignore(ask(server, "POST", f"{path_of('pods', pod)}/eviction", body))
-
-
-def node_of(server: ApiServer, pod: str) -> str:
-    """The node that a pod is on. Raises RefusedError while it is on none."""
-    found = server.storage.table("pods").get(NAMESPACE, pod)
-    node = found.obj["spec"].get("nodeName") if found is not None else None
-    if not node:
-        raise RefusedError(f"pod {pod} is on no node")
-    return str(node)
-
-
-def mark_node(server: ApiServer, name: str, state: str | None) -> None:
-    """What happens to a node: ``down``, ``partitioned``, or None for up again."""
-    ask(server, "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"annotations": {STATE: state}}}, MERGE_PATCH)
-
-
-def set_node(pod: str, state: str | None) -> Do:
-    """What happens to the node of a pod, as `mark_node` has it."""
-
-    def do(server: ApiServer) -> None:
-        mark_node(server, node_of(server, pod), state)
-
-    return do
-
-
-def wake_nodes(server: ApiServer) -> None:
-    """Every node is up again."""
-    for node in list(server.storage.table("nodes").items()):
-        if STATE in (node.obj["metadata"].get("annotations") or {}):
-            mark_node(server, node.name, None)
-
-
-def out_of_service(pod: str) -> Do:
-    """An administrator says that the node of a pod is shut down."""
-    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
-
-    def do(server: ApiServer) -> None:
-        path = f"/api/v1/nodes/{node_of(server, pod)}"
-        known = ask(server, "GET", path)["spec"].get("taints") or []
-        ask(server, "PATCH", path, {"spec": {"taints": [*known, taint]}}, MERGE_PATCH)
-
-    return do
-
-
-def remove_node(pod: str) -> Do:
-    """The node of a pod is gone for good."""
-    return lambda server: _ignore(ask(server, "DELETE", f"/api/v1/nodes/{node_of(server, pod)}"))
-
-
-def drain(pod: str) -> Do:
-    """`kubectl drain` of the node a pod is on: no new pods there, and the ones there are evicted."""
-
-    def do(server: ApiServer) -> None:
-        node = node_of(server, pod)
-        ask(server, "PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}}, MERGE_PATCH)
-        for item in list(server.storage.table("pods").items()):
-            over = (item.obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-            if item.obj["spec"].get("nodeName") == node and "deletionTimestamp" not in item.obj["metadata"] and not over:
-                evict(item.name)(server)
-
-    return do
-
-
-def request(method: str, path: str, body: Any = None, content_type: str = JSON) -> Do:
-    """Any other request."""
-    return lambda server: _ignore(ask(server, method, path, body, content_type))
-
-
-def together(*steps: Do) -> Do:
-    """Several things in one go."""
-
-    def do(server: ApiServer) -> None:
-        for step in steps:
-            step(server)
+            ask(server, "DELETE", path_of(of, name))
 
     return do
 
@@ -274,17 +164,6 @@ def job_of(server: ApiServer, framework: Framework, name: str) -> Item | None:
     return server.storage.table(f"{framework.plural}.{framework.group}").get(NAMESPACE, name)
 
 
-def condition(framework: Framework, name: str, kind: str) -> When:
-    """Whether the job has that condition."""
-
-    def when(server: ApiServer) -> bool:
-        job = job_of(server, framework, name)
-        conditions = ((job.obj.get("status") or {}).get("conditions") or ()) if job is not None else ()
-        return any(one["type"] == kind and one["status"] == "True" for one in conditions)
-
-    return when
-
-
 def phase(pod: str, *phases: str) -> When:
     """Whether the pod is in one of these phases."""
 
@@ -295,15 +174,10 @@ def phase(pod: str, *phases: str) -> When:
     return when
 
 
-def every(conditions: Iterable[When]) -> When:
-    """All of them."""
-    wanted = tuple(conditions)
-    return lambda server: all(when(server) for when in wanted)
-
-
 def running(*pods: str) -> When:
     """Whether all of these pods run."""
-    return every(phase(pod, "Running") for pod in pods)
+    wanted = [phase(pod, "Running") for pod in pods]
+    return lambda server: all(when(server) for when in wanted)
 
 
 def leaving(*pods: str) -> When:
