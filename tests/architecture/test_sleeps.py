@@ -9,11 +9,9 @@ TEST_CODE = ("tests", "testutil", "localcluster/tests")
 EXCEPTIONS = {
     "testutil/polling.py": "between two looks at what has no watch",
     "localcluster/tests/polling.py": "the same, in the other distribution",
-    "tests/chaos/test_chaos.py": "processes are killed at random times",
     "tests/cli/test_why.py": "a node renews its lease",
     "tests/real/played.py": "a kubelet looks again and again at its pods",
     "tests/sim/test_simulation.py": "the time is simulated",
-    "testutil/real/admission.py": "a webhook takes long to answer",
     "testutil/real/disturbances.py": "a node renews its condition",
 }
 

@@ -1,7 +1,6 @@
 """The table of `make real` on the embedded cluster: both must come out of it alike."""
 
 import asyncio
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -52,7 +51,7 @@ AT_ONCE = 4
 async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, "asyncio.Task[Outcome]"]]:
     """All rows under way, several at a time; each test awaits its own."""
     turns = asyncio.Semaphore(AT_ONCE)
-    async with embedded_cluster(tmp_path_factory.mktemp("real"), uuid.uuid4().hex) as cluster:
+    async with embedded_cluster(tmp_path_factory.mktemp("real")) as cluster:
 
         async def in_turn(row: Row) -> Outcome:
             async with turns:

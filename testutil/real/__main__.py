@@ -5,7 +5,6 @@ import asyncio
 import signal
 import sys
 import tempfile
-import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -50,7 +49,7 @@ async def _run(rows: list[Row], options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="jobcommon-real-") as scratch:
         directory = options.keep or Path(scratch)
         directory.mkdir(parents=True, exist_ok=True)
-        starting = embedded_cluster(directory, uuid.uuid4().hex) if options.embedded else real_cluster(directory)
+        starting = embedded_cluster(directory) if options.embedded else real_cluster(directory)
         async with starting as cluster:
             print(f"{cluster.name}: {len(rows)} rows", flush=True)
             async for outcome in run_rows(cluster, rows, options.at_once):

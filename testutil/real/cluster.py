@@ -22,21 +22,17 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.testutil.processes import ROOT, Ground
+from jobcommon.testutil.polling import polled
+from jobcommon.testutil.processes import ROOT, Process
 from jobcommon.testutil.real.containers import container_node
-from localcluster.client import Api, StatusError, kubeconfig
+from localcluster.client import Api, ClientError, StatusError, kubeconfig
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port, real
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)
 OPERATORS = "training-operators"
 RIGHTS = ROOT / "charts" / "kustomize" / "base"
 #: What a row may need of its cluster.
-WEBHOOKS, POLICIES, NODE, SERVER = (
-    "admission webhooks",
-    "ValidatingAdmissionPolicy",
-    "a node that can be killed",
-    "an API server that can be killed",
-)
+NODE, SERVER = "a node that can be killed", "an API server that can be killed"
 CONTAINERS, SCHEDULER, QUOTAS = "containers with limits", "a scheduler that preempts", "quotas that are counted"
 #: A cluster that is there counts only when it is marked: rows make and delete namespaces, and install our CRDs.
 MARKED, CONTEXT = "KUBECONFIG_REAL", "real"
@@ -92,18 +88,29 @@ def given() -> bool:
 
 
 @asynccontextmanager
-async def embedded_cluster(directory: Path, marker: str) -> AsyncIterator[Cluster]:
+async def embedded_cluster(directory: Path) -> AsyncIterator[Cluster]:
     """The embedded cluster, a process of its own."""
-    ground = Ground(directory, marker)
+    path = directory / f"{ADMINISTRATOR}.kubeconfig"
+    arguments = ("up", "--no-operators", "--data-dir", str(directory / "data"), "--kubeconfig", str(path))
+    process = Process("cluster", (*arguments, "--port", str(free_port())), directory / "cluster.log")
+    await process.start()
     try:
-        await ground.open()
-        shutil.copy(ground.kubeconfig, directory / f"{ADMINISTRATOR}.kubeconfig")
-        missing = "the embedded cluster has none"
-        lacks = dict.fromkeys((WEBHOOKS, POLICIES, NODE, SERVER, CONTAINERS, SCHEDULER), missing)
-        async with _prepared(Cluster("the embedded cluster", directory, ground.transport, lacks=lacks)) as found:
-            yield found
+
+        async def up() -> bool:
+            assert not process.died, process.log.read_text()
+            return path.exists()
+
+        await polled(up)
+        transport = HttpTransport(await find_cluster(str(path)), timeouts=_PATIENT)
+        try:
+            await polled(lambda: Api(ServerTransport(transport)).get("/api/v1/namespaces/default"), retry_on=ClientError)
+            lacks = dict.fromkeys((NODE, SERVER, CONTAINERS, SCHEDULER), "the embedded cluster has none")
+            async with _prepared(Cluster("the embedded cluster", directory, transport, lacks=lacks)) as found:
+                yield found
+        finally:
+            await transport.close()
     finally:
-        await ground.abandon()
+        await process.kill()
 
 
 @asynccontextmanager
@@ -167,7 +174,7 @@ async def _lasting(directory: Path) -> AsyncIterator[Cluster]:
     try:
         shutil.copy(path, directory / f"{ADMINISTRATOR}.kubeconfig")
         why = "a cluster that outlives the run is not broken on purpose"
-        lacks = {**dict.fromkeys((NODE, SERVER, SCHEDULER), why), WEBHOOKS: "its API server does not reach this machine"}
+        lacks = dict.fromkeys((NODE, SERVER, SCHEDULER), why)
         image = os.environ.get("REAL_IMAGE", "busybox")
         async with _prepared(Cluster(str(path), directory, transport, image, lacks)) as found:
             yield found

@@ -1,18 +1,14 @@
-"""What disturbs a row: operators and the API server that die, nodes that are lost, admission, quotas. Each gives a step."""
+"""What disturbs a row: operators and the API server that die, nodes that are lost, quotas. Each gives a step."""
 
 import asyncio
 import signal
 import time
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
-from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.testutil.processes import Process
-from jobcommon.testutil.real import admission
-from jobcommon.testutil.real.admission import Making, Webhook
-from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, POLICIES, QUOTAS, SERVER, WEBHOOKS
+from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, QUOTAS, SERVER
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import step
-from localcluster.client import ClientError, StatusError, background, self_signed
+from localcluster.client import ClientError, StatusError, background
 from localcluster.model import format_time
 
 _PREEMPTOR = "preemptor"
@@ -30,17 +26,6 @@ async def operator_dies(row: Run) -> None:
 async def operator_starts(row: Run, *arguments: str) -> None:
     """Another operator."""
     await row.start_operator(*arguments)
-
-
-@step()
-async def operator_takes_reports(row: Run) -> None:
-    """An operator to which programs on this machine may report their progress."""
-    made, directory = self_signed(), row.cluster.directory / f"{row.namespace}-reports"
-    directory.mkdir()
-    for name, content in ((CERTIFICATE, made.pem), (KEY, made.key)):
-        (directory / name).touch(0o600)
-        (directory / name).write_bytes(content)
-    await row.start_operator("--progress-port", "0", "--progress-tls", str(directory))
 
 
 @step(alone=True)
@@ -170,55 +155,6 @@ async def preemptor_goes(row: Run) -> None:
     row.lives.pop(_PREEMPTOR, None)
 
 
-async def _enters(row: Run, what: AbstractAsyncContextManager[None]) -> None:
-    stack = row.notes.setdefault("admission", await row.stack.enter_async_context(AsyncExitStack()))
-    await stack.enter_async_context(what)
-    await _in_force(row)
-
-
-async def _in_force(row: Run) -> None:
-    """Return when the API server knows of the new rule: it reads its configuration a moment later."""
-    hook: Webhook | None = row.notes.get("webhook")
-    name = f"{row.namespace}-probe"
-    body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
-    path = row.path("pods") + "?dryRun=All"
-    before = hook.calls if hook else 0
-
-    async def known() -> bool:
-        try:
-            await row.api.call("POST", path, body)
-        except ClientError:
-            return True
-        return hook is not None and hook.calls > before
-
-    await row.eventually(known, "the admission rule is in force")
-
-
-@step(WEBHOOKS)
-async def admission_by(row: Run, answer: Making, *, seconds: float = 0.0, mutating: bool = False) -> None:
-    """A webhook for the row's pods."""
-    hook = row.notes["webhook"] = Webhook(answer(row.with_image), seconds)
-    await _enters(row, admission.webhook(row.api, row.namespace, hook, mutating=mutating))
-
-
-@step(WEBHOOKS)
-async def unreachable_webhook(row: Run) -> None:
-    """A webhook where nothing answers."""
-    await _enters(row, admission.configured(row.api, row.namespace, "https://127.0.0.1:1/", b""))
-
-
-@step(POLICIES)
-async def policy(row: Run, expression: str, reason: str) -> None:
-    """A ValidatingAdmissionPolicy for the row's pods."""
-    await _enters(row, admission.policy(row.api, row.namespace, expression, reason))
-
-
-@step()
-async def admission_ends(row: Run) -> None:
-    """Webhooks and policies go."""
-    await row.notes["admission"].aclose()
-
-
 @step()
 async def refused(row: Run) -> None:
     """Wait until the operator has told that a pod was refused."""
@@ -227,14 +163,6 @@ async def refused(row: Run) -> None:
         return any(event["reason"] == "FailedCreatePod" for event in await row.events())
 
     await row.eventually(told, "the operator tells of the refusal")
-
-
-@step()
-async def posted_once(row: Run) -> None:
-    """Each pod came to the webhook once."""
-    twice = {name: count for name, count in row.notes["webhook"].asked.items() if count > 1}
-    if twice:
-        raise RowError(f"posted more than once: {twice}")
 
 
 # -- namespaces that end ---------------------------------------------------------------------------------------------------
@@ -261,7 +189,7 @@ async def released_by_command(row: Run) -> None:
     """``jobcommon release-finalizers`` for the row's namespace."""
     path = str(row.cluster.kubeconfig(ADMINISTRATOR))
     told = ("release-finalizers", "--kubeconfig", path, "--namespace", row.namespace, "--framework", row.framework.name)
-    command = Process("release", told, row.cluster.directory / f"{row.namespace}-release.log", row.marker)
+    command = Process("release", told, row.cluster.directory / f"{row.namespace}-release.log")
     await command.start()
     if code := await command.wait():
         raise RowError(f"release-finalizers ended with {code}: {command.log.read_text()}")

@@ -1,6 +1,5 @@
 """The pods and jobs of rows. Every container does as it is told: it ends with the code that an annotation of its pod names."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,30 +32,6 @@ exit "$code"
 """
 
 
-#: Reports as Trainer's guide says, and is refused with a token for another audience. The node's Python is mounted.
-REPORTS = """
-import json, os, pathlib, ssl, time, urllib.error, urllib.request
-trust = ssl.create_default_context(cafile=os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"])
-def report(step, token):
-    told = {"progressPercentage": 50 * step, "metrics": [{"name": "current_step", "value": str(step)}]}
-    body = json.dumps({"trainerStatus": {**told, "lastUpdatedTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}})
-    headers = {"Authorization": "Bearer " + pathlib.Path(token).read_text().strip(), "Content-Type": "application/json"}
-    request = urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], body.encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=5, context=trust) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
-mine = os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]
-answers = [report(1, mine), report(2, "/var/run/secrets/kubernetes.io/serviceaccount/token")]
-while not pathlib.Path("/told/ends").read_text().strip():
-    time.sleep(0.2)
-answers.append(report(2, mine))
-assert answers == [200, 403, 200], answers
-"""
-PYTHON = tuple(dict.fromkeys(("/usr", "/lib", "/lib64", sys.base_prefix)))
-
-
 MOUNTS = ({"name": "told", "mountPath": "/told"}, {"name": "keep", "mountPath": "/keep"})
 _TOLD = {"path": "ends", "fieldRef": {"fieldPath": f"metadata.annotations['{ENDS}']"}}
 VOLUMES = ({"name": "told", "downwardAPI": {"items": [_TOLD]}}, {"name": "keep", "emptyDir": {}})
@@ -75,16 +50,6 @@ def container(name: str, on_term: str = "exit 143", **fields: Any) -> Manifest:
 def script(name: str, text: str, **fields: Any) -> Manifest:
     """A container that runs a script of its own."""
     return {"name": name, "image": IMAGE, "command": ["sh", "-c", text], "volumeMounts": [MOUNTS[1]], **fields}
-
-
-def reporting(**fields: Any) -> Manifest:
-    """The spec of a pod that runs `REPORTS` beside the operator, in the network of the node, and with its Python."""
-    paths = {f"host-{number}": path for number, path in enumerate(PYTHON)}
-    mounts = [{"name": name, "mountPath": path, "readOnly": True} for name, path in paths.items()]
-    volumes = [{"name": name, "hostPath": {"path": path}} for name, path in paths.items()]
-    command = [f"{sys.base_prefix}/bin/python3", "-c", REPORTS]
-    main = {"name": "pytorch", "image": IMAGE, "command": command, "volumeMounts": [MOUNTS[0], *mounts]}
-    return {"containers": [main], "volumes": [VOLUMES[0], *volumes], "hostNetwork": True, **fields}
 
 
 def pod_spec(main: Manifest, *others: Manifest, grace: int = 10, **fields: Any) -> Manifest:

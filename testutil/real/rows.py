@@ -5,11 +5,8 @@ from itertools import product
 from typing import Any
 
 from jobcommon.api.pod import STOPPING_TAG
-from jobcommon.testutil.real.admission import allow, deny, mutate
-from jobcommon.testutil.real.cluster import CONTAINERS, NODE, SCHEDULER
+from jobcommon.testutil.real.cluster import CONTAINERS, SCHEDULER
 from jobcommon.testutil.real.disturbances import (
-    admission_by,
-    admission_ends,
     leader_dies,
     namespace_ends,
     node_dies,
@@ -20,16 +17,12 @@ from jobcommon.testutil.real.disturbances import (
     operator_dies,
     operator_is_told_to_end,
     operator_starts,
-    operator_takes_reports,
-    policy,
-    posted_once,
     preemptor_comes,
     preemptor_goes,
     quota,
     refused,
     released_by_command,
     server_dies,
-    unreachable_webhook,
 )
 from jobcommon.testutil.real.manifests import (
     KINDS,
@@ -42,7 +35,6 @@ from jobcommon.testutil.real.manifests import (
     Manifest,
     container,
     held_pod,
-    reporting,
     script,
 )
 from jobcommon.testutil.real.steps import (
@@ -68,7 +60,6 @@ from jobcommon.testutil.real.steps import (
     pending,
     recorded,
     replaced,
-    reported,
     restarted,
     resume,
     run,
@@ -253,15 +244,6 @@ def in_place() -> Iterator[Row]:
         _ends_well(PYTORCHJOB.job("OnFailure", run_policy=policy), PYTORCHJOB.job("OnFailure", on_term="exit 0")))
 
 
-def reports() -> Iterator[Row]:
-    """A program reports its progress, with the token of its pod; the operator verifies it with the cluster's keys."""
-    replica = {"replicas": 1, "template": {"spec": reporting()}}
-    job = _with_spec(PYTORCHJOB.job(run_policy={"reportProgress": True}), pytorchReplicaSpecs={"Master": replica})
-    yield Row("a program reports its progress",
-        (operator_takes_reports(), reported(50, "1"), end(0, "master-0"), reported(100, "2")),
-        Expected(pods={"master-0": ("Succeeded 0",)}), job, operator=None, also_needs=frozenset({CONTAINERS, NODE}))
-
-
 def _ends_well(job: Manifest, other: Manifest) -> Manifest:
     specs = other["spec"]["pytorchReplicaSpecs"]
     job["spec"]["pytorchReplicaSpecs"]["Master"] = specs["Master"]
@@ -278,52 +260,12 @@ def _with_spec(job: Manifest, **fields: Any) -> Manifest:
     return job
 
 
-def admissions() -> Iterator[Row]:
-    """A refusal of the platform is waited out, and what it adds to a pod is kept."""
-    both = run("master-0", "worker-0")
-    refusals: list[tuple[str, Step]] = [
-        (f"a webhook that denies with {code or 'no code'}", admission_by(deny(code)))
-        for code in (None, 400, 403, 404, 409, 422, 429, 500, 503)
-    ]
-    refusals += [
-        ("a webhook that does not answer", unreachable_webhook()),
-        *(
-            (f"a ValidatingAdmissionPolicy with reason {reason}", policy("false", reason))
-            for reason in ("Invalid", "Forbidden")
-        ),
-        ("a quota", quota(1)),
-    ]
-    for name, begins in refusals:
-        ends = quota(0) if name == "a quota" else admission_ends()
-        yield Row(f"{name}, at a replacement",
-            (both, begins, delete("worker-0"), refused(), ends, replaced("worker-0"), *PYTORCHJOB.finish),
-            Expected(pods=PYTORCHJOB.ends("Failed 143"), disruptions=1, events=("FailedCreatePod",)), PYTORCHJOB.job("Never"),
-        )
-    yield Row("pod admission slower than a lease allows, with leader election",
-        (admission_by(allow(), seconds=5.0), resume(),
-            run("master-0", *(f"worker-{n}" for n in range(4))), posted_once(), delete_job("Background")),
-        Expected("", dict.fromkeys(("master-0", *(f"worker-{n}" for n in range(4))), ("Failed 143",))),
-        PYTORCHJOB.job("Never", replicas={"Master": 1, "Worker": 4}, run_policy={"suspend": True}),
-        operator=ELECTED)
-
-    def inject(pod: Manifest) -> None:
-        pod["spec"]["initContainers"] = [
-            script("injected", "trap 'exit 0' TERM; while :; do sleep 0.2; done", restartPolicy="Always")
-        ]
-
-    def reorder(pod: Manifest) -> None:
-        for one in pod["spec"]["containers"]:
-            one["env"] = one.get("env", [])[::-1]
-
-    def grow(pod: Manifest) -> None:
-        pod["metadata"].setdefault("annotations", {})["padding"] = "x" * 200_000
-
-    for name, change in (("injects a sidecar", inject), ("reorders the environment", reorder), ("makes the pod large", grow)):
-        yield Row(f"a webhook that {name}",
-            (admission_by(mutate(change), mutating=True), resume(), both,
-                end(137, "worker-0"), replaced("worker-0"), *PYTORCHJOB.finish),
-            Expected(pods=PYTORCHJOB.ends("Failed 137"), restarts=1),
-            PYTORCHJOB.job("ExitCode", run_policy={"suspend": True}))
+def quotas() -> Iterator[Row]:
+    """A refusal of the platform is waited out."""
+    yield Row("a quota, at a replacement",
+        (run("master-0", "worker-0"), quota(1), delete("worker-0"), refused(), quota(0), replaced("worker-0"),
+            *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 143"), disruptions=1, events=("FailedCreatePod",)), PYTORCHJOB.job("Never"))
 
 
 def losses() -> Iterator[Row]:
@@ -422,8 +364,8 @@ def pods() -> Iterator[Row]:
 def rows() -> tuple[Row, ...]:
     """All of them."""
     of_kinds = (row for kind in KINDS for row in lifecycles(kind))
-    ends = (*suspensions(), *deletions(), *restarts(), *in_place(), *reports())
-    return (*of_kinds, *ends, *admissions(), *losses(), *pods())
+    ends = (*suspensions(), *deletions(), *restarts(), *in_place())
+    return (*of_kinds, *ends, *quotas(), *losses(), *pods())
 
 
 ROWS = rows()

@@ -83,7 +83,6 @@ class Run:
     def __init__(self, cluster: Cluster, framework: Framework, version: str = "") -> None:
         self.cluster, self.framework = cluster, framework
         self.namespace = f"real-{secrets.token_hex(4)}"
-        self.marker = secrets.token_hex(8)
         self.lives: dict[str, list[Life]] = {}
         self.job: Object | None = None
         self.jobs_gone = 0
@@ -214,7 +213,7 @@ class Run:
             "operator", "--kubeconfig", str(self.cluster.kubeconfig(OPERATOR)), "--namespace", self.namespace,
             "--framework", self.framework.name, "--metrics-port", "-1", "--log-level", "warning", *arguments,
         )  # fmt: skip
-        process = Process(f"operator-{number}", told, self.cluster.directory / f"{self.namespace}-{number}.log", self.marker)
+        process = Process(f"operator-{number}", told, self.cluster.directory / f"{self.namespace}-{number}.log")
         self.operators.append(process)
         await process.start()
         return process

@@ -221,18 +221,6 @@ async def becomes(row: Run, kind: ConditionType | str) -> None:
 
 
 @step()
-async def reported(row: Run, percentage: int, current_step: str) -> None:
-    """Wait until that report is in the job's status."""
-
-    def holds() -> bool:
-        found = row.status.trainer_status
-        told = {metric.name: metric.value for metric in (found.metrics if found else None) or ()}
-        return found is not None and (found.progress_percentage, told) == (percentage, {"current_step": current_step})
-
-    await row.until(holds, f"{percentage} % at step {current_step} is reported")
-
-
-@step()
 async def patch(row: Run, change: dict[str, Any]) -> None:
     """Patch the job."""
     await row.merge_job(change)
