@@ -8,9 +8,6 @@ from jobcommon.testutil.builders import Manifest
 from tests.cli.jobs import shell_job
 
 KUEUE = {"kueue.x-k8s.io/queue-name": "research"}
-NO_NCCL = """python3 -c 'import warnings
-warnings.warn("NCCL timed out, using default")
-raise RuntimeError("PyTorch has no package with NCCL: it does not have NCCL built in")'"""
 TRACEBACK = "python3 -c 'import nothing_of_that_name'"
 
 
@@ -86,24 +83,13 @@ SIDECAR = {"name": "sidecar", "image": "any", "command": ["sleep", "600"]}
 
 SEEDED = (
     Seeded("exit-1", "ProgramFailed", job("exit 1")),
-    Seeded("exit-2", "ProgramFailed", job("exit 2")),
     Seeded("exit-126", "CommandNotExecutable", job("exec /etc/passwd")),
     Seeded("exit-127", "CommandNotFound", job("trainn")),
     Seeded("start-error", "CommandNotFound", job(container={"command": ["trainn.sh"]})),
     # A manifest's $$ is a single $. The first process of a container ignores its own signals.
     Seeded("sigkill", "SIGKILL", job("sh -c 'kill -9 $$$$'; exit $?")),
-    Seeded("sigsegv", "SIGSEGV", job("sh -c 'kill -11 $$$$'; exit $?")),
-    Seeded("sigterm", "SIGTERM", job("exit 143")),
     Seeded("traceback", "ModuleNotFound", job(TRACEBACK), embedded=True),
-    Seeded("arguments", "WrongArguments", job("echo 'train.py: error: unrecognized arguments: --lr'; exit 2"), embedded=True),
     Seeded("exception", "PythonException", job("python3 -c 'raise RuntimeError(3)'"), embedded=True),
-    Seeded(
-        "launcher",
-        "PeersUnreachable",
-        job("echo 'ssh: Could not resolve hostname w-0: Name or service not known'; exit 255"),
-        embedded=True,
-    ),
-    Seeded("backoff-limit", "ProgramFailed", job("exit 3", policy="OnFailure", backoffLimit=0)),
     Seeded("restarts", "ProgramFailed", job("exit 3", policy="OnFailure")),
     Seeded("no-image", "ImageNeverPulled", job(container={"command": []})),
     Seeded("image-name", "InvalidImageName", job(container={"image": "Registry.example.com/Train:latest!"})),
@@ -111,8 +97,6 @@ SEEDED = (
     Seeded("script", "FileNotFound", job("python3 /nope/train.py"), embedded=True),
     Seeded("syntax", "SyntaxError", job("python3 -c 'def f('"), embedded=True),
     Seeded("local-rank", "EnvironmentMissing", job("python3 -c 'import os; os.environ[\"LOCAL_RANK\"]'"), embedded=True),
-    Seeded("nccl", "BackendUnavailable", job(NO_NCCL), embedded=True),
-    Seeded("program", "CommandNotFound", job("mpirunn -n 2 true"), embedded=True),
     Seeded("secret", "SecretNotFound", job(container=variable("secretKeyRef", "missing"))),
     Seeded("config-map", "ConfigMapNotFound", job(container=variable("configMapKeyRef", "missing"))),
     Seeded("key", "KeyNotFound", job(container=variable("secretKeyRef", "hub")), (SECRET,)),

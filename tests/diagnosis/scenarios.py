@@ -122,13 +122,18 @@ def _slot(name: str) -> tuple[str, int]:
     return kind, int(index)
 
 
+def beside(change: Change, **scenario: Any) -> Found:
+    """Worker-0 runs, and Worker-1 is so."""
+    return found({"Worker-0": running, "Worker-1": change}, **scenario)
+
+
 def waiting(reason: str, message: str, **scenario: Any) -> Found:
     """Both workers wait with this state of their container."""
     return found({"Worker-0": lambda pod: pod.waiting(reason, message), "Worker-1": running}, **scenario)
 
 
 def unschedulable(message: str, **scenario: Any) -> Found:
-    return found({"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable(message)}, **scenario)
+    return beside(lambda pod: pod.unschedulable(message), **scenario)
 
 
 def failed(code: int, *, reason: str = "Error", message: str = "", lines: Sequence[str] = (), **scenario: Any) -> Found:
@@ -158,7 +163,7 @@ def crash(code: int, restarts: int, *, reason: str = "Error", lines: Sequence[st
         return made
 
     logs = {"demo-worker-1": tuple(lines)}
-    return found({"Worker-0": running, "Worker-1": looping}, policy="OnFailure", logs=logs, **scenario)
+    return beside(looping, policy="OnFailure", logs=logs, **scenario)
 
 
 def again(pod: Pod, at: float) -> Pod:
@@ -301,7 +306,7 @@ NOT_STOPPED = "in_attempt 0 0,with_stopping_image 1,ordered_to_stop 90"
 
 
 def both_running(**scenario: Any) -> Found:
-    return found({"Worker-0": running, "Worker-1": running}, **scenario)
+    return beside(running, **scenario)
 
 
 def deleted_with(finalizer: str) -> Found:
@@ -479,56 +484,69 @@ def overlapping(pod: Pod) -> Pod:
     return pod.failed(1, at=NOW - 19)
 
 
+#: The kubelet's words on a container that waits: its reason and message, and the cause.
+WAITING: tuple[tuple[str, ...], ...] = (
+    ("image not there", "ImagePullBackOff", NOT_THERE, "ImageNotFound", "me/train:v9", "not found"),
+    ("pull denied", "ErrImagePull", DENIED, "ImagePullDenied", "denied"),
+    ("registry unreachable", "ErrImagePull", NO_REGISTRY, "RegistryUnreachable", "no such host"),
+    ("rate limit", "ErrImagePull", RATE, "ImagePullRateLimited", "rate limit"),
+    ("image name", "InvalidImageName", 'Failed to apply default image tag "Me/Train:": couldn\'t parse image name: invalid reference format', "InvalidImageName", "invalid reference"),
+    ("image never pulled", "ErrImageNeverPull", 'Container image "me/train:1" is not present with pull policy of Never', "ImageNeverPulled", "Never"),
+    ("architecture", "ErrImagePull", 'failed to pull image "me/arm:1": no match for platform in manifest: not found', "WrongArchitecture", "no match for platform"),
+    ("Secret for a variable", "CreateContainerConfigError", 'secret "hub" not found', "SecretNotFound", 'Secret "hub"'),
+    ("ConfigMap for a variable", "CreateContainerConfigError", 'configmap "words" not found', "ConfigMapNotFound", 'ConfigMap "words"'),
+    ("key of a Secret", "CreateContainerConfigError", "couldn't find key token in Secret default/hub", "KeyNotFound", 'Secret "hub" has no key "token"'),
+    ("root refused", "CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: x, container: pytorch)", "RunAsRootRefused", "runAsNonRoot"),
+    ("command not found, by the runtime", "RunContainerError", NO_COMMAND, "CommandNotFound", "trainn.sh"),
+)  # fmt: skip
+#: Its events on containers that are not created.
+CREATING: tuple[tuple[str, ...], ...] = (
+    ("Secret of a volume", "FailedMount", 'MountVolume.SetUp failed for volume "data" : secret "data" not found', "SecretNotFound", 'Secret "data"'),
+    ("ConfigMap of a volume", "FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found', "ConfigMapNotFound", 'ConfigMap "words"'),
+    ("volume attached elsewhere", "FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0', "VolumeAttachedElsewhere", "Multi-Attach"),
+    ("sandbox", "FailedCreatePodSandBox", NO_SANDBOX, "SandboxFailed", "calico"),
+    ("pulling", "Pulling", 'Pulling image "big:1"', "PullingImage", "Pulling image"),
+)  # fmt: skip
+#: The scheduler's words on a pod without a node.
+UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
+    ("claim not there", '0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available', "PersistentVolumeClaimNotFound", '"data" does not exist'),
+    ("claim not bound", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", "PersistentVolumeClaimUnbound", "not bound"),
+    ("cpu", "0/3 nodes are available: 3 Insufficient cpu.", "InsufficientResources", "Insufficient cpu"),
+    ("taint", "0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes", "UntoleratedTaint", "gpu: only"),
+    ("selector", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes", "NodeSelector", "affinity/selector"),
+    ("anti-affinity", "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes", "PodAffinity", "anti-affinity"),
+    ("cordoned", "0/2 nodes are available: 2 node(s) were unschedulable.", "NodesCordoned", "unschedulable"),
+    ("no nodes", "no nodes available to schedule pods", "NoNodes", "no nodes"),
+)  # fmt: skip
+#: The words with which pods are refused at admission.
+REFUSED: tuple[tuple[str, ...], ...] = (
+    ("quota", QUOTA, "QuotaExceeded", "quota team", "requested cpu=2", "used cpu=9"),
+    ("limit range", f'pods "demo-worker-0" is forbidden: {LIMITS}', "LimitRange", "maximum cpu usage"),
+    ("webhook denies", WEBHOOK, "DeniedByWebhook", "policy.example.com", "team label"),
+    ("webhook unreachable", NO_WEBHOOK, "WebhookUnreachable", "policy.example.com"),
+    ("kueue may not read owners", kueue.OWNER_UNREAD[0].message, "WebhookUnreachable", "ServiceAccount may not read"),
+    ("policy denies", f'pods "demo-worker-0" is forbidden: {POLICY}', "DeniedByPolicy", "no-latest", "images must not"),
+    ("pod security", POD_SECURITY, "PodSecurity", "restricted", "allowPrivilegeEscalation"),
+    ("service account", 'pods "demo-worker-0" is forbidden: error looking up service account default/trainer: serviceaccount "trainer" not found', "ServiceAccountNotFound", '"trainer"'),
+    ("priority class", 'pods "demo-worker-0" is forbidden: no PriorityClass with name urgent was found', "PriorityClassNotFound", '"urgent"'),
+    ("right of the operator", NO_RIGHT, "OperatorForbidden", "training-operator", "create pods"),
+)  # fmt: skip
+
 SCENARIOS = (
     # the program
     scenario("exit code 1", "ProgramFailed", "Worker-1 on node node-1", "exit code 1").of(failed(1, lines=("done nothing",))),
-    scenario("exit code 2 of argparse", "WrongArguments", "unrecognized arguments: --learningrate").of(
-        failed(2, lines=ARGPARSE)
-    ),
     scenario("exit code 2", "ProgramFailed", "exit code 2", "wrong arguments").of(failed(2)),
-    scenario("exit code 126", "CommandNotExecutable", "cannot be executed", "exit code 126").of(
-        failed(126, lines=("sh: 1: ./train.sh: Permission denied",))
-    ),
-    scenario("exit code 127", "CommandNotFound", "not found", "exit code 127").of(
-        failed(127, lines=("sh: 1: trainn: not found",))
-    ),
     scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(
         failed(128, reason="StartError", message=NO_COMMAND)
     ),
-    scenario("exit code 137", "SIGKILL", "SIGKILL", "exit code 137").of(failed(137)),
-    scenario("exit code 139", "SIGSEGV", "segmentation fault").of(failed(139)),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
-    scenario("exit code 134", "SIGABRT", "aborted").of(failed(134)),
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
     scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(
         failed(1, lines=TRACEBACK)
     ),
-    scenario("a Python exception below torchrun", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(
-        failed(1, lines=TORCHRUN)
-    ),
     scenario("a Python exception as termination message", "PythonException", "RuntimeError").of(
         failed(1, message="\n".join(TRACEBACK))
     ),
-    scenario("a missing module", "ModuleNotFound", "No module named 'einops'").of(
-        failed(1, lines=("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'"))
-    ),
-    scenario("GPU memory", "GpuOutOfMemory", "CUDA out of memory").of(
-        failed(1, lines=("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",))
-    ),
-    scenario("no GPU", "GpuUnusable", "NVIDIA driver").of(
-        failed(1, lines=("RuntimeError: Found no NVIDIA driver on your system.",))
-    ),
-    scenario("shared memory", "SharedMemoryFull", "shared memory").of(
-        failed(
-            1,
-            lines=("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. insufficient shared memory (shm)",),
-        )
-    ),
-    scenario("no RANK", "EnvironmentMissing", "RANK").of(
-        failed(1, lines=("ValueError: Error initializing torch.distributed: environment variable RANK expected, but not set",))
-    ),
-    scenario("disk full", "DiskFull", "No space left").of(failed(1, lines=("OSError: [Errno 28] No space left on device",))),
-    scenario("port in use", "PortInUse", "29500").of(failed(1, lines=("RuntimeError: port: 29500: Address already in use",))),
     scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(
         found(
             {"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running},
@@ -730,12 +748,6 @@ SCENARIOS = (
         failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER])
     ),
     scenario("restarted in place", "ProgramFailed", "Worker-1", "exit code 1", "restarted 3 times").of(crash(1, 3)),
-    scenario("stopped in place, with one that hangs", "SIGKILL", "Worker-1", "killed by SIGKILL").of(
-        stopping({"Worker-0": NOT_STOPPED, "Worker-1": STOPPED})
-    ),
-    scenario("stopped in place, all", "SIGKILL", "Worker-1", "killed by SIGKILL").of(
-        stopping({"Worker-0": STOPPED, "Worker-1": STOPPED})
-    ),
     scenario("started again after a stop in place", "Running", "2/2 Running").of(
         found(
             dict.fromkeys(("Worker-0", "Worker-1"), lambda pod: again(pod, NOW - 5).in_attempt(1, 4)),
@@ -746,35 +758,21 @@ SCENARIOS = (
     ),
     scenario(
         "between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, it runs again for 5 s"
-    ).of(
-        found(
-            {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 5)},
-            policy="OnFailure",
-            logs={"demo-worker-1": EINOPS},
-        )
-    ),
+    ).of(beside(lambda pod: again(pod, NOW - 5), policy="OnFailure", logs={"demo-worker-1": EINOPS})),
     scenario("failed often, and runs since", "Running", "2/2 Running").of(
-        found(
-            {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 90)},
-            policy="OnFailure",
-            logs={"demo-worker-1": EINOPS},
-        )
+        beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", logs={"demo-worker-1": EINOPS})
     ),
     scenario("out of memory, restarted in place", "OOMKilled", "restarted once").of(crash(137, 1, reason="OOMKilled")),
     scenario("waiting for its replacement", "SIGKILL", "Worker-1").of(
         failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})
     ),
-    scenario("init container", "InitContainerFailed", "prepare", "exit code 3").of(
-        found({"Worker-0": running, "Worker-1": init_failed})
-    ),
+    scenario("init container", "InitContainerFailed", "prepare", "exit code 3").of(beside(init_failed)),
     scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(
-        found({"Worker-0": running, "Worker-1": init_ended}, logs={"demo-worker-1": ("no data",)})
+        beside(init_ended, logs={"demo-worker-1": ("no data",)})
     ),
-    scenario("sidecar", "SidecarRunning", "container sidecar runs on").of(
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.main_ended(0)})
-    ),
+    scenario("sidecar", "SidecarRunning", "container sidecar runs on").of(beside(lambda pod: pod.main_ended(0))),
     scenario("readiness", "ReadinessProbeFailed", "connection refused").of(
-        found({"Worker-0": running, "Worker-1": never_ready}, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])
+        beside(never_ready, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])
     ),
     scenario("liveness", "LivenessProbeFailed", "Liveness probe failed").of(
         crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")])
@@ -801,28 +799,17 @@ SCENARIOS = (
     ),
     scenario(
         "liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, it runs again for 90 s"
-    ).of(
-        found(
-            {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 90)},
-            policy="OnFailure",
-            events=probed("Liveness", at=NOW - 101),
-        )
-    ),
+    ).of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", events=probed("Liveness", at=NOW - 101))),
     scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(
-        found({"Worker-0": running, "Worker-1": never_ready}, events=probed("Startup")[:1])
+        beside(never_ready, events=probed("Startup")[:1])
     ),
     scenario(
         "a sidecar that does not start",
         "StartupProbeFailed",
         "its sidecar prepare does not pass its startup probe (100 s): HTTP probe failed",
-    ).of(
-        found(
-            {"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=False)},
-            events=probed("Startup", "prepare")[:1],
-        )
-    ),
+    ).of(beside(lambda pod: with_sidecar(pod, started=False), events=probed("Startup", "prepare")[:1])),
     scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(
-        found({"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=True)})
+        beside(lambda pod: with_sidecar(pod, started=True))
     ),
     scenario(
         "a long init container",
@@ -830,13 +817,7 @@ SCENARIOS = (
         "its init container prepare has run for 20 min",
         "its last line, 15 min old: waiting for db:5432",
         now=START + 1200,
-    ).of(
-        found(
-            {"Worker-0": running, "Worker-1": preparing},
-            printed_at={"demo-worker-1": START + 300},
-            last_lines={"demo-worker-1": "waiting for db:5432"},
-        )
-    ),
+    ).of(beside(preparing, printed_at={"demo-worker-1": START + 300}, last_lines={"demo-worker-1": "waiting for db:5432"})),
     scenario(
         "a postStart hook",
         "PostStartHookFailed",
@@ -849,14 +830,14 @@ SCENARIOS = (
         failed(1, lines=TRACEBACK, events=HOOK)
     ),
     scenario("a postStart hook, again and again", "PostStartHookFailed", "Exec lifecycle hook ([false])").of(
-        found({"Worker-0": running, "Worker-1": hook_failed}, policy="OnFailure")
+        beside(hook_failed, policy="OnFailure")
     ),
     scenario(
         "a sidecar that fails after the main container's success",
         "ProgramFailed",
         "container pytorch has succeeded, but container sidecar: failed with exit code 3",
         "restarted 2 times",
-    ).of(found({"Worker-0": running, "Worker-1": lambda pod: sidecar_failed(pod, looping=True)}, policy="OnFailure")),
+    ).of(beside(lambda pod: sidecar_failed(pod, looping=True), policy="OnFailure")),
     scenario(
         "a pod and its log are gone", "ProgramFailed", "Worker-1 on node node-1: failed with exit code 1; its log is gone"
     ).of(removed(failed(1, run_policy={"cleanPodPolicy": "All"}))),
@@ -864,33 +845,18 @@ SCENARIOS = (
         removed(failed(1, message="\n".join(EINOPS)))
     ),
     # the platform
-    scenario("evicted", "Evicted", "low on resource: memory").of(
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()})
-    ),
-    scenario("evicted and replaced", "Evicted", "low on resource").of(
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()}, policy="ExitCode")
-    ),
+    scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted())),
     scenario("node lost", "NodeLost", "lost with its node").of(
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137)})
+        beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))
     ),
     scenario("preempted", "Preempted", "higher priority").of(
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(143).disrupted("PreemptionByScheduler")})
+        beside(lambda pod: pod.failed(143).disrupted("PreemptionByScheduler"))
     ),
     scenario("node shut down", "NodeShutdown", "shut down").of(
-        found(
-            {
-                "Worker-0": running,
-                "Worker-1": lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."),
-            }
-        )
+        beside(lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."))
     ),
     scenario("refused by its node", "NodeRefused", "OutOfnvidia.com/gpu").of(
-        found(
-            {
-                "Worker-0": running,
-                "Worker-1": lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"),
-            }
-        )
+        beside(lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"))
     ),
     scenario(
         "terminating on a dead node",
@@ -905,12 +871,9 @@ SCENARIOS = (
         )
     ),
     scenario("running on a dead node", "NodeDoesNotAnswer", "does not respond").of(
-        found(
-            {"Worker-0": running, "Worker-1": running},
-            nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
-        )
+        beside(running, nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])
     ),
-    scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(found({"Worker-0": running, "Worker-1": held_by_finalizer})),
+    scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(beside(held_by_finalizer)),
     scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(
         unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})
     ),
@@ -918,59 +881,17 @@ SCENARIOS = (
         "pending for too long", "PendingTooLong", "Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60"
     ).of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60})),
     scenario("deadline of the pod", "PodDeadlineExceeded", "pod template").of(
-        found(
-            {
-                "Worker-0": running,
-                "Worker-1": lambda pod: pod.evicted(
-                    "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
-                ),
-            }
-        )
+        beside(lambda pod: pod.evicted("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))
     ),
     # images, configuration, volumes
-    scenario("image not there", "ImageNotFound", "me/train:v9", "not found").of(waiting("ImagePullBackOff", NOT_THERE)),
+    *(scenario(name, *cause).of(waiting(state, said)) for name, state, said, *cause in WAITING),
+    *(scenario(name, *cause).of(creating(state, said)) for name, state, said, *cause in CREATING),
     scenario("image not there, by an older kubelet", "ImageNotFound", "manifest unknown").of(
         waiting(
             "ImagePullBackOff",
             BACK_OFF,
             events=[event("uid-demo-worker-0", "Failed", 'Failed to pull image "me/train:v9": manifest unknown')],
         )
-    ),
-    scenario("pull denied", "ImagePullDenied", "denied").of(waiting("ErrImagePull", DENIED)),
-    scenario("registry unreachable", "RegistryUnreachable", "no such host").of(waiting("ErrImagePull", NO_REGISTRY)),
-    scenario("rate limit", "ImagePullRateLimited", "rate limit").of(waiting("ErrImagePull", RATE)),
-    scenario("image name", "InvalidImageName", "invalid reference").of(
-        waiting(
-            "InvalidImageName",
-            'Failed to apply default image tag "Me/Train:": couldn\'t parse image name: invalid reference format',
-        )
-    ),
-    scenario("image never pulled", "ImageNeverPulled", "Never").of(
-        waiting("ErrImageNeverPull", 'Container image "me/train:1" is not present with pull policy of Never')
-    ),
-    scenario("architecture", "WrongArchitecture", "no match for platform").of(
-        waiting("ErrImagePull", 'failed to pull image "me/arm:1": no match for platform in manifest: not found')
-    ),
-    scenario("Secret for a variable", "SecretNotFound", 'Secret "hub"').of(
-        waiting("CreateContainerConfigError", 'secret "hub" not found')
-    ),
-    scenario("ConfigMap for a variable", "ConfigMapNotFound", 'ConfigMap "words"').of(
-        waiting("CreateContainerConfigError", 'configmap "words" not found')
-    ),
-    scenario("key of a Secret", "KeyNotFound", 'Secret "hub" has no key "token"').of(
-        waiting("CreateContainerConfigError", "couldn't find key token in Secret default/hub")
-    ),
-    scenario("root refused", "RunAsRootRefused", "runAsNonRoot").of(
-        waiting(
-            "CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: x, container: pytorch)"
-        )
-    ),
-    scenario("command not found, by the runtime", "CommandNotFound", "trainn.sh").of(waiting("RunContainerError", NO_COMMAND)),
-    scenario("Secret of a volume", "SecretNotFound", 'Secret "data"').of(
-        creating("FailedMount", 'MountVolume.SetUp failed for volume "data" : secret "data" not found')
-    ),
-    scenario("ConfigMap of a volume", "ConfigMapNotFound", 'ConfigMap "words"').of(
-        creating("FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found')
     ),
     scenario("key of a volume", "KeyNotFound", 'the ConfigMap "train-config" of the volume cfg has no key "train.yaml"').of(
         creating(
@@ -979,29 +900,13 @@ SCENARIOS = (
             template=WORDS,
         )
     ),
-    scenario("volume attached elsewhere", "VolumeAttachedElsewhere", "Multi-Attach").of(
-        creating("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0')
-    ),
-    scenario("sandbox", "SandboxFailed", "calico").of(creating("FailedCreatePodSandBox", NO_SANDBOX)),
-    scenario("pulling", "PullingImage", "Pulling image").of(creating("Pulling", 'Pulling image "big:1"')),
-    scenario("claim not there", "PersistentVolumeClaimNotFound", '"data" does not exist').of(
-        unschedulable('0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available')
-    ),
-    scenario("claim not bound", "PersistentVolumeClaimUnbound", "not bound").of(
-        unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes")
-    ),
     # the scheduler
-    scenario("cpu", "InsufficientResources", "Insufficient cpu").of(
-        unschedulable("0/3 nodes are available: 3 Insufficient cpu.")
-    ),
+    *(scenario(name, *cause).of(unschedulable(said)) for name, said, *cause in UNSCHEDULABLE),
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])
     ),
     scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])
-    ),
-    scenario("taint", "UntoleratedTaint", "gpu: only").of(
-        unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes")
     ),
     scenario("taint, by a scheduler that does not name it", "UntoleratedTaint", "the nodes have the taints gpu=only").of(
         unschedulable(
@@ -1009,31 +914,14 @@ SCENARIOS = (
             nodes=[{**node(), "spec": {"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}],
         )
     ),
-    scenario("selector", "NodeSelector", "affinity/selector").of(
-        unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes")
-    ),
     scenario("selector, of a label that no node has", "NodeSelector", "no node has the label gpu=a100").of(
-        found(
-            {
-                "Worker-0": running,
-                "Worker-1": lambda pod: pod.unschedulable(
-                    "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
-                ),
-            },
+        beside(
+            lambda pod: pod.unschedulable("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"),
             template={"nodeSelector": {"gpu": "a100", "disk": "ssd"}},
             nodes=[{**node(), "metadata": {"name": "node-1", "labels": {"disk": "ssd"}}}],
         )
     ),
-    scenario("anti-affinity", "PodAffinity", "anti-affinity").of(
-        unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes")
-    ),
-    scenario("cordoned", "NodesCordoned", "unschedulable").of(
-        unschedulable("0/2 nodes are available: 2 node(s) were unschedulable.")
-    ),
-    scenario("no nodes", "NoNodes", "no nodes").of(unschedulable("no nodes available to schedule pods")),
-    scenario("scheduling gate", "SchedulingGated", "kueue.x-k8s.io/topology").of(
-        found({"Worker-0": running, "Worker-1": gated})
-    ),
+    scenario("scheduling gate", "SchedulingGated", "kueue.x-k8s.io/topology").of(beside(gated)),
     scenario("no scheduler", "NoScheduler", '"volcano"').of(
         found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"})
     ),
@@ -1084,26 +972,7 @@ SCENARIOS = (
         )
     ),
     # the API server
-    scenario("quota", "QuotaExceeded", "quota team", "requested cpu=2", "used cpu=9").of(refused(QUOTA)),
-    scenario("limit range", "LimitRange", "maximum cpu usage").of(refused(f'pods "demo-worker-0" is forbidden: {LIMITS}')),
-    scenario("webhook denies", "DeniedByWebhook", "policy.example.com", "team label").of(refused(WEBHOOK)),
-    scenario("webhook unreachable", "WebhookUnreachable", "policy.example.com").of(refused(NO_WEBHOOK)),
-    scenario("kueue may not read owners", "WebhookUnreachable", "ServiceAccount may not read").of(
-        refused(kueue.OWNER_UNREAD[0].message)
-    ),
-    scenario("policy denies", "DeniedByPolicy", "no-latest", "images must not").of(
-        refused(f'pods "demo-worker-0" is forbidden: {POLICY}')
-    ),
-    scenario("pod security", "PodSecurity", "restricted", "allowPrivilegeEscalation").of(refused(POD_SECURITY)),
-    scenario("service account", "ServiceAccountNotFound", '"trainer"').of(
-        refused(
-            'pods "demo-worker-0" is forbidden: error looking up service account default/trainer: serviceaccount "trainer" not found'
-        )
-    ),
-    scenario("priority class", "PriorityClassNotFound", '"urgent"').of(
-        refused('pods "demo-worker-0" is forbidden: no PriorityClass with name urgent was found')
-    ),
-    scenario("right of the operator", "OperatorForbidden", "training-operator", "create pods").of(refused(NO_RIGHT)),
+    *(scenario(name, *cause).of(refused(said)) for name, said, *cause in REFUSED),
     scenario("name in use", "NameConflict", "pods/demo-worker-0").of(
         found(observed={"refusal": "pods/demo-worker-0 exists already and is not this job's; delete or rename it"})
     ),
@@ -1144,9 +1013,7 @@ SCENARIOS = (
     scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods run on").of(
         deleted_with("example.com/hold")
     ),
-    scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(
-        found({"Worker-0": running, "Worker-1": held_by_another})
-    ),
+    scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(beside(held_by_another)),
     scenario("another controller's", "ManagedElsewhere", "multikueue").of(
         found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"})
     ),
@@ -1155,7 +1022,7 @@ SCENARIOS = (
         found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1})
     ),
     scenario("a chief has succeeded, a worker runs", "Running", "1/2 Running, 1 succeeded").of(
-        found({"Worker-0": running, "Worker-1": lambda pod: pod.succeeded()}, framework=TF, replicas={"Worker": 2})
+        beside(lambda pod: pod.succeeded(), framework=TF, replicas={"Worker": 2})
     ),
     scenario(
         "nothing is printed",
@@ -1168,5 +1035,5 @@ SCENARIOS = (
             last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"},
         )
     ),
-    scenario("running", "Running", "2/2 Running").of(found({"Worker-0": running, "Worker-1": running})),
+    scenario("running", "Running", "2/2 Running").of(beside(running)),
 )

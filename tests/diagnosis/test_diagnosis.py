@@ -163,7 +163,7 @@ def test_state_that_could_not_be_read_is_named() -> None:
     assert "events could not be read: ann may not list events in namespace default" in diagnose(found, NOW).evidence
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     index=st.integers(0, len(SCENARIOS) - 1), junk=st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=3)
 )
