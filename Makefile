@@ -169,11 +169,20 @@ crds: $(DEV) ## write the CRDs to charts/crds
 verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
 
+release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAPSHOT=yes: with what is not committed
-	$(BIN)/python -m jobcommon.testutil.release --check $(if $(SNAPSHOT),--snapshot)
+	@test -n '$(SNAPSHOT)' || test -z "$$(git status --porcelain)" || \
+	  { echo "commit what git status shows, or make a snapshot: make release SNAPSHOT=yes" >&2; exit 1; }
+	$(PYTEST) -q -n 0 tests/release
 	rm -rf dist
 	@$(MAKE) --no-print-directory sbom
-	$(BIN)/python -m jobcommon.testutil.release $(if $(SNAPSHOT),--snapshot)
+	for root in . localcluster; do (cd $$root && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist) || exit 1; done
+	$(BIN)/python -c 'import sys, helm_python as helm; [helm.package(chart, destination="dist") for chart in sys.argv[1:]]' \
+	  $(filter-out charts/jobcommon-lib/,$(dir $(wildcard charts/*/Chart.yaml)))
+	$(BIN)/jobcommon crds > dist/jobcommon-crds.yaml
+	PATH="$(abspath $(BIN)):$$PATH" kubectl kustomize charts/kustomize/base > dist/jobcommon-install.yaml
+	cp CHANGELOG.md dist
+	cd dist && sha256sum * > SHA256SUMS
 
 # podman, docker and buildah take the same options.
 image: ## build the operators' image on BASE=image@digest, with BUILDER=podman

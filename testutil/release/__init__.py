@@ -1,1 +1,0 @@
-"""What a release consists of (``make release``)."""
