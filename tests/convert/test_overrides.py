@@ -42,10 +42,6 @@ def test_equal_templates_share_an_override() -> None:
     assert overrides == [{"indices": [0, 2], "template": {"a": 2}}]
 
 
-def test_equal_replicas_need_no_override() -> None:
-    assert split({"a": 1}, {1: {"a": 1}}, 2) == ({"a": 1}, [])
-
-
 def test_fields_that_differ_become_overrides() -> None:
     common, overrides = split({"r": {"cpu": 1, "memory": 2}}, {1: {"r": {"memory": 3}}}, 3)
     assert common == {"r": {"memory": 2}}

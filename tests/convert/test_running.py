@@ -1,6 +1,5 @@
 """Converted jobs run: the examples on the embedded cluster, and the command as a user meets it."""
 
-import json
 import os
 import re
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import ROOT, answered, cluster_up, jobcommon
+from tests.cli.commands import ROOT, answered, jobcommon
 from tests.convert.documents import DIRECTORY
 
 EXAMPLES = ROOT / "examples" / "polyaxon"
@@ -45,26 +44,6 @@ def test_example_runs(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert [pattern for pattern in (*RUNS[name], r"Succeeded +True") if not re.search(pattern, done.stdout)] == [], done.stdout
     assert done.stderr == ""
-
-
-@pytest.mark.cluster
-@pytest.mark.timeout(600)
-def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_path: Path) -> None:
-    """What a worker has and what it has not survives kubectl, the API server and a second apply."""
-    file = tmp_path / "job.yaml"
-    assert answered("convert", "examples/polyaxon/pytorch.yml", "--output", str(file)).returncode == 0
-    body = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for spec in body["spec"]["pytorchReplicaSpecs"].values():
-        spec["template"]["spec"]["containers"][0]["args"] = ["sleep 600"]
-    file.write_text(yaml.safe_dump(body), encoding="utf-8")
-    with cluster_up(tmp_path) as kubectl:
-        assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks created\n"
-        kubectl("wait", "--for=condition=Running", "pytorchjob/ranks", "--timeout=180s")
-        assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks unchanged\n"
-        path = "jsonpath={.spec.containers[0].resources}"
-        found = [json.loads(kubectl("get", "pod", f"ranks-worker-{index}", "-o", path)) for index in range(3)]
-    assert found[1] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
-    assert found[2] == {"requests": {"memory": "96Mi"}, "limits": {"memory": "768Mi"}}
 
 
 def test_convert_writes_the_manifest_and_warns_on_standard_error(tmp_path: Path) -> None:
