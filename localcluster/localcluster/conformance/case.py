@@ -1,12 +1,15 @@
-"""A case as data: steps, and values in them that are only known while it runs."""
+"""A case: the steps that it yields, each a request with what its answer must be. It is given the answer to each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcluster.request import JSON
+from localcluster.request import JSON, JSON_PATCH, MERGE_PATCH
+from localcluster.timestamps import parse_time
 
 Json = dict[str, Any]
+UID, VERSION = "metadata.uid", "metadata.resourceVersion"
+UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,58 +26,51 @@ class Kind:
         """As objects carry it."""
         return self.prefix.removeprefix("/apis/").removeprefix("/api/")
 
-    @property
-    def group(self) -> str:
-        """Empty for the core group."""
-        return self.api_version.rpartition("/")[0]
+    def create(self, body: Any, code: int = 201, query: Json | None = None, **expect: Any) -> "Step":
+        """POST."""
+        return Step("POST", self, body=body, expect=Expect(code, **expect), query=query or {})
 
+    def act(self, name: str, subresource: str, body: Any, code: int = 201, **expect: Any) -> "Step":
+        """POST to a subresource."""
+        return Step("POST", self, name, body, Expect(code, **expect), subresource=subresource)
 
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A field of an answer seen earlier.
+    def get(self, name: str, code: int = 200, query: Json | None = None, subresource: str = "", **expect: Any) -> "Step":
+        """GET of an object."""
+        return Step("GET", self, name, expect=Expect(code, **expect), query=query or {}, subresource=subresource)
 
-    `key` is ``plural/space/name`` for an object and ``list/plural`` for a list; `back` counts its distinct versions backwards
-    from the newest. `otherwise` is used if there was none.
-    """
+    def listed(self, code: int = 200, query: Json | None = None, **expect: Any) -> "Step":
+        """GET of a collection."""
+        return Step("GET", self, expect=Expect(code, **expect), query=query or {})
 
-    key: str
-    path: str
-    back: int = 0
-    otherwise: Any = ""
+    def put(self, name: str, body: Any, code: int = 200, subresource: str = "", **expect: Any) -> "Step":
+        """PUT."""
+        return Step("PUT", self, name, body, Expect(code, **expect), subresource=subresource)
 
+    def patch(
+        self, name: str, body: Any, code: int = 200, media: str = MERGE_PATCH, subresource: str = "", **expect: Any
+    ) -> "Step":
+        """PATCH, a merge patch unless `media` says otherwise or `body` is a list: a JSON patch."""
+        media = JSON_PATCH if isinstance(body, list) else media
+        return Step("PATCH", self, name, body, Expect(code, **expect), media=media, subresource=subresource)
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A whole object seen earlier with `change` merged over it (RFC 7386); `otherwise` when there was none."""
+    def delete(self, name: str, options: Json | None = None, code: int = 200, pause: float = 0, **expect: Any) -> "Step":
+        """DELETE of an object."""
+        body = None if options is None else {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+        return Step("DELETE", self, name, body, Expect(code, **expect), pause=pause)
 
-    key: str
-    change: Mapping[str, Any] = field(default_factory=dict)
-    back: int = 0
-    otherwise: Any = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class After:
-    """In `Expect.fields`: a time at least `seconds` after `start`, a time or the `Ref` of one."""
-
-    start: Any
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """The name of one of the case's namespaces, which are made afresh for every run."""
-
-    key: str
+    def watch(self, since: Json | str | None, *events: str, query: Json | None = None) -> "Step":
+        """WATCH from the version of an answer; `events` are all there must be."""
+        start = {} if since is None else {"resourceVersion": since if isinstance(since, str) else at(since, VERSION)}
+        return Step("WATCH", self, query={**start, **(query or {})}, expect=Expect(200, events=events))
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
     """What an answer must be. What is not given is not checked.
 
-    `fields` maps dotted paths of the body to values (None: absent; `Ref` and `After` allowed); `causes` are ``reason field`` of
-    details.causes, and `messages` texts of theirs; `items` the names in a list in order; `events` ``TYPE name`` of a watch in
-    order.
+    `fields` maps dotted paths of the body to values (None: absent) or to what must hold of them; `causes` are ``reason field``
+    of details.causes, and `messages` texts of theirs; `items` the names in a list in order; `events` ``TYPE name`` of a watch,
+    in order.
     """
 
     code: int
@@ -89,34 +85,26 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request. `method` is an HTTP method or ``WATCH``, which reads every event up to now.
+    """One request in the namespace of the case. `method` is an HTTP method or ``WATCH``, which reads every event up to now.
 
-    `space` is a namespace of the case, empty for all of them. `settle` repeats it until it is answered as expected, for what a
-    server does asynchronously (at most 10 s). `brief` asks to be answered with metadata only. `pause` are seconds that pass
-    before it.
+    `settle` repeats it until it is answered as expected, for what a server does asynchronously (at most 10 s). `brief` asks to
+    be answered with metadata only. `pause` are seconds that pass before it.
     """
 
     method: str
     kind: Kind
-    name: str | Space = ""
+    name: str = ""
     body: Any = None
-    expect: Expect | None = None
+    expect: Expect = field(default_factory=lambda: Expect(200))
     media: str = JSON
     query: Mapping[str, Any] = field(default_factory=dict)
     subresource: str = ""
-    space: str = "a"
     settle: bool = False
     brief: bool = False
     pause: float = 0
 
-    def __str__(self) -> str:
-        name = f"<namespace {self.name.key}>" if isinstance(self.name, Space) else self.name
-        where = "/".join(part for part in (self.kind.plural, self.space, name, self.subresource) if part)
-        media = "" if self.media == JSON else f" ({self.media.removeprefix('application/')})"
-        query = f" {dict(self.query)}" if self.query else ""
-        how = (" briefly" if self.brief else "") + (f" after {self.pause:g} s" if self.pause else "")
-        body = "" if self.body is None else f" {str(self.body)[:600]}"
-        return f"{self.method} {where}{query}{media}{how}{body}"
+
+Steps = Generator[Step, Json, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +112,53 @@ class Case:
     """Named steps."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: Callable[[], Steps]
+
+
+#: Every case, in the order of the modules.
+TABLE: list[Case] = []
+
+
+def case(name: str) -> Callable[[Callable[[], Steps]], Callable[[], Steps]]:
+    """Put the steps into the table."""
+
+    def added(steps: Callable[[], Steps]) -> Callable[[], Steps]:
+        TABLE.append(Case(name, steps))
+        return steps
+
+    return added
+
+
+def at(value: Any, path: str) -> Any:
+    """The value at a dotted path (list indices are numbers); None when there is none."""
+    for part in path.split("."):
+        if isinstance(value, list) and part.isdigit():
+            value = value[int(part)] if int(part) < len(value) else None
+        elif isinstance(value, Mapping):
+            value = value.get(part)
+        else:
+            return None
+    return value
+
+
+def merge(target: Any, change: Any) -> Any:
+    """RFC 7386, as a new value."""
+    if not isinstance(change, Mapping):
+        return change
+    result = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
+
+def same(body: Json) -> Json:
+    """The fields of an answer that shows the version of this one."""
+    return {VERSION: at(body, VERSION)}
+
+
+def after(start: Any, seconds: float) -> Callable[[Any], bool]:
+    """That a time is at least `seconds` after `start`."""
+    return lambda found: bool(found) and parse_time(found) >= parse_time(start) + seconds

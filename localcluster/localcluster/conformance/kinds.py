@@ -1,8 +1,10 @@
 """The resources the suite is about, with the smallest objects of them that a server takes."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from localcluster.conformance.case import Json, Kind
+from localcluster.conformance.case import TABLE, Case, Json, Kind, Steps
 
 CONFIG_MAPS = Kind("/api/v1", "configmaps", "ConfigMap")
 PODS = Kind("/api/v1", "pods", "Pod")
@@ -15,7 +17,7 @@ CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "Custo
 
 GROUP = "conformance.jobcommon.dev"
 WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
-"""Custom: schema, defaults and status."""
+"""Custom, with a status."""
 
 NODE = "node-1"
 
@@ -56,23 +58,30 @@ def widget(name: str, spec: Json | None = None, **meta: Any) -> Json:
     return obj(WIDGETS, name, {"spec": {"size": 1, **(spec or {})}}, **meta)
 
 
-def _widget_schema() -> Json:
-    integer, text = {"type": "integer"}, {"type": "string"}
-    spec = {
-        "type": "object", "required": ["size"],
-        "properties": {"size": {**integer, "minimum": 0, "maximum": 100}, "replicas": {**integer, "default": 1}},
-    }  # fmt: skip
-    phase = {**text, "enum": ["New", "Done"]}
-    status = {"type": "object", "properties": {"replicas": integer, "selector": text, "phase": phase}}
-    return {"type": "object", "properties": {"spec": spec, "status": status}, "required": ["spec"]}
-
-
 def widget_crd() -> Json:
     """The definition of `WIDGETS`."""
-    version = {
-        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _widget_schema()},
-        "subresources": {"status": {}},
+    spec: Json = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    status = {"type": "object", "properties": {"phase": {"type": "string"}}}
+    version: Json = {
+        "name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
     }  # fmt: skip
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
     return obj(CRDS, f"widgets.{GROUP}", {"spec": spec})
+
+
+#: Kinds of each sort, with what makes one.
+MAKERS: tuple[tuple[Kind, Callable[..., Json]], ...] = (
+    (PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget),
+)  # fmt: skip
+
+
+def each(name: str) -> Callable[[Callable[[Kind, Json], Steps]], None]:
+    """Put the steps into the table for each of `MAKERS`: they get the kind, and an object of it named ``n``."""
+
+    def added(steps: Callable[[Kind, Json], Steps]) -> None:
+        for kind, make in MAKERS:
+            TABLE.append(Case(f"{name}: {kind.plural}", partial(steps, kind, make("n"))))
+
+    return added

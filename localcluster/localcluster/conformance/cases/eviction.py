@@ -1,46 +1,46 @@
 """The eviction API: what it shows of a pod, and in which order."""
 
-from localcluster.conformance.case import Case, Expect, Json, Step
+from localcluster.conformance.case import Step, Steps, case, same
+from localcluster.conformance.cases.deletion import HOLD
 from localcluster.conformance.kinds import PODS, bound
-from localcluster.conformance.steps import UID, UNKNOWN_UID, VERSION, create, get, patch, ref, watch
 
-_HOLD = ["example.com/hold"]
 _SHOWN = {
-    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+    "status.conditions.0.type": "DisruptionTarget", "status.conditions.0.status": "True",
+    "status.conditions.0.reason": "EvictionByEvictionAPI", "status.conditions.0.message": "Eviction API: evicting",
 }  # fmt: skip
+_GRACE = "metadata.deletionGracePeriodSeconds"
 
 
-def _evict(code: int = 201, **options: object) -> Step:
-    body: Json = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "n"}}
-    if options:
-        body["deleteOptions"] = options
-    return Step("POST", PODS, "n", body, Expect(code), subresource="eviction")
+def _evict() -> Step:
+    return PODS.act("n", "eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "n"}})
 
 
-def _condition(index: int) -> Json:
-    return {f"status.conditions.{index}.{key}": value for key, value in _SHOWN.items()}
+def _is(phase: str) -> Step:
+    return PODS.patch("n", {"status": {"phase": phase}}, subresource="status")
 
 
-CASES = (
-    Case("eviction of a running pod", (
-        create(PODS, bound("n", {"terminationGracePeriodSeconds": 7}, finalizers=_HOLD)),
-        patch(PODS, "n", {"status": {"phase": "Running"}}, subresource="status"), _evict(),
-        get(PODS, "n", fields={**_condition(0), "metadata.deletionGracePeriodSeconds": 7, "status.phase": "Running"}),
-        watch(PODS, ref(PODS, "n", VERSION, 1), "MODIFIED n", "MODIFIED n"),
-    )),
-    Case("eviction of a pod that has ended", (
-        create(PODS, bound("n", finalizers=_HOLD)), patch(PODS, "n", {"status": {"phase": "Succeeded"}}, subresource="status"),
-        _evict(), get(PODS, "n", fields={**_condition(0), "metadata.deletionGracePeriodSeconds": 0}),
-    )),
-    Case("a second eviction changes nothing", (
-        create(PODS, bound("n", finalizers=_HOLD)), patch(PODS, "n", {"status": {"phase": "Running"}}, subresource="status"),
-        _evict(), get(PODS, "n"), _evict(), get(PODS, "n", fields={VERSION: ref(PODS, "n", VERSION)}),
-    )),
-    Case("eviction of another incarnation, and a dry run", (
-        create(PODS, bound("n")), patch(PODS, "n", {"status": {"phase": "Running"}}, subresource="status"),
-        _evict(409, preconditions={"uid": UNKNOWN_UID}), _evict(dryRun=["All"]),
-        get(PODS, "n", fields={"status.conditions": None, "metadata.deletionTimestamp": None}),
-        _evict(preconditions={"uid": ref(PODS, "n", UID), "resourceVersion": ref(PODS, "n", VERSION)}),
-        get(PODS, "n", fields=_condition(0)),
-    )),
-)  # fmt: skip
+@case("eviction of a running pod")
+def _() -> Steps:
+    yield PODS.create(bound("n", {"terminationGracePeriodSeconds": 7}, finalizers=HOLD))
+    running = yield _is("Running")
+    yield _evict()
+    yield PODS.get("n", fields={**_SHOWN, _GRACE: 7, "status.phase": "Running"})
+    yield PODS.watch(running, "MODIFIED n", "MODIFIED n")
+
+
+@case("eviction of a pod that has ended")
+def _() -> Steps:
+    yield PODS.create(bound("n", finalizers=HOLD))
+    yield _is("Succeeded")
+    yield _evict()
+    yield PODS.get("n", fields={**_SHOWN, _GRACE: 0})
+
+
+@case("a second eviction changes nothing")
+def _() -> Steps:
+    yield PODS.create(bound("n", finalizers=HOLD))
+    yield _is("Running")
+    yield _evict()
+    evicted = yield PODS.get("n")
+    yield _evict()
+    yield PODS.get("n", fields=same(evicted))

@@ -2,19 +2,17 @@
 
 from dataclasses import replace
 
-from localcluster.conformance.case import Case, Ref, Seen, Step
-from localcluster.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
-from localcluster.conformance.steps import UID, VERSION, create, delete, get, json_patch, patch, put, ref
+from localcluster.conformance.case import UID, Json, Kind, Step, Steps, at, case, merge, same
+from localcluster.conformance.cases.deletion import HOLD
+from localcluster.conformance.kinds import PODS, WIDGETS, bound, each, widget
 
-_MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
-_HOLD = ["example.com/hold"]
 _ONLY = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "spec": None, "status": None, "data": None}
 
 
-def _let_go(uid: str | Ref) -> list[dict[str, object]]:
+def _release(uid: str) -> list[Json]:
     return [
         {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "test", "path": "/metadata/finalizers", "value": _HOLD},
+        {"op": "test", "path": "/metadata/finalizers", "value": HOLD},
         {"op": "replace", "path": "/metadata/finalizers", "value": []},
     ]
 
@@ -23,34 +21,36 @@ def _brief(step: Step) -> Step:
     return replace(step, brief=True)
 
 
-CASES = (
-    *(
-        Case(f"answered with metadata only: {kind.plural}", (
-            _brief(create(kind, make("n", finalizers=_HOLD), fields=_ONLY)),
-            _brief(create(kind, make("n"), 409, reason="AlreadyExists")),
-            _brief(get(kind, "n", fields={**_ONLY, VERSION: ref(kind, "n", VERSION)})),
-            get(kind, "n", fields={"kind": kind.kind}),
-            _brief(patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}, fields={**_ONLY, "metadata.labels.a": "b"})),
-            _brief(delete(kind, "n", {"preconditions": {"uid": ref(kind, "n", UID)}}, fields=_ONLY)),
-            _brief(json_patch(kind, "n", _let_go("another"), 422, reason="Invalid")),
-            _brief(json_patch(kind, "n", _let_go(ref(kind, "n", UID)), fields=_ONLY)),
-            _brief(get(kind, "n", 404, reason="NotFound")), _brief(delete(kind, "n", code=404, reason="NotFound")),
-        ))
-        for kind, make in _MAKERS
-    ),
-    *(
-        Case(f"deletion at once, answered with metadata only: {kind.plural}", (
-            _brief(create(kind, make("n"), fields=_ONLY)), _brief(delete(kind, "n")), get(kind, "n", 404),
-        ))
-        for kind, make in _MAKERS
-    ),
-    Case("deletion of a scheduled pod, answered with metadata only", (
-        _brief(create(PODS, bound("n"), fields=_ONLY)),
-        _brief(delete(PODS, "n", fields={**_ONLY, "metadata.deletionGracePeriodSeconds": 30})),
-    )),
-    Case("status written, answered with metadata only", (
-        create(WIDGETS, widget("n")),
-        _brief(put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}}), subresource="status", fields=_ONLY)),
-        get(WIDGETS, "n", fields={"status.phase": "Done"}),
-    )),
-)  # fmt: skip
+@each("answered with metadata only")
+def _(kind: Kind, body: Json) -> Steps:
+    body = merge(body, {"metadata": {"finalizers": HOLD}})
+    made = yield _brief(kind.create(body, fields=_ONLY))
+    yield _brief(kind.create(body, 409, reason="AlreadyExists"))
+    yield _brief(kind.get("n", fields={**_ONLY, **same(made)}))
+    yield kind.get("n", fields={"kind": kind.kind})
+    yield _brief(kind.patch("n", {"metadata": {"labels": {"a": "b"}}}, fields={**_ONLY, "metadata.labels.a": "b"}))
+    yield _brief(kind.delete("n", {"preconditions": {"uid": at(made, UID)}}, fields=_ONLY))
+    yield _brief(kind.patch("n", _release("another"), 422, reason="Invalid"))
+    yield _brief(kind.patch("n", _release(at(made, UID)), fields=_ONLY))
+    yield _brief(kind.get("n", 404, reason="NotFound"))
+    yield _brief(kind.delete("n", code=404, reason="NotFound"))
+
+
+@each("deletion at once, answered with metadata only")
+def _(kind: Kind, body: Json) -> Steps:
+    yield _brief(kind.create(body, fields=_ONLY))
+    yield _brief(kind.delete("n"))
+    yield kind.get("n", 404)
+
+
+@case("deletion of a scheduled pod, answered with metadata only")
+def _() -> Steps:
+    yield _brief(PODS.create(bound("n"), fields=_ONLY))
+    yield _brief(PODS.delete("n", fields={**_ONLY, "metadata.deletionGracePeriodSeconds": 30}))
+
+
+@case("status written, answered with metadata only")
+def _() -> Steps:
+    made = yield WIDGETS.create(widget("n"))
+    yield _brief(WIDGETS.put("n", merge(made, {"status": {"phase": "Done"}}), subresource="status", fields=_ONLY))
+    yield WIDGETS.get("n", fields={"status.phase": "Done"})

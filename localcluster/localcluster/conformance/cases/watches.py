@@ -1,51 +1,61 @@
 """WATCH: order, selectors, where it starts."""
 
-from localcluster.conformance.case import Case, Expect, Ref, Step
+from localcluster.conformance.case import VERSION, Expect, Step, Steps, at, case
 from localcluster.conformance.kinds import CONFIG_MAPS, PODS, WIDGETS, config_map, pod, widget
-from localcluster.conformance.steps import VERSION, create, delete, listed, patch, ref, start, watch
 
-_X, _Y = {"metadata": {"labels": {"app": "x"}}}, {"metadata": {"labels": {"app": "y"}}}
-_HISTORY = (
-    listed(WIDGETS),
-    create(WIDGETS, widget("n")),
-    create(WIDGETS, widget("m")),
-    patch(WIDGETS, "n", {"spec": {"size": 2}}),
-    delete(WIDGETS, "m"),
-    create(WIDGETS, widget("m")),
-)
 
-CASES = (
-    Case("watch from each version", (
-        *_HISTORY, watch(WIDGETS, start(WIDGETS), "ADDED n", "ADDED m", "MODIFIED n", "DELETED m", "ADDED m"),
-        watch(WIDGETS, ref(WIDGETS, "n", VERSION, 1), "ADDED m", "MODIFIED n", "DELETED m", "ADDED m"),
-        watch(WIDGETS, ref(WIDGETS, "n", VERSION), "DELETED m", "ADDED m"),
-    )),
-    Case("watch without a version, and from 0", (
-        create(CONFIG_MAPS, config_map("n", labels={"app": "y"})), create(CONFIG_MAPS, config_map("m", labels={"app": "y"})),
-        delete(CONFIG_MAPS, "n"), watch(CONFIG_MAPS, None, "ADDED m", query={"labelSelector": "app"}),
-        watch(CONFIG_MAPS, "0", "ADDED m", query={"fieldSelector": "metadata.name!=zz", "labelSelector": "app"}),
-    )),
-    Case("an object enters and leaves a selection", (
-        listed(PODS), create(PODS, pod("n", labels={"app": "y"})), patch(PODS, "n", _X),
-        patch(PODS, "n", {"metadata": {"labels": {"b": "c"}}}), patch(PODS, "n", _Y), patch(PODS, "n", _X), delete(PODS, "n"),
-        watch(PODS, start(PODS), "ADDED n", "MODIFIED n", "DELETED n", "ADDED n", "MODIFIED n", "DELETED n",
-            query={"labelSelector": "app=x"}),
-    )),
-    Case("unscheduled pods by field selector", (
-        listed(PODS), create(PODS, pod("n")),
-        Step("POST", PODS, "n", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "n"},
-            "target": {"kind": "Node", "name": "x"}},
-             Expect(201), subresource="binding"),
-        watch(PODS, start(PODS), "ADDED n", "DELETED n", query={"fieldSelector": "spec.nodeName="}),
-    )),
-    Case("the initial events of a streaming list", (
-        create(WIDGETS, widget("n")), create(WIDGETS, widget("m")),
-        watch(WIDGETS, None, "ADDED m", "ADDED n", "BOOKMARK",
-              query={"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}),
-    )),
-    Case("watch from the future waits for it", (
-        create(CONFIG_MAPS, config_map("n")),
-        Step("WATCH", CONFIG_MAPS, query={"sendInitialEvents": "true", "resourceVersion": Ref("configmaps/a/n", VERSION)},
-             expect=Expect(422, "Invalid")),
-    )),
-)  # fmt: skip
+@case("watch from each version")
+def _() -> Steps:
+    start = yield WIDGETS.listed()
+    made = yield WIDGETS.create(widget("n"))
+    yield WIDGETS.create(widget("m"))
+    changed = yield WIDGETS.patch("n", {"spec": {"size": 2}})
+    yield WIDGETS.delete("m")
+    yield WIDGETS.create(widget("m"))
+    yield WIDGETS.watch(start, "ADDED n", "ADDED m", "MODIFIED n", "DELETED m", "ADDED m")
+    yield WIDGETS.watch(made, "ADDED m", "MODIFIED n", "DELETED m", "ADDED m")
+    yield WIDGETS.watch(changed, "DELETED m", "ADDED m")
+
+
+@case("watch without a version, and from 0")
+def _() -> Steps:
+    for name in "nm":
+        yield CONFIG_MAPS.create(config_map(name, labels={"app": "y"}))
+    yield CONFIG_MAPS.delete("n")
+    yield CONFIG_MAPS.watch(None, "ADDED m", query={"labelSelector": "app"})
+    yield CONFIG_MAPS.watch("0", "ADDED m", query={"fieldSelector": "metadata.name!=zz", "labelSelector": "app"})
+
+
+@case("an object enters and leaves a selection")
+def _() -> Steps:
+    start = yield PODS.listed()
+    yield PODS.create(pod("n", labels={"app": "y"}))
+    for labels in ({"app": "x"}, {"b": "c"}, {"app": "y"}, {"app": "x"}):
+        yield PODS.patch("n", {"metadata": {"labels": labels}})
+    yield PODS.delete("n")
+    entered = ("ADDED n", "MODIFIED n", "DELETED n")
+    yield PODS.watch(start, *entered, *entered, query={"labelSelector": "app=x"})
+
+
+@case("unscheduled pods by field selector")
+def _() -> Steps:
+    start = yield PODS.listed()
+    yield PODS.create(pod("n"))
+    target = {"kind": "Node", "name": "x"}
+    yield PODS.act("n", "binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "n"}, "target": target})
+    yield PODS.watch(start, "ADDED n", "DELETED n", query={"fieldSelector": "spec.nodeName="})
+
+
+@case("the initial events of a streaming list")
+def _() -> Steps:
+    for name in "nm":
+        yield WIDGETS.create(widget(name))
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    yield WIDGETS.watch(None, "ADDED m", "ADDED n", "BOOKMARK", query=query)
+
+
+@case("initial events need a match")
+def _() -> Steps:
+    made = yield CONFIG_MAPS.create(config_map("n"))
+    query = {"sendInitialEvents": "true", "resourceVersion": at(made, VERSION)}
+    yield Step("WATCH", CONFIG_MAPS, query=query, expect=Expect(422, "Invalid"))
