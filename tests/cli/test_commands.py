@@ -252,6 +252,7 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
         (("crds", "--output", "README.md"), "--output README.md: is a file; name a directory"),
         (("run", "cli/up.py", "--resources", "cpu=lots", "-o", "yaml"), "--resources cpu=lots: write a resource and an amount"),
         (("plan", "-f", "examples/run-policy", "-o", "json"), "--output json: use text or yaml"),
+        (("doctor", "-o", "yaml"), "--output yaml: use text or json"),
     ],
 )
 def test_bad_arguments_are_refused_with_the_fix(arguments: Sequence[str], message: str) -> None:

@@ -106,11 +106,6 @@ async def test_a_user_who_may_read_nothing_is_told_what(tmp_path: Path, capsys: 
             await findings(kubeconfig, capsys)
 
 
-def test_bad_input_is_named() -> None:
-    done = answered("doctor", "-o", "yaml")
-    assert (done.returncode, done.stderr) == (2, "error: --output yaml: use text or json\n")
-
-
 def test_a_server_that_does_not_answer_is_named_with_what_to_check(tmp_path: Path) -> None:
     config = {
         "current-context": "c",

@@ -1,17 +1,12 @@
 """Every example runs here as it is and does what its comment says."""
 
-import html
 import importlib.util
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
-import yaml
 
-from jobcommon.cli.frameworks import of_manifest
-from jobcommon.testutil.terminal_picture import WIDTH
-from tests.cli.commands import ROOT, answered, cluster_up
+from tests.cli.commands import ROOT, answered
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -70,52 +65,9 @@ def test_every_example_is_tried_and_listed() -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in RUNS])
-def test_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example(name: str) -> None:
     skip_without(name)
     code, patterns = RUNS[name]
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
     done = answered("run", "-f", f"examples/{name}")
     assert done.returncode == code, done.stdout + done.stderr
     assert [pattern for pattern in patterns if not re.search(pattern, done.stdout)] == [], done.stdout
-    if name == "pytorch/digits.yaml":
-        assert pictured() - lasting(done.stdout.splitlines()) == set(), "the picture in README.md is outdated: make pictures"
-
-
-def pictured() -> set[str]:
-    """The lines of docs/demo.svg that do not depend on which pod is first."""
-    title, *lines = re.findall(r"<text[^>]*>(.*?)</text>", (ROOT / "docs/demo.svg").read_text(encoding="utf-8"))
-    assert (title, len(lines) > 20) == ("make&#160;demo", True)
-    return lasting(html.unescape(line) for line in lines)
-
-
-def lasting(lines: Iterable[str]) -> set[str]:
-    """Without numbers, widths, and the states of single pods."""
-    plain = (" ".join(re.sub(r"\d[\d.:]*", "0", line).split()) for line in lines)
-    return {line for line in plain if " pod/" not in line} - {"…"}
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_example_says_what_it_shows(name: str) -> None:
-    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    assert text.startswith("# ")
-    for document in yaml.safe_load_all(text):
-        framework = of_manifest(document)
-        for spec in document["spec"][framework.replica_specs].values() if framework else ():
-            container = spec["template"]["spec"]["containers"][0]
-            assert container["name"] == framework.container
-            assert container["image"]
-            assert container["command"]
-
-
-def test_what_needs_a_second_command_does_as_its_comment_says(tmp_path: Path) -> None:
-    """A suspended job is resumed, and one that is over is deleted."""
-    with cluster_up(tmp_path) as kubectl:
-        kubectl("apply", "-f", "examples/run-policy/suspend.yaml", "-f", "examples/run-policy/ttl.yaml")
-        kubectl("wait", "--for=condition=Suspended", "pytorchjob/suspended", "--timeout=180s")
-        patch = '{"spec":{"runPolicy":{"suspend":false}}}'
-        assert patch in (ROOT / "examples/run-policy/suspend.yaml").read_text(encoding="utf-8")
-        kubectl("patch", "pytorchjob", "suspended", "--type", "merge", "-p", patch)
-        kubectl("wait", "--for=condition=Succeeded", "pytorchjob/suspended", "--timeout=180s")
-        assert kubectl("logs", "suspended-worker-1") == "worker suspended-worker-1 at work\n"
-        kubectl("wait", "--for=delete", "pytorchjob/short-lived", "--timeout=180s")
-        kubectl.until_gone("pods", "-l", "training.kubeflow.org/job-name=short-lived")

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cli.commands import ROOT, jobcommon
 
@@ -47,12 +46,3 @@ def test_example(name: str) -> None:
     line = f"{job}-launcher | 4 ranks on {job}-worker-0 {job}-worker-1: sum {total}, of squares {squares}\n"
     assert line in done.stdout
     assert re.search(r"Succeeded +True", done.stdout), done.stdout
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_example_says_what_it_shows(name: str) -> None:
-    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    assert text.startswith("# ")
-    program, job = yaml.safe_load_all(text)
-    assert program["metadata"]["name"] == job["metadata"]["name"] == Path(name).stem
-    assert f"MPIJob {job['apiVersion'].rpartition('/')[2]}:" in text.splitlines()[0]
