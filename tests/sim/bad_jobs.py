@@ -186,7 +186,7 @@ _REFUSED: Sequence[BadJob] = (
              {"labels": {"team": "x" * 70}}, "must be no more than 63"),
     _refused("a volume under our name", MPI, _template(MPI, "Worker", "spec", "volumes"),
              [_volume("ssh-auth")], "Duplicate value"),
-    _refused("a port over 65535", PYTORCH, _main(PYTORCH, "Master", "ports"), _ports(("web", 70000)), "must be between"),
+    _refused("a port over 65535", PYTORCH, _main(PYTORCH, "Master", "ports"), _ports(("web", 70000)), "Invalid value: 70000"),
     _refused("a port twice", TF, _main(TF, "Worker", "ports"), _ports(("web", 80), ("web", 81)), "Duplicate value"),
     _refused("a port 0", MXNET, _main(MXNET, "Scheduler", "ports"), _ports(("web", 0)), "containerPort"),
     _refused("annotations of 300 KiB", PYTORCH, _template(PYTORCH, "Worker", "metadata"),

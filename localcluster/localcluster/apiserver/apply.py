@@ -195,6 +195,7 @@ def _merge(node: Json, live: Any, wanted: Any) -> Any:
 def _remove(node: Json, value: Any, path: Path, depth: int, kept: Set[Path]) -> None:
     """Removes the field at a path, and the fields above it that held nothing else."""
     name = path[depth]
+    key: Any
     if isinstance(value, dict):
         key, below = name[2:], child(node, name[2:])
     elif isinstance(value, list) and not _is_atomic(node, value):

@@ -1,6 +1,5 @@
 """The rules for names, labels and annotations (k8s.io/apimachinery util/validation and api/validation)."""
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,12 +11,14 @@ _DNS1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z
 _DNS1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_UNDERSCORED = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_SEARCH_DOMAIN = re.compile(rf"{_UNDERSCORED}(\.{_UNDERSCORED})*")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
-_HTTP_HEADER = re.compile(r"[-A-Za-z0-9]+")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _PORT_NAME = re.compile(r"[a-z0-9-]+")
+_FIELD_PATH = re.compile(
+    r"metadata\.(name|namespace|uid|labels|annotations)|metadata\.(labels|annotations)\['[^']+'\]|"
+    r"spec\.(nodeName|serviceAccountName)|status\.(hostIP|hostIPs|podIP|podIPs)"
+)
+_AMOUNT_PATH = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
 
 _ANNOTATION_LIMIT = 256 * 1024
 
@@ -42,11 +43,6 @@ _SUBDOMAIN_TEXT = _regex_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character",
     _DNS1123_SUBDOMAIN, "example.com",
-)  # fmt: skip
-_SEARCH_DOMAIN_TEXT = _regex_error(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
-    "start and end with an alphanumeric character",
-    _SEARCH_DOMAIN, "example.com",
 )  # fmt: skip
 _DNS1035_TEXT = _regex_error(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
@@ -128,30 +124,6 @@ def env_name(value: str) -> Sequence[str]:
     return [] if _ENV_NAME.fullmatch(value) else [told]
 
 
-def http_header(value: str) -> Sequence[str]:
-    """Letters, digits and hyphens."""
-    if _HTTP_HEADER.fullmatch(value):
-        return []
-    return [_regex_error("a valid HTTP header must consist of alphanumeric characters or '-'", _HTTP_HEADER, "X-Header-Name")]
-
-
-def search_domain(value: str) -> Sequence[str]:
-    """A domain to search in: it may have underscores, a dot at the end, or be a dot alone."""
-    if value == ".":
-        return []
-    return _checked(value.removesuffix("."), _SEARCH_DOMAIN, 253, _SEARCH_DOMAIN_TEXT)
-
-
-def ip_address(value: str) -> Sequence[str]:
-    """An IPv4 or IPv6 address, but not the one in the other's form."""
-    if not is_address(value):
-        if is_address(re.sub(r"\b0+(?=\d)", "", value)) and ":" not in value:
-            return ["must not have leading 0s"]
-        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
-    mapped = getattr(ipaddress.ip_address(value), "ipv4_mapped", None)
-    return [] if mapped is None else ["must not be an IPv4-mapped IPv6 address"]
-
-
 def config_key(value: str) -> Sequence[str]:
     """Keys of config maps and secrets."""
     problems = []
@@ -179,6 +151,52 @@ def port_name(value: str) -> Sequence[str]:
     if value.startswith("-") or value.endswith("-"):
         problems.append("must not begin or end with a hyphen")
     return problems
+
+
+def image(value: str) -> Sequence[str]:
+    """An image reference; most of its form is the node's concern."""
+    return [] if value == value.strip() else ["must not have leading or trailing whitespace"]
+
+
+def inside(value: str) -> Sequence[str]:
+    """A path inside a volume."""
+    problems = ["must be a relative path"] if value.startswith("/") else []
+    return [*problems, "must not contain '..'"] if ".." in value.split("/") else problems
+
+
+def absolute(value: str) -> Sequence[str]:
+    """A path from the root on."""
+    return [] if value.startswith("/") else ["must be an absolute path"]
+
+
+def host_path(value: str) -> Sequence[str]:
+    """A path on the node."""
+    return ["must not contain '..'"] if ".." in value.split("/") else []
+
+
+def given(_: str) -> Sequence[str]:
+    """Any text."""
+    return []
+
+
+def field_path(value: str) -> Sequence[str]:
+    """A field of a pod, for an environment variable or a file."""
+    return [] if _FIELD_PATH.fullmatch(value) else [f"field label not supported: {value}"]
+
+
+def amount_path(value: str) -> Sequence[str]:
+    """A request or limit, for an environment variable or a file."""
+    return [] if _AMOUNT_PATH.fullmatch(value) else ["must be a limit or request, such as limits.cpu or requests.memory"]
+
+
+#: The rules of built-in kinds by their names as formats of a JSON Schema.
+FORMATS: Mapping[str, NameRule] = {
+    rule.__name__: rule
+    for rule in (
+        absolute, amount_path, config_key, dns1123_label, dns1123_subdomain, env_name, field_path, given, host_path, image,
+        inside, port_name, qualified_name,
+    )
+}  # fmt: skip
 
 
 def check(rule: NameRule, path: str, value: str) -> list[Cause]:
@@ -213,12 +231,3 @@ def check_name(rule: NameRule, meta: Mapping[str, Any]) -> list[Cause]:
     if not name:
         return [required("metadata.name", "name or generateName is required")]
     return check(rule, "metadata.name", name)
-
-
-def is_address(text: str) -> bool:
-    """Whether it is an IPv4 or IPv6 address."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -69,8 +69,7 @@ class Expect:
     """What an answer must be. What is not given is not checked.
 
     `fields` maps dotted paths of the body to values (None: absent) or to what must hold of them; `causes` are ``reason field``
-    of details.causes, and `messages` texts of theirs; `items` the names in a list in order; `events` ``TYPE name`` of a watch,
-    in order.
+    of details.causes; `items` the names in a list in order; `events` ``TYPE name`` of a watch, in order.
     """
 
     code: int
@@ -78,7 +77,6 @@ class Expect:
     message: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
     causes: tuple[str, ...] | None = None
-    messages: tuple[str, ...] = ()
     items: tuple[str, ...] | None = None
     events: tuple[str, ...] | None = None
 

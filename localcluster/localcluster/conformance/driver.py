@@ -167,9 +167,6 @@ def unmet(expect: Expect, answer: Answer) -> list[str]:
     causes = sorted({f"{cause.get('reason', '')} {cause.get('field', '')}" for cause in given})
     if expect.causes is not None and causes != sorted(expect.causes):
         problems.append(f"causes {causes}, not {expect.causes}")
-    # A real server may add lines that show its internal types.
-    said = {cause.get("message", "").partition("\n")[0] for cause in given}
-    problems += [f"cause {message!r} is not among {sorted(said)}" for message in expect.messages if message not in said]
     items = tuple(item["metadata"]["name"] for item in body.get("items") or ())
     if expect.items is not None and items != expect.items:
         problems.append(f"items {items}, not {expect.items}")

@@ -1,124 +1,111 @@
-"""The rules of a pod's spec, alone or in a template."""
+"""What one field of a pod's spec says of another."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
-from localcluster.apiserver.kinds import containers, pod_volumes, scheduling
-from localcluster.apiserver.kinds.containers import host_ports
-from localcluster.apiserver.kinds.pod_context import PodContext
-from localcluster.apiserver.kinds.rules import between, each, form, identity, one_of
-from localcluster.apiserver.kinds.walk import Walk
-from localcluster.apiserver.names import (
-    check,
-    check_labels,
-    dns1123_label,
-    dns1123_subdomain,
-    ip_address,
-    qualified_name,
-    search_domain,
-)
+from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_found_cause, not_supported, required
+from localcluster.apiserver.kinds.pod_schema import VALIDATOR
+from localcluster.apiserver.kinds.resources import container_resources
+from localcluster.apiserver.names import check, check_labels, label_value, qualified_name
+from localcluster.apiserver.schema.values import value_causes
 
 Obj = dict[str, Any]
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_MATCH_ANY = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
 
 
-def _containers(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    main, init = spec.get("containers") or [], spec.get("initContainers") or []
-    if not main:
-        yield required(f"{path}.containers")
+def validate_spec(spec: Obj) -> list[Cause]:
+    """The rules of a pod's spec with its defaults."""
+    return [*value_causes(VALIDATOR, {"spec": spec}), *_across(spec)]
+
+
+def _across(spec: Obj) -> Iterator[Cause]:
+    yield from check_labels(spec.get("nodeSelector") or {}, "spec.nodeSelector")
+    volumes: Sequence[Obj] = spec.get("volumes") or ()
+    yield from _unique("spec.volumes", "name", volumes)
+    for index, volume in enumerate(volumes):
+        for source in [name for name in volume if name != "name"][1:]:
+            yield forbidden(f"spec.volumes[{index}].{source}", "may not specify more than 1 volume type")
+    names = {volume.get("name") for volume in volumes}
     seen: set[str] = set()
-    for part, found in (("containers", main), ("initContainers", init)):
-        for index, container in enumerate(found):
-            name = container.get("name") or ""
+    for part in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(part) or ()):
+            path, name = f"spec.{part}[{index}]", container.get("name") or ""
             if name and name in seen:
-                yield duplicate(f"{path}.{part}[{index}].name", name)
+                yield duplicate(f"{path}.name", name)
             seen.add(name)
-    yield from host_ports(main, f"{path}.containers")
-    for container in init:
-        # Init containers run one after another.
-        yield from host_ports([container], f"{path}.initContainers")
+            yield from _container(container, path, names, init=part == "initContainers")
+    for index, one in enumerate(spec.get("tolerations") or ()):
+        yield from _toleration(one, f"spec.tolerations[{index}]")
 
 
-def _host_network(spec: Obj, path: str, pod: PodContext) -> Iterator[Cause]:
-    for index, container in enumerate((spec.get("containers") or ()) if spec.get("hostNetwork") else ()):
-        for number, one in enumerate(container.get("ports") or ()):
-            port = one.get("hostPort", 0)
-            if (pod.is_pod or port) and port != one.get("containerPort", 0):
-                told = "must match `containerPort` when `hostNetwork` is true"
-                yield invalid(f"{path}.containers[{index}].ports[{number}].hostPort", port, told)
+def _unique(path: str, key: str, items: Sequence[Obj]) -> Iterator[Cause]:
+    seen: set[Any] = set()
+    for index, one in enumerate(items):
+        if one.get(key) in seen:
+            yield duplicate(f"{path}[{index}].{key}", one[key])
+        seen.add(one.get(key) or object())
 
 
-def _dns(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    config, where = spec.get("dnsConfig"), f"{path}.dnsConfig"
-    if spec.get("dnsPolicy") == "None":
-        if config is None:
-            yield required(where, "must provide `dnsConfig` when `dnsPolicy` is None")
-        elif not config.get("nameservers"):
-            yield required(f"{where}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")
-            return
-    servers, searches = ((config or {}).get(name) or [] for name in ("nameservers", "searches"))
-    if len(servers) > 3:
-        yield invalid(f"{where}.nameservers", servers, "must not have more than 3 nameservers")
-    if len(searches) > 32:
-        yield invalid(f"{where}.searches", searches, "must not have more than 32 search paths")
-    if len(" ".join(searches)) > 2048:
-        told = "must not have more than 2048 characters (including spaces) in the search list"
-        yield invalid(f"{where}.searches", searches, told)
-    for index, option in enumerate((config or {}).get("options") or ()):
-        if not option.get("name"):
-            yield required(f"{where}.options[{index}]", "must not be empty")
+def _container(container: Obj, path: str, volumes: set[Any], *, init: bool) -> Iterator[Cause]:
+    yield from _unique(f"{path}.ports", "name", container.get("ports") or ())
+    for index, variable in enumerate(container.get("env") or ()):
+        source, where = variable.get("valueFrom"), f"{path}.env[{index}].valueFrom"
+        if source is not None and variable.get("value"):
+            yield invalid(where, "", "may not be specified when `value` is not empty")
+        elif source is not None and len(source) != 1:
+            told = "may not have more than one field specified at a time"
+            yield invalid(where, "", told if source else "must specify one of: `fieldRef`, `configMapKeyRef`, `secretKeyRef` …")
+    yield from _mounts(container, path, volumes)
+    yield from container_resources(container.get("resources") or {}, f"{path}.resources")
+    if init and container.get("restartPolicy") != "Always":
+        for name in ("lifecycle", *_PROBES):
+            if container.get(name) is not None:
+                yield forbidden(f"{path}.{name}", "may not be set for init containers without restartPolicy=Always")
+        return
+    hooks = container.get("lifecycle") or {}
+    handlers = {
+        **{name: container.get(name) for name in _PROBES},
+        **{f"lifecycle.{name}": hook for name, hook in hooks.items()},
+    }
+    for name, handler in handlers.items():
+        if handler is None:
+            continue
+        given = [one for one in _HANDLERS if handler.get(one) is not None]
+        if not given:
+            yield required(f"{path}.{name}", "must specify a handler type")
+        for one in given[1:]:
+            yield forbidden(f"{path}.{name}.{one}", "may not specify more than 1 handler type")
+        if name in ("livenessProbe", "startupProbe") and handler.get("successThreshold", 1) != 1:
+            yield invalid(f"{path}.{name}.successThreshold", handler["successThreshold"], "must be 1")
 
 
-def _gates(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    seen: set[str] = set()
-    for index, gate in enumerate(spec.get("schedulingGates") or ()):
-        where, name = f"{path}.schedulingGates[{index}]", gate.get("name") or ""
-        yield from check(qualified_name, where, name)
-        if name in seen:
-            yield duplicate(where, name)
-        seen.add(name)
+def _mounts(container: Obj, path: str, volumes: set[Any]) -> Iterator[Cause]:
+    places: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        where, name, target = f"{path}.volumeMounts[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
+        if name not in volumes:
+            yield not_found_cause(f"{where}.name", name)
+        if target in places:
+            yield invalid(f"{where}.mountPath", target, "must be unique")
+        places.add(target)
 
 
-def _rest(spec: Obj, path: str, _: PodContext) -> Iterator[Cause]:
-    yield from check_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    if spec.get("runtimeClassName") is not None:
-        yield from check(dns1123_subdomain, f"{path}.runtimeClassName", spec["runtimeClassName"])
-    for index, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from check(ip_address, f"{path}.hostAliases[{index}].ip", alias.get("ip") or "")
-    if spec.get("preemptionPolicy") not in (None, "PreemptLowerPriority", "Never"):
-        yield not_supported(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"))
-
-
-_IDENTITIES = tuple(identity(name) for name in ("fsGroup", "runAsUser", "runAsGroup"))
-_WALK = Walk(
-    {
-        "PodSpec": (
-            _containers, _host_network, one_of("restartPolicy", "Always", "OnFailure", "Never"),
-            one_of("dnsPolicy", *_DNS_POLICIES), _dns, _gates, _rest,
-            *(form(name, dns1123_label) for name in ("hostname", "subdomain")),
-            *(form(name, dns1123_subdomain) for name in ("serviceAccountName", "nodeName", "priorityClassName")),
-            between("activeDeadlineSeconds", 1, 2**31 - 1),
-        ),
-        "PodReadinessGate": (form("conditionType", qualified_name),),
-        "PodDNSConfig": (each("nameservers", ip_address), each("searches", search_domain)),
-        "PodSecurityContext": _IDENTITIES,
-        "SecurityContext": _IDENTITIES,
-        "HostAlias": (each("hostnames", dns1123_subdomain),),
-        **containers.ACTIONS, **scheduling.ACTIONS, **pod_volumes.ACTIONS,
-    },
-    {**containers.UNVISITED, **pod_volumes.UNVISITED, "PodSpec": lambda *_: ("volumes", "ephemeralContainers")},
-)  # fmt: skip
-
-
-def validate_spec(spec: Obj, path: str, *, pod_name: str | None = None) -> list[Cause]:
-    """The rules of a pod's spec with its defaults: of a pod if it has a name, else of a template."""
-    pod = PodContext(spec, pod_name is not None)
-    given: Sequence[Obj] = spec.get("volumes") or ()
-    causes = list(pod_volumes.volume_names(given, f"{path}.volumes"))
-    for index, volume in enumerate(given):
-        found = _WALK("Volume", volume, f"{path}.volumes[{index}]", pod)
-        causes += found
-        if not found:
-            pod.volumes.setdefault(volume["name"], volume)
-    return causes + _WALK("PodSpec", spec, path, pod)
+def _toleration(one: Obj, path: str) -> Iterator[Cause]:
+    key, operator, value, effect = (one.get(name) or "" for name in ("key", "operator", "value", "effect"))
+    if key:
+        yield from check(qualified_name, f"{path}.key", key)
+    elif operator != "Exists":
+        yield invalid(f"{path}.operator", operator, _MATCH_ANY)
+    if one.get("tolerationSeconds") is not None and effect != "NoExecute":
+        yield invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    if operator not in ("", "Equal", "Exists"):
+        yield not_supported(f"{path}.operator", operator, ("Equal", "Exists"))
+    elif operator == "Exists" and value:
+        yield invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
+    elif problems := label_value(value):
+        yield invalid(f"{path}.operator", value, ";".join(problems))
+    if effect and effect not in _EFFECTS:
+        yield not_supported(f"{path}.effect", effect, _EFFECTS)

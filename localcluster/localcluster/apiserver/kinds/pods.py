@@ -1,16 +1,16 @@
-"""Pods: defaults of spec and template, validation, QoS class and what may change."""
+"""Pods: defaults, validation, QoS class and what may change."""
 
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, forbidden
-from localcluster.apiserver.kinds.pod_defaults import default_pod_spec, default_spec
+from localcluster.apiserver.kinds.pod_defaults import default_pod_spec
 from localcluster.apiserver.kinds.pod_spec import validate_spec
 from localcluster.apiserver.kinds.pod_update import validate_update
 from localcluster.quantity import parse_quantity
 
-__all__ = ["default_spec", "validate_spec", "validate_update"]
+__all__ = ["validate_spec", "validate_update"]
 Obj = dict[str, Any]
 
 _COMPUTE = ("cpu", "memory")
@@ -70,7 +70,7 @@ def _positive(amounts: Obj) -> dict[str, Decimal]:
 
 def validate(obj: Obj) -> Sequence[Cause]:
     """The rules of a pod's spec."""
-    return validate_spec(obj["spec"], "spec", pod_name=obj["metadata"].get("name", ""))
+    return validate_spec(obj["spec"])
 
 
 def validate_new(obj: Obj) -> Sequence[Cause]:

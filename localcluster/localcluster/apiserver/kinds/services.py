@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, required
-from localcluster.apiserver.kinds.checks import one_of
-from localcluster.apiserver.kinds.rules import port_causes
-from localcluster.apiserver.names import check, check_labels, dns1123_label
+from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
+from localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
 
 Obj = dict[str, Any]
 
-_TYPE = one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOL = one_of("SCTP", "TCP", "UDP")
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def default(obj: Obj) -> None:
@@ -48,7 +46,8 @@ def validate(obj: Obj) -> Sequence[Cause]:
     """Type, ports and external name."""
     spec = obj["spec"]
     ports = spec.get("ports") or []
-    causes = [*_TYPE("spec.type", spec["type"], spec), *_validate_ports(ports)]
+    causes = [] if spec["type"] in _TYPES else [not_supported("spec.type", spec["type"], _TYPES)]
+    causes += _validate_ports(ports)
     if spec["type"] == "ExternalName":
         if not spec.get("externalName"):
             causes.append(required("spec.externalName"))
@@ -72,14 +71,21 @@ def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:
                 causes.append(duplicate(f"{path}.name", name))
             names.add(name)
         number = port.get("port", 0)
-        causes += port_causes(number, f"{path}.port")
+        causes += _port(number, f"{path}.port")
         if port.get("targetPort") is not None:
-            causes += port_causes(port["targetPort"], f"{path}.targetPort")
-        causes += _PROTOCOL(f"{path}.protocol", port["protocol"], port)
+            causes += _port(port["targetPort"], f"{path}.targetPort")
+        if port["protocol"] not in _PROTOCOLS:
+            causes.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
         if (number, port["protocol"]) in numbers:
             causes.append(duplicate(path, {"port": number, "protocol": port["protocol"]}))
         numbers.add((number, port["protocol"]))
     return causes
+
+
+def _port(value: int | str, path: str) -> list[Cause]:
+    if isinstance(value, str):
+        return check(port_name, path, value)
+    return [] if 1 <= value <= 65535 else [invalid(path, value, "must be between 1 and 65535, inclusive")]
 
 
 def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:

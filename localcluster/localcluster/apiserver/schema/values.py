@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from localcluster.apiserver import names
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
 from localcluster.apiserver.schema.formats import FORMATS
@@ -109,6 +110,8 @@ def _causes(error: Any) -> Iterator[Cause]:
         yield Cause("FieldValueTooMany", path, f"Too many: {len(value)}: {detail}")
     elif keyword in _COMPOSED:
         yield invalid(path or "<nil>", "", f'"{path}" {_COMPOSED[keyword]}')
+    elif keyword == "format" and limit in names.FORMATS:
+        yield from names.check(names.FORMATS[limit], path, value) if value else (required(path),)
     elif keyword == "format":
         # A wrong format is an error of type, with the value where other errors of type name the type.
         cause = invalid(path, value, f"{path} in body must be of type {limit}: {json.dumps(value)}")
