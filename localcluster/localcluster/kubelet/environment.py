@@ -52,14 +52,6 @@ def expand(text: str, values: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replace, text)
 
 
-def data_of(kind: str, item: Mapping[str, Any]) -> dict[str, bytes]:
-    """The decoded entries of a config map or secret."""
-    if kind == "Secret":
-        return {key: base64.b64decode(value) for key, value in (item.get("data") or {}).items()}
-    entries = {key: value.encode() for key, value in (item.get("data") or {}).items()}
-    return entries | {key: base64.b64decode(value) for key, value in (item.get("binaryData") or {}).items()}
-
-
 def container_environment(
     pod: Pod, container: Container, objects: Objects, capacity: Mapping[str, str], services: Mapping[str, str] = _NONE
 ) -> dict[str, str]:
@@ -71,9 +63,8 @@ def container_environment(
     for source in container.get("envFrom") or []:
         for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
             if key in source:
-                entries = _entries(kind, source[key], objects)
-                prefix = source.get("prefix") or ""
-                values |= {prefix + name: text.decode() for name, text in entries.items() if _NAME.fullmatch(prefix + name)}
+                found, prefix = entries(kind, source[key], objects), source.get("prefix") or ""
+                values |= {prefix + name: text.decode() for name, text in found.items() if _NAME.fullmatch(prefix + name)}
     for entry in container.get("env") or []:
         if "valueFrom" in entry:
             value = _from(pod, container, entry["valueFrom"], objects, capacity)
@@ -85,13 +76,16 @@ def container_environment(
     return values
 
 
-def _entries(kind: str, reference: Mapping[str, Any], objects: Objects) -> dict[str, bytes]:
+def entries(kind: str, reference: Mapping[str, Any], objects: Objects) -> dict[str, bytes]:
+    """The decoded entries of a config map or secret. Raises ConfigError when it is missing and not optional."""
     item = objects.get((kind, reference["name"]))
     if item is None:
         if reference.get("optional"):
             return {}
         raise ConfigError(f'{kind.lower()} "{reference["name"]}" not found')
-    return data_of(kind, item)
+    data = item.get("data") or {}
+    coded, plain = (data, {}) if kind == "Secret" else (item.get("binaryData") or {}, data)
+    return {key: text.encode() for key, text in plain.items()} | {key: base64.b64decode(text) for key, text in coded.items()}
 
 
 def _from(
@@ -106,9 +100,9 @@ def _from(
         raise ConfigError(str(error)) from None
     for kind, key in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
         if key in origin:
-            entries = _entries(kind, origin[key], objects)
-            if origin[key]["key"] in entries:
-                return entries[origin[key]["key"]].decode()
+            found = entries(kind, origin[key], objects)
+            if origin[key]["key"] in found:
+                return found[origin[key]["key"]].decode()
             if origin[key].get("optional"):
                 return None
             where = f"{pod['metadata']['namespace']}/{origin[key]['name']}"

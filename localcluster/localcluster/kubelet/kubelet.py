@@ -127,11 +127,10 @@ class Kubelet:
 
     def _address(self, pod: Object, finished: bool) -> str:
         """The pod's address, given before it is scheduled: its name then resolves before any of its peers starts."""
-        had = str((pod.get("status") or {}).get("podIP") or "")
         if finished:
-            return had
+            return str((pod.get("status") or {}).get("podIP") or "")
         uid = pod["metadata"]["uid"]
-        address = LOOPBACK if pod["spec"].get("hostNetwork") else self._pool.acquire(uid, had)
+        address = LOOPBACK if pod["spec"].get("hostNetwork") else self._pool.acquire(uid)
         self._names.set_pod(uid, pod, address)
         return address
 

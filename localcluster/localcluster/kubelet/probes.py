@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.kubelet.checks import check_http, check_tcp
+import aiohttp
+
+from localcluster.kubelet.lifecycle import Container
 from localcluster.kubelet.session import run_quietly
 from localcluster.pod_backend import PodBackendError
 
@@ -103,15 +105,35 @@ class Prober:
         """One probe: "" when good, else the problem."""
         seconds = float(probe.get("timeoutSeconds") or 1)
         container, address = self._worker.spec_of(self._name), self._worker.address
-        if "httpGet" in probe:
-            return await check_http(probe["httpGet"], container, address, seconds)
-        if target := probe.get("tcpSocket") or probe.get("grpc"):
-            # gRPC would need its library; this only checks that the port is open.
-            return await check_tcp(target, container, address, seconds)
         try:
-            code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"], seconds)
+            async with asyncio.timeout(seconds):
+                if "httpGet" in probe:
+                    return await _get(probe["httpGet"], container, address)
+                # gRPC would need its library; this only checks that the port is open.
+                if target := probe.get("tcpSocket") or probe.get("grpc"):
+                    port = _port_number(target["port"], container)
+                    _, writer = await asyncio.open_connection(target.get("host") or address, port)
+                    writer.close()
+                    return ""
+                code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"])
+                return "" if code == 0 else f"command exited with {code}"
         except TimeoutError:
-            return f"command timed out after {seconds:g}s"
-        except PodBackendError as error:
-            return str(error)
-        return "" if code == 0 else f"command exited with {code}"
+            return f"timed out after {seconds:g}s"
+        except (aiohttp.ClientError, OSError, ValueError, PodBackendError) as error:
+            return str(error) or type(error).__name__
+
+
+async def _get(target: Mapping[str, Any], container: Container, address: str) -> str:
+    """An httpGet probe; "" when the status is 200 to 399."""
+    scheme, host = (target.get("scheme") or "HTTP").lower(), target.get("host") or address
+    url = f"{scheme}://{host}:{_port_number(target['port'], container)}/{(target.get('path') or '/').lstrip('/')}"
+    headers = {header["name"]: header["value"] for header in target.get("httpHeaders") or []}
+    # The real kubelet does not verify a probed certificate either.
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=False) as response:
+        return "" if 200 <= response.status < 400 else f"HTTP probe failed with statuscode: {response.status}"
+
+
+def _port_number(port: int | str, container: Container) -> int:
+    """A port given by number or by the name of one of the container's ports. Raises ValueError."""
+    named = {entry.get("name"): int(entry["containerPort"]) for entry in container.get("ports") or []}
+    return named[port] if port in named else int(port)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcluster.kubelet.environment import ConfigError, Objects, data_of
+from localcluster.kubelet.environment import ConfigError, Objects, entries
 from localcluster.kubelet.fields import FieldError, field_value, resource_value
 from localcluster.kubelet.lifecycle import Pod
 
@@ -78,12 +78,7 @@ def _downward(pod: Pod, item: Mapping[str, Any]) -> str:
 
 
 def _entries(kind: str, name: str, part: Mapping[str, Any], objects: Objects, mode: int | None) -> Files:
-    item = objects.get((kind, name))
-    if item is None:
-        if part.get("optional"):
-            return {}
-        raise ConfigError(f'{kind.lower()} "{name}" not found')
-    data, default = data_of(kind, item), mode or part.get("defaultMode") or 0o644
+    data, default = entries(kind, {**part, "name": name}, objects), mode or part.get("defaultMode") or 0o644
     if part.get("items") is None:
         return {key: (content, default) for key, content in data.items()}
     files: Files = {}

@@ -177,7 +177,7 @@ class PodWorker:
     def _admit(self) -> None:
         """Fields of our own status that containers may ask for by the downward API, before they are first written."""
         status = self.pod.setdefault("status", {})
-        # A cluster that comes back from its data directory may find the pod's former address taken by another one.
+        # A cluster that comes back from its data directory gives its pods new ones.
         if status.get("podIP") != self.address:
             host = self._shared.options.host_address
             status |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
