@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.cache.step import Fetch, Wait
@@ -286,6 +287,19 @@ def test_a_deletion_that_found_nothing_is_not_awaited(bench: Bench, manifest: Ma
     assert len(work.plan.actions) == 1
     bench.finish(work, absent=True)
     assert len(bench.controller.expectations) == 0
+
+
+def test_a_deletion_by_force_is_not_awaited(bench: Bench) -> None:
+    """The pod is terminating already, so that no watch shows it."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", run_policy={"nodeLossSeconds": 20})
+    worker = manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]
+    worker["metadata"] = {"annotations": {labels.SAFE_TO_DELETE: "true"}}
+    bench.say("pods", "ADDED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).lost().raw)
+    bench.now = 600
+    work = bench.new(manifest)
+    assert [action.force for action in work.plan.actions if isinstance(action, Delete)] == [True]
+    bench.finish(work)
+    assert bench.controller.expectations.next_expiry("uid-demo") is None
 
 
 def test_an_unmet_expectation_lapses_by_its_own_timer(bench: Bench, manifest: Manifest) -> None:

@@ -77,6 +77,9 @@ def a_pod(name: str = "p", kind: str = "worker") -> Create:
 
 CREATE = a_pod()
 RENAMED = replace(CREATE, otherwise="p-2")
+LABELLED = Create(
+    "v1", "pods", "p", {"metadata": {"name": "p", "labels": {labels.OPERATOR_NAME: "ours"}}}, replica_type="worker"
+)
 SERVICE = Create("v1", "services", "train", {"metadata": {"name": "train"}})
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
 RELEASE = RemoveFinalizer("p", "pod-uid", ("other", FINALIZER))
@@ -121,6 +124,7 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "created before, by us": (CREATE, EXISTS, found(), Effect.ALREADY_EXISTS, "50", None),
     "name taken": (CREATE, EXISTS, found(owner="other"), Effect.NAME_CONFLICT, "", 409),
     "name taken, without an owner": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
+    "created before, and its labels taken off": (LABELLED, EXISTS, found(), Effect.NAME_CONFLICT, "", 409),
     "predecessor terminating": (CREATE, EXISTS, found(owner="other", deleting=True), Effect.REFUSED, "", 409),
     "another name to take": (RENAMED, EXISTS, found(owner="other", kind="TestJob", of="x"), Effect.NAME_CONFLICT, "", 409),
     "an earlier job's": (RENAMED, EXISTS, found(owner="other", kind="TestJob", of="train"), Effect.REFUSED, "", 409),

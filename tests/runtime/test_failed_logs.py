@@ -2,12 +2,11 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
-from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.result import Result, Work
@@ -20,9 +19,7 @@ from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.sim.loop import SimLoop
-from localcluster.client import PodBackend
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
-from tests.runtime.world import JOBS, PODS, World, operating, world_with_testjobs
 
 POD = "/api/v1/namespaces/default/pods"
 JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"
@@ -258,50 +255,3 @@ async def test_the_latest_events_are_kept_for_which_there_is_room() -> None:
     text = added(transport.made("PATCH")[0])["/data/0.p.events"]
     assert len(text.encode()) <= MAX_EVENT_BYTES
     assert msgspec.json.Decoder().decode_lines(text) == items[:-9:-1]
-
-
-class Logs:
-    """The kubelet's part: each pod printed its name."""
-
-    async def logs(self, pod: Any, _options: Any) -> Any:
-        yield STAMP + f"{pod['metadata']['name']} failed\n".encode()
-
-
-async def test_the_whole_operator_keeps_the_log_and_the_job_owns_it() -> None:
-    world = world_with_testjobs()
-    world.transport = InProcessTransport(world.server, pods=cast(PodBackend, Logs()))
-    async with operating(world):
-        job = world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode", keepFailedLogs=True, cleanPodPolicy="All"))
-        await world.clock.until(lambda: len(world.pods()) == 2)
-        world.ok("POST", f"{PODS}/train-worker-1/binding", {"target": {"kind": "Node", "name": "n"}})
-        world.play("train-worker-1", "Failed", 3)
-        await world.clock.until(lambda: not world.pods(), step=0.5)
-    kept = world.ok("GET", f"{CONFIG_MAPS}/{NAME}")
-    assert kept["data"]["0.train-worker-1.log"] == "train-worker-1 failed\n"
-    assert "SuccessfulCreatePod" in kept["data"]["job.events"]
-    assert kept["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
-
-
-async def test_without_the_right_the_job_goes_on_and_its_condition_says_so() -> None:
-    world: World = world_with_testjobs()
-
-    def forbidden(request: Request) -> Response | None:
-        return refusal(403, "Forbidden", "may not get pods/log") if request.path.endswith("/log") else None
-
-    send = world.transport.send
-
-    async def guarded(request: Request) -> Response:
-        return forbidden(request) or await send(request)
-
-    world.transport.send = guarded  # type: ignore[method-assign]
-    async with operating(world):
-        world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode", keepFailedLogs=True))
-        await world.clock.until(lambda: len(world.pods()) == 2)
-        first = world.pod("train-worker-1")["metadata"]["uid"]
-        world.play_all("Running")
-        world.play("train-worker-1", "Failed", 137)
-        await world.clock.until(lambda: len(world.pods()) == 2 and world.pod("train-worker-1")["metadata"]["uid"] != first)
-        await world.clock.until(lambda: "may not get pods/log" in world.job()["status"]["conditions"][-1]["message"], step=0.5)
-        world.play("train-worker-0", "Failed", 1)
-        await world.clock.until(lambda: "Failed" in world.conditions())
-        assert "may not get pods/log" in world.job()["status"]["conditions"][-1]["message"]
