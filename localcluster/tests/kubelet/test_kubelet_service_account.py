@@ -17,7 +17,7 @@ from localcluster.kubelet.options import host_environment
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.kubelet.service_account import MOUNT_PATH
 from localcluster.pod_backend import LogOptions
-from tests.kubelet.process_cluster import pod, shell, state
+from tests.kubelet.process_cluster import shell, state
 from tests.polling import polled
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
@@ -26,14 +26,7 @@ ENDS = ("Succeeded", "Failed")
 ACCOUNTS = ("reader", "stranger")
 KUBECTL = shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")
 LIST_PODS = f"{KUBECTL} get pods -o name"
-CLIENT = """
-from kubernetes import client, config
-config.{load}()
-try:
-    print("pods:", *(pod.metadata.name for pod in client.CoreV1Api().list_namespaced_pod("default").items))
-except client.ApiException as error:
-    print("refused:", error.status)
-"""
+OMPI = "OMPI_MCA_btl_tcp_port_min_v4"
 
 
 def test_pods_do_not_inherit_the_way_to_another_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +44,7 @@ class Running:
     """A cluster, seen from one namespace."""
 
     cluster: Cluster
+    isolation: Isolation
     namespace: str = "default"
 
     @property
@@ -88,7 +82,7 @@ async def running(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     (tmp_path / ".kube/config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **own}))
     monkeypatch.setenv("HOME", str(tmp_path))
     async with local_cluster(stop_grace=1.0) as cluster:
-        found = Running(cluster)
+        found = Running(cluster, isolation)
         for name in ACCOUNTS:
             await found.api.call("POST", found.path("serviceaccounts"), {"metadata": {"name": name}})
         await found.api.call("POST", f"{RBAC}/roles", {"metadata": {"name": "reader"}, "rules": [READ_PODS]})
@@ -107,23 +101,23 @@ async def test_kubectl_in_a_pod_acts_as_its_service_account(running: Running) ->
     assert 'pods is forbidden: User "system:serviceaccount:default:stranger" cannot list resource "pods"' in said
 
 
-@pytest.mark.slow
-async def test_the_python_client_in_a_pod(running: Running, request: pytest.FixtureRequest) -> None:
-    # Without namespaces the files are elsewhere; load_config, which many programs call, tries both ways.
-    load = "load_incluster_config" if request.node.callspec.params["running"] == "namespaces" else "load_config"
-    program = CLIENT.format(load=load)
-    for account, answer in (("reader", "pods: reader\n"), ("stranger", "refused: 403\n")):
-        item = pod(account, sys.executable, "-c", program, spec={"serviceAccountName": account})
-        _, said = await running.ended(item)
-        assert said.endswith(answer), said
-
-
-async def test_the_files_of_the_volume(running: Running) -> None:
-    script = f"cd {MOUNT_PATH} && ls && cat namespace && echo && cat ca.crt && touch {MOUNT_PATH}/new"
-    found, said = await running.ended(shell("p", script))
-    authority = running.cluster.credentials.certificate.pem.decode()
-    assert said.startswith(f"ca.crt\nnamespace\ntoken\ndefault\n{authority}")
-    assert "volumes" not in found["spec"], "the spec stays as it was written"
+async def test_what_a_pod_finds(running: Running) -> None:
+    """The files of its account, no way to the user's own cluster, and a volume wherever it is written."""
+    namespaces = running.isolation.namespaces
+    script = (
+        f"cd {MOUNT_PATH} && echo $(ls) $(cat namespace) && cat ca.crt && echo ${{{OMPI}-none}}"
+        " && (stat -c %a ${KUBECONFIG-/no/such/file} 2>/dev/null || echo none)"
+        " && echo x > /jobcommon-one/f && cat /jobcommon-two/f"
+    )
+    mounts = [{"name": "v", "mountPath": path} for path in ("/jobcommon-one", "//jobcommon-two/")]
+    item = shell("p", script, {"volumes": [{"name": "v", "emptyDir": {}}]}, volumeMounts=mounts)
+    found, said = await running.ended(item)
+    first, *authority, ports, mode, through = said.splitlines()
+    assert first == "ca.crt namespace token default"
+    assert "\n".join([*authority, ""]) == running.cluster.credentials.certificate.pem.decode()
+    # A kubeconfig is for the user alone; with namespaces there is none: the token is mounted.
+    assert (ports, mode, through) == (("0", "none", "x") if namespaces else ("none", "600", "x"))
+    assert [one["name"] for one in found["spec"]["volumes"]] == ["v"], "the spec stays as it was written"
 
 
 async def test_a_token_is_renewed_while_the_program_runs(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,48 +129,11 @@ async def test_a_token_is_renewed_while_the_program_runs(running: Running, monke
     assert (await running.ended(item))[0]["status"]["phase"] == "Succeeded"
 
 
-@pytest.mark.parametrize("where", ["pod", "account"])
-async def test_no_token_where_it_is_not_wanted(running: Running, where: str) -> None:
-    spec: dict[str, Any] = {"serviceAccountName": "reader"}
-    if where == "pod":
-        spec["automountServiceAccountToken"] = False
-    else:
-        await running.api.patch(running.path("serviceaccounts", "reader"), {"automountServiceAccountToken": False})
-    _, said = await running.ended(shell("p", f"ls {MOUNT_PATH}/token 2>&1; echo ${{KUBECONFIG-none}}", spec))
+async def test_no_token_where_it_is_not_wanted(running: Running) -> None:
+    """The account's namespace is as new as the pod, which waits for it."""
+    await running.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "fresh"}})
+    fresh = Running(running.cluster, running.isolation, "fresh")
+    item = shell("p", f"ls {MOUNT_PATH}/token 2>&1; echo ${{KUBECONFIG-none}}", {"automountServiceAccountToken": False})
+    _, said = await fresh.ended(item)
     assert said.endswith("none\n")
     assert "No such file" in said
-
-
-async def test_a_pod_may_come_before_what_its_namespace_gets(running: Running) -> None:
-    await running.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "fresh"}})
-    fresh = Running(running.cluster, "fresh")
-    item = shell("p", f"cat {MOUNT_PATH}/namespace")
-    assert (await fresh.ended(item))[1] == "fresh\n"
-
-
-async def test_open_mpi_s_ports_are_those_of_the_user_if_set(running: Running, request: pytest.FixtureRequest) -> None:
-    name = "OMPI_MCA_btl_tcp_port_min_v4"
-    own_ports = request.node.callspec.params["running"] == "namespaces"
-    _, said = await running.ended(shell("unset", f"echo ${{{name}-none}}"))
-    assert said == ("0\n" if own_ports else "none\n")
-    _, said = await running.ended(shell("set", f"echo ${name}", env=[{"name": name, "value": "7000"}]))
-    assert said == "7000\n"
-
-
-async def test_a_kubeconfig_is_for_the_user_alone(running: Running, request: pytest.FixtureRequest) -> None:
-    """With namespaces there is none: the token is mounted."""
-    namespaces = request.node.callspec.params["running"] == "namespaces"
-    _, said = await running.ended(shell("p", "stat -c %a ${KUBECONFIG-/no/such/file} 2>/dev/null || echo none"))
-    assert said == ("none\n" if namespaces else "600\n")
-
-
-async def test_a_volume_s_path_in_a_command(running: Running) -> None:
-    """Also where it cannot be mounted: a mount path is rewritten however many slashes it is written with."""
-    mounts = [{"name": "v", "mountPath": path} for path in ("/jobcommon-one", "//jobcommon-two/")]
-    item = shell(
-        "p",
-        "echo x > /jobcommon-one/f && cat /jobcommon-two/f",
-        {"volumes": [{"name": "v", "emptyDir": {}}]},
-        volumeMounts=mounts,
-    )
-    assert (await running.ended(item))[1] == "x\n"

@@ -4,8 +4,6 @@ import asyncio
 import base64
 import errno
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -293,35 +291,6 @@ def test_addresses() -> None:
     other.close()
     pool.close()
     assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
-
-
-def test_the_kernel_frees_the_network_of_a_process_that_was_killed() -> None:
-    code = (
-        "import sys; from localcluster.kubelet.addresses import AddressPool; "
-        "pool = AddressPool(90, shared=False); print(pool.acquire('a'), flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        process.kill()
-    pool = AddressPool(90, shared=False)
-    assert pool.acquire("b") == address
-    pool.close()
-
-
-@pytest.mark.parametrize(
-    ("changes", "ours"),
-    [
-        ({}, True),
-        ({"schedulerName": "default-scheduler"}, True),
-        ({"schedulerName": "volcano"}, False),
-        ({"schedulingGates": [{"name": "g"}]}, False),
-        ({"schedulingGates": []}, True),
-        ({"nodeName": "n"}, False),
-    ],
-)
-def test_who_schedules(changes: dict[str, Any], ours: bool) -> None:
-    assert scheduler.is_ours(named("p", **changes)) is ours
 
 
 def asking(**amounts: str) -> dict[str, Any]:

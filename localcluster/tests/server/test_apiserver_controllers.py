@@ -48,12 +48,6 @@ def test_background_deletion_takes_the_dependents(api: Cluster) -> None:
     assert api.get(PODS).names == ["q"]
 
 
-def test_an_owner_that_never_existed(api: Cluster) -> None:
-    api.post(PODS, pod("p", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "gone"}]))
-    api.step()
-    assert api.get(PODS).names == []
-
-
 def test_ownership_is_by_uid_not_by_name(api: Cluster) -> None:
     owner = api.owner("a")
     api.delete(f"{CRS}/a")
@@ -163,30 +157,6 @@ def test_events_live_for_an_hour(api: Cluster) -> None:
     assert api.get(events).names == ["new", "old"]
     api.step()
     assert api.get(events).names == ["new"]
-
-
-def test_what_a_timer_brings_about_is_seen_by_all_in_the_same_step(api: Cluster) -> None:
-    class Reader:
-        seen = False
-
-        def step(self) -> float | None:
-            Reader.seen = api.get(f"{MAPS}/made").code == 200
-            return None
-
-    class Maker:
-        due = False
-
-        def step(self) -> float | None:
-            if self.due and api.get(f"{MAPS}/made").code == 404:
-                api.post(MAPS, {"metadata": {"name": "made"}})
-            return None
-
-    maker = Maker()
-    controllers = Controllers(api.server, more=(Reader(), maker))
-    controllers.step()
-    maker.due = True  # by time alone: nothing in the store has changed since
-    controllers.step()
-    assert Reader.seen
 
 
 def test_a_taint_evicts_what_does_not_tolerate_it(api: Api) -> None:

@@ -18,7 +18,6 @@ from aiohttp.web_protocol import RequestHandler
 from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.certificates import self_signed
-from localcluster.controllers import Controllers
 from localcluster.errors import StatusError
 from localcluster.pod_backend import LogOptions
 from localcluster.request import Request
@@ -81,16 +80,6 @@ async def test_bodies_have_a_limit(http: Http, chunked: bool) -> None:
     headers = {"Content-Type": "application/json"}
     async with http.session.post(http.url + MAPS, data=pieces() if chunked else io.BytesIO(data), headers=headers) as answer:
         assert (answer.status, (await answer.json())["reason"]) == (413, "RequestEntityTooLarge")
-
-
-async def test_a_watch_streams_and_ends(http: Http) -> None:
-    query = {"watch": "true", "timeoutSeconds": "3"}
-    async with http.session.get(http.url + MAPS, params=query) as answer:
-        assert answer.status == 200
-        http.server.handle(Request("POST", MAPS, (), b'{"metadata":{"name":"a"}}'), ADMIN)
-        event = json.loads(await answer.content.readline())
-        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
-        assert await answer.content.read() == b""
 
 
 async def test_a_watcher_that_goes_away_is_forgotten(http: Http) -> None:
@@ -208,18 +197,3 @@ async def test_logs_and_refusals_in_process() -> None:
             await anext(transport.stream(Request("GET", path, (("watch", "true"), ("container", "x")))))
         assert refused.value.code in (400, 404)
     await transport.close()
-
-
-async def test_controllers_run_beside_the_server() -> None:
-    server = ApiServer(Env.system())
-    task = asyncio.create_task(Controllers(server).run())
-    try:
-        accounts = server.storage.table("serviceaccounts")
-        await polled(lambda: accounts.get("default", "default") is not None)
-        server.handle(Request("POST", "/api/v1/namespaces", (), b'{"metadata":{"name":"n"}}'), ADMIN)
-        await polled(lambda: accounts.get("n", "default") is not None)
-        server.handle(Request("DELETE", "/api/v1/namespaces/n"), ADMIN)
-        await polled(lambda: server.storage.table("namespaces").get("", "n") is None)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

@@ -101,19 +101,6 @@ def test_a_directory_of_an_earlier_version_is_refused(disk: Disk) -> None:
         disk.start()
 
 
-def test_the_file_does_not_grow_with_the_number_of_writes(disk: Disk) -> None:
-    api = disk.start()
-    blob = "x" * 200_000
-    api.post(MAPS, {"metadata": {"name": "a"}})
-    for number in range(60):
-        assert api.patch(f"{MAPS}/a", {"data": {"x": f"{number}{blob}"}}).code == 200
-    api.delete(f"{MAPS}/a")
-    rv = api.server.storage.rv
-    disk.close()
-    assert disk.path.stat().st_size < 2 * 1024 * 1024
-    assert disk.start().server.storage.rv == rv
-
-
 def test_two_servers_do_not_share_a_directory(disk: Disk) -> None:
     disk.journal()
     with pytest.raises(JournalError, match="is in use by another server"):

@@ -5,8 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.apply import ApplyConflictError, ApplyError, Manager, apply
@@ -15,7 +13,7 @@ from localcluster.request import APPLY_PATCH
 from tests.server.api import CRS, Api, cr, crd, service
 
 Json = dict[str, Any]
-ME, YOU, THIRD = Manager("me"), Manager("you"), Manager("third")
+ME, YOU = Manager("me"), Manager("you")
 T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z"
 CONFIG_MAP = builtin_schemas.root("", "v1", "ConfigMap") or {}
 STRING, OPEN = {"type": "string"}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -41,10 +39,6 @@ def config_map(**data: str) -> Json:
 
 def custom(**spec: Any) -> Json:
     return {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
-
-
-def plain(item: Json) -> Json:
-    return {**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "managedFields"}}
 
 
 def owned(item: Json, manager: str) -> Json:
@@ -126,48 +120,6 @@ def test_an_object_too_deep_to_walk_is_an_error_and_no_crash() -> None:
         deep = {"a": deep}
     with pytest.raises(ApplyError, match="nested too deeply"):
         apply(CRD, None, custom(free=deep), me=ME, now=T1)
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b"]),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from("abc"), below, max_size=3),
-    max_leaves=12,
-)
-PORTS = st.lists(
-    st.fixed_dictionaries({"port": st.integers(1, 3)}, optional={"name": st.sampled_from("xy")}),
-    min_size=1,
-    max_size=3,
-    unique_by=lambda port: port["port"],
-)
-# Without empty lists, which have no manager.
-OBJECTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "ports": PORTS,
-        "set": st.lists(st.sampled_from("abc"), unique=True, min_size=1),
-        "whole": st.just({"k": "v"}),
-        "free": JSON_VALUES,
-    },
-).map(lambda spec: custom(**spec))
-
-
-@settings(derandomize=True, max_examples=150, deadline=None)
-@given(first=OBJECTS, second=OBJECTS, other=OBJECTS)
-def test_apply_is_idempotent_and_says_what_the_config_says(first: Json, second: Json, other: Json) -> None:
-    live = apply(CRD, None, first, me=ME, now=T1)
-    live = apply(CRD, live, other, me=YOU, now=T1, force=True)
-    after = apply(CRD, live, second, me=ME, now=T2, force=True)
-    assert apply(CRD, after, second, me=ME, now=T3) == after
-    again = apply(CRD, after, second, me=THIRD, now=T3)
-    assert plain(again) == plain(after), "applying the same as another manager changes no value"
-
-
-@settings(derandomize=True, max_examples=150, deadline=None)
-@given(config=OBJECTS)
-def test_who_gives_everything_up_leaves_nothing(config: Json) -> None:
-    live = apply(CRD, None, config, me=ME, now=T1)
-    empty = {key: value for key, value in custom().items() if key != "spec"}
-    assert plain(apply(CRD, live, empty, me=ME, now=T2)).get("spec", {}) == {}
 
 
 def test_requests_keep_the_owners_of_what_was_applied() -> None:

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
@@ -97,35 +95,6 @@ def test_refused(patch: dict[str, Any], message: str) -> None:
     assert node is not None
     with pytest.raises(StrategicPatchError, match=message.replace("$", r"\$")):
         strategic_merge(node, containers(c("a")), patch)
-
-
-NAMES = st.sampled_from("abc")
-ENV = st.lists(st.fixed_dictionaries({"name": NAMES, "value": NAMES}), max_size=3, unique_by=lambda one: one["name"])
-CONTAINER = st.fixed_dictionaries({"name": NAMES}, optional={"image": NAMES, "args": st.lists(NAMES, max_size=2), "env": ENV})
-CONTAINERS = st.lists(CONTAINER, max_size=3, unique_by=lambda one: one["name"])
-PODS = st.fixed_dictionaries(
-    {"spec": st.fixed_dictionaries({"containers": CONTAINERS}, optional={"nodeName": NAMES})},
-    optional={
-        "metadata": st.fixed_dictionaries(
-            {}, optional={"labels": st.dictionaries(NAMES, NAMES), "finalizers": st.lists(NAMES, unique=True)}
-        )
-    },
-)
-
-
-@settings(derandomize=True, max_examples=150, deadline=None)
-@given(current=PODS, patch=PODS)
-def test_a_patch_twice_is_a_patch_once_and_its_values_win(current: dict[str, Any], patch: dict[str, Any]) -> None:
-    node = builtin_schemas.root(*POD)
-    assert node is not None
-    once = strategic_merge(node, current, patch)
-    assert strategic_merge(node, once, patch) == once
-    assert strategic_merge(node, current, {}) == current
-    merged = {one["name"]: one for one in once["spec"]["containers"]}
-    assert merged.keys() == {one["name"] for one in current["spec"]["containers"] + patch["spec"]["containers"]}
-    for wanted in patch["spec"]["containers"]:
-        assert merged[wanted["name"]].get("args") == wanted.get("args", merged[wanted["name"]].get("args"))
-        assert [one for one in merged[wanted["name"]].get("env", []) if one in wanted.get("env", [])] or not wanted.get("env")
 
 
 def test_committed_schemas_are_the_generated_ones() -> None:
