@@ -1,11 +1,8 @@
-"""The store: tables for single steps, and a random walk against a reference model."""
+"""The store, step by step; test_informer_recovery.py has random histories of a server."""
 
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobcommon.api.pod import PodView
 from jobcommon.api.view import Identity, Owner
@@ -129,89 +126,16 @@ def test_an_index_forgets_what_nothing_is_under_any_more() -> None:
     assert list(store._indexed["owner"]) == ["owner-99"]
 
 
+def test_objects_are_found_by_namespace_and_owner_in_the_order_of_their_names() -> None:
+    pods = [a_pod("b", 2, "b", owner="x"), a_pod("a", 3, "a", owner="x"), a_pod("c", 4, "c", owner="y")]
+    store = a_store(replaced(7, *pods, a_pod("d", 5, "d", ns="m")))
+    assert [pod.name for pod in store.all()] == ["d", "a", "b", "c"]
+    assert [pod.name for pod in store.all("n")] == ["a", "b", "c"]
+    assert [pod.name for pod in store.indexed("owner", "x")] == ["a", "b"]
+    assert store.indexed("owner", "nobody") == []
+    assert store.get("n", "d") is None
+
+
 def test_an_unknown_index_is_an_error() -> None:
     with pytest.raises(KeyError):
         a_store().indexed("nonesuch", "x")
-
-
-class StoreWalk(RuleBasedStateMachine):
-    """A cluster that changes, seen through a watch in order; the model is the cluster itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cluster: dict[str, PodView] = {}
-        self.version = 0
-        self.store = a_store()
-        self.seen: dict[str, PodView] = {}
-        self.told: dict[str, PodView] = {}
-
-    def feed(self, delta: Any) -> None:
-        """The changes alone must suffice to follow the store: each is consistent with those before."""
-        for change in self.store.apply(delta):
-            match change:
-                case Change(kind=ChangeKind.ADDED, old=None, new=PodView() as new):
-                    assert new.name not in self.told
-                    self.told[new.name] = new
-                case Change(kind=ChangeKind.UPDATED, old=PodView() as old, new=PodView() as new):
-                    assert self.told[new.name] == old
-                    assert old.uid == new.uid
-                    self.told[new.name] = new
-                case Change(kind=ChangeKind.DELETED, old=PodView() as old, new=None):
-                    assert self.told.pop(old.name).uid == old.uid
-                case _:
-                    pytest.fail(f"malformed {change}")
-
-    names = st.sampled_from(["a", "b", "c"])
-    owners = st.sampled_from([None, "x", "y"])
-
-    @rule(name=names, owner=owners, watched=st.booleans())
-    def write(self, name: str, owner: str | None, watched: bool) -> None:
-        self.version += 1
-        uid = self.cluster[name].uid if name in self.cluster else f"{name}{self.version}"
-        self.cluster[name] = a_pod(name, self.version, uid, owner=owner)
-        if watched:
-            self.catch_up()
-
-    @rule(name=names, watched=st.booleans())
-    def delete(self, name: str, watched: bool) -> None:
-        if name in self.cluster:
-            self.version += 1
-            del self.cluster[name]
-            if watched:
-                self.catch_up()
-
-    @rule()
-    def catch_up(self) -> None:
-        """The watch with deletion and recreation coalesced, as after a reconnect."""
-        for name in sorted(set(self.seen) | set(self.cluster)):
-            now, before = self.cluster.get(name), self.seen.get(name)
-            if now is not None:
-                self.feed(Upserted(now))
-            elif before is not None:
-                self.feed(Removed(Identity("n", name, before.uid, str(self.version)), None))
-        self.feed(Advanced(str(self.version)))
-        self.seen = dict(self.cluster)
-
-    @rule()
-    def list_anew(self) -> None:
-        self.feed(replaced(self.version, *self.cluster.values()))
-        self.seen = dict(self.cluster)
-
-    @rule(name=names)
-    def repeat(self, name: str) -> None:
-        if name in self.seen:
-            self.feed(Upserted(self.seen[name]))
-
-    @invariant()
-    def store_is_what_was_seen(self) -> None:
-        assert {pod.name: pod for pod in self.store.all()} == self.seen == self.told
-        assert [pod.name for pod in self.store.all()] == sorted(self.seen)
-        for owner in ("x", "y"):
-            expected = [
-                self.seen[name] for name in sorted(self.seen) if self.seen[name].owner == Owner("PyTorchJob", "job", owner)
-            ]
-            assert self.store.indexed("owner", owner) == expected
-
-
-TestStoreWalk = StoreWalk.TestCase
-TestStoreWalk.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None, database=None)

@@ -1,137 +1,29 @@
 """The JobController, driven by hand: watch lines in, plans out, results back."""
 
-from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-import msgspec
 import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
-from jobcommon.cache.step import Fetch, Wait
 from jobcommon.client.errors import ClientError, StatusError, TransportError
-from jobcommon.client.request import Response
 from jobcommon.controller.barrier import STALL
 from jobcommon.controller.expectations import TIMEOUT
-from jobcommon.controller.job_controller import WATCH_CHECK_SECONDS, JobController, Moment
+from jobcommon.controller.job_controller import WATCH_CHECK_SECONDS
 from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import Telemetry
-from jobcommon.framework import Companion, CompanionKind, Framework
+from jobcommon.framework import Companion, CompanionKind
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.plan import Action, Create, Delete, Plan, RemoveFinalizer, Urgency
+from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Urgency
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
-
-Refuse = Callable[[Action], ClientError | None]
-
-
-class Bench:
-    """A controller on a bench: the clock, the API server's version counter and its watch streams are in the test's hand."""
-
-    def __init__(self, framework: Framework = TEST_JOB) -> None:
-        self.controller = JobController(framework, random=lambda: 1.0)
-        self.now = 0.0
-        self.version = 10
-
-    @property
-    def moment(self) -> Moment:
-        return Moment(self.now, START + self.now)
-
-    def sync(self) -> None:
-        """Every cache gets its first, empty list."""
-        for name in self.controller.informers:
-            self.sync_one(name)
-
-    def sync_one(self, name: str) -> None:
-        """One cache gets its first, empty list, after a pause if it has failed."""
-        informer = self.controller.informers[name]
-        while isinstance(step := informer.next(self.now), Wait):
-            self.now = step.until
-        if isinstance(step, Fetch):
-            page = Response(200, msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": []}))
-            self.controller.take(name, informer.received(page, self.now))
-        else:
-            metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
-            self.line(name, "BOOKMARK", {"metadata": metadata})
-        informer.next(self.now)
-
-    def say(self, resource: str, kind: str, manifest: Manifest, *, version: int | None = None) -> None:
-        """A watch event, at the next version or at that of a write."""
-        self.version = max(self.version + 1, version or 0) if version is None else self.version
-        metadata = {**manifest["metadata"], "resourceVersion": str(version or self.version)}
-        self.line(resource, kind, {**manifest, "metadata": metadata})
-
-    def bookmark(self, *resources: str) -> None:
-        """Those caches, or all, are as new as the API server."""
-        for resource in resources or self.controller.informers:
-            self.line(resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
-
-    def line(self, resource: str, kind: str, document: Manifest) -> None:
-        data = msgspec.json.encode({"type": kind, "object": document})
-        self.controller.take(resource, self.controller.informers[resource].line(data, self.now))
-
-    def begin(self) -> Work | None:
-        return self.controller.begin(self.moment)
-
-    def work(self) -> Work:
-        work = self.begin()
-        assert work is not None
-        return work
-
-    def new(self, manifest: Manifest) -> Work:
-        """A job appears: its first plan."""
-        self.say(self.controller.framework.plural, "ADDED", manifest)
-        return self.work()
-
-    def changed(self, manifest: Manifest) -> Work:
-        """The job has changed: its next plan."""
-        self.say(self.controller.framework.plural, "MODIFIED", manifest)
-        return self.work()
-
-    def seen(self, work: Work) -> None:
-        """Carry out the plan, and show what it has written."""
-        first = self.version + 1
-        self.finish(work)
-        self.echo(work, first)
-
-    def finish(self, work: Work, *, refuse: Refuse = lambda _: None, absent: bool = False, **result: Any) -> Telemetry:
-        """Carry out the plan: every write is applied and gets the next version, unless it is refused."""
-        outcomes = []
-        for action in () if result.get("stale") else work.plan.actions:
-            error = refuse(action)
-            if error is not None:
-                outcomes.append(ActionResult(action, Effect.REFUSED, error=error))
-            elif absent:
-                outcomes.append(ActionResult(action, Effect.NOT_FOUND))
-            else:
-                self.version += 1
-                outcomes.append(ActionResult(action, Effect.APPLIED, str(self.version)))
-        if work.plan.status is not None and not result:
-            self.version += 1
-            result.setdefault("status_version", str(self.version))
-        return self.controller.finish(work, Result(tuple(outcomes), **result), self.moment)
-
-    def echo(self, work: Work, report_version: int) -> None:
-        """The watches show what `finish` has written; the first write got `report_version`."""
-        for number, action in enumerate(work.plan.actions):
-            if isinstance(action, Create):
-                self.say(action.plural, "ADDED", created(action), version=report_version + number)
-        if work.plan.status is not None and work.raw is not None:
-            raw = {**work.raw, "status": work.plan.status.to_json()}
-            self.say("testjobs", "MODIFIED", raw, version=report_version + len(work.plan.actions))
-
-
-def created(action: Create) -> Manifest:
-    manifest = deepcopy(dict(action.manifest))
-    manifest["metadata"]["uid"] = f"uid-{action.name}"
-    return manifest
+from tests.controller.bench import Bench, created
 
 
 def pods_of(work: Work) -> list[str]:
@@ -201,16 +93,6 @@ def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
     assert bench.work().plan.verify_live is True
 
 
-def test_the_event_of_a_write_ends_the_wait_for_it(bench: Bench, manifest: Manifest) -> None:
-    work = bench.new(manifest)
-    first = bench.version + 1
-    bench.finish(work)
-    bench.controller.queue.add(("default", "demo"))
-    assert bench.begin() is None
-    bench.echo(work, first)
-    assert bench.work().sends_nothing
-
-
 def test_levels_new_jobs_and_jobs_whose_last_pod_ended_first_finished_ones_last(bench: Bench) -> None:
     def job(name: str) -> Manifest:
         manifest = job_manifest(TEST_JOB, {"Worker": 1})
@@ -232,15 +114,6 @@ def test_levels_new_jobs_and_jobs_whose_last_pod_ended_first_finished_ones_last(
     while (work := bench.begin()) is not None:
         served.append(work.name)
     assert served == ["over", "new", "active", "ended"]
-
-
-def test_a_key_is_never_handed_out_twice_at_once(bench: Bench, manifest: Manifest) -> None:
-    work = bench.new(manifest)
-    bench.say("testjobs", "MODIFIED", manifest)
-    assert bench.begin() is None
-    bench.finish(work, stale=True)
-    bench.now += 60
-    assert bench.begin() is not None
 
 
 def test_a_deletion_is_awaited(bench: Bench, manifest: Manifest) -> None:
@@ -311,18 +184,6 @@ def test_an_unmet_expectation_lapses_by_its_own_timer(bench: Bench, manifest: Ma
     assert bench.controller.queue.next_wakeup() == TIMEOUT
     bench.now = TIMEOUT
     assert len(bench.work().plan.actions) == 1
-
-
-def test_a_lapsed_expectation_is_reported(bench: Bench, manifest: Manifest) -> None:
-    told: list[tuple[tuple[str, str], list[str]]] = []
-    bench.controller.on_lapsed = lambda key, lapsed: told.append((key, [str(one) for one in lapsed]))
-    bench.controller.expectations.expect_creation("uid-demo", "pods", "lost", bench.now)
-    bench.say("testjobs", "ADDED", manifest)
-    assert bench.begin() is None
-    assert not told
-    bench.now += TIMEOUT
-    bench.work()
-    assert told == [(("default", "demo"), ["Creation(resource='pods', name='lost')"])]
 
 
 def test_a_create_without_a_version_is_awaited_until_it_is_seen(bench: Bench, manifest: Manifest) -> None:

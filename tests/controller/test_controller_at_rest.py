@@ -11,7 +11,7 @@ from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.children import service_manifests
 from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
-from tests.controller.test_controller import Bench
+from tests.controller.bench import Bench
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from jobcommon.api.gang import VOLCANO, gang_scheduler
 from jobcommon.client.errors import StatusError
-from jobcommon.client.request import Response
 from jobcommon.controller.job_controller import JobController
 from jobcommon.framework import Framework, Options
 from jobcommon.operators.pytorch import PYTORCH
@@ -15,49 +13,20 @@ from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
-from tests.controller.test_controller import Bench
+from tests.controller.bench import Bench
 
 GANG: Framework = replace(TEST_JOB, options=Options(gang=VOLCANO))
 MISSING = StatusError(404, "NotFound", "the server could not find the requested resource")
 FORBIDDEN = StatusError(403, "Forbidden", "not in your role")
 
 
-class GangBench(Bench):
-    def __init__(self, framework: Framework = GANG, **refused: StatusError) -> None:
-        super().__init__(framework)
-        self.refused = refused
+def in_phase(group: Manifest, phase: str) -> Manifest:
+    """The PodGroup as the scheduler leaves it."""
+    return {**group, "status": {"phase": phase}}
 
-    def sync(self) -> None:
-        """Every cache gets its first list, but those that are refused."""
-        for name in self.controller.informers:
-            self.refuse(name, self.refused[name]) if name in self.refused else self.fill(name)
 
-    def refuse(self, name: str, error: StatusError) -> None:
-        informer = self.controller.informers[name]
-        informer.next(self.now)
-        informer.failed(error, self.now)
-
-    def fill(self, name: str) -> None:
-        informer = self.controller.informers[name]
-        informer.next(self.now)
-        metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
-        self.line(name, "BOOKMARK", {"metadata": metadata})
-        informer.next(self.now)
-
-    def list_anew(self, name: str) -> None:
-        """After a refusal the cache asks for a plain list."""
-        informer = self.controller.informers[name]
-        informer.next(self.now)
-        body = msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": []})
-        self.controller.take(name, informer.received(Response(200, body), self.now))
-        informer.next(self.now)
-
-    def group(self, manifest: Manifest, phase: str, *, version: int | None = None) -> None:
-        """The PodGroup as the scheduler leaves it."""
-        self.say("podgroups", "MODIFIED", {**manifest, "status": {"phase": phase}}, version=version)
-
-    def plan(self) -> list[str]:
-        return [str(action) for action in self.work().plan.actions]
+def planned(bench: Bench) -> list[str]:
+    return [str(action) for action in bench.work().plan.actions]
 
 
 @pytest.fixture
@@ -85,7 +54,7 @@ def test_the_caches_of_a_gang_scheduler() -> None:
 
 
 def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) -> None:
-    bench = GangBench()
+    bench = Bench(GANG)
     bench.sync()
     work = bench.new(manifest)
     assert [str(action) for action in work.plan.actions] == QUEUED
@@ -98,17 +67,17 @@ def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) 
     assert bench.controller.queue.next_wakeup() is None
     (group,) = [a.manifest for a in work.plan.actions if isinstance(a, Create) and a.plural == "podgroups"]
     found = {**group, "metadata": {**group["metadata"], "uid": "uid-demo-group"}}
-    bench.group(found, "Pending")
+    bench.say("podgroups", "MODIFIED", in_phase(found, "Pending"))
     waiting = bench.work()
     assert waiting.plan.actions == ()
     bench.finish(waiting)
-    bench.group(found, "Inqueue")
-    assert bench.plan() == PODS
+    bench.say("podgroups", "MODIFIED", in_phase(found, "Inqueue"))
+    assert planned(bench) == PODS
 
 
 @pytest.mark.parametrize("error", [FORBIDDEN, StatusError(409, "Conflict", "the object has been modified")], ids=str)
 def test_an_update_that_is_refused_is_told_and_waits_unless_it_conflicts(manifest: Manifest, error: StatusError) -> None:
-    bench, refused = GangBench(), error is FORBIDDEN
+    bench, refused = Bench(GANG), error is FORBIDDEN
     bench.sync()
     bench.seen(bench.new(manifest))
     bench.finish(bench.work())
@@ -128,7 +97,7 @@ def test_an_update_that_is_refused_is_told_and_waits_unless_it_conflicts(manifes
         bench.finish(again)
         bench.bookmark()
         bench.now += 9
-    assert bench.plan() == ["update podgroups/demo"]
+    assert planned(bench) == ["update podgroups/demo"]
 
 
 @pytest.mark.parametrize(
@@ -147,13 +116,13 @@ def test_an_update_that_is_refused_is_told_and_waits_unless_it_conflicts(manifes
 )
 def test_the_caches_that_are_optional(refused: dict[str, StatusError], synced: bool) -> None:
     """To run a gang's pods one by one because of a missing permission would be a guess; it waits, and the log says why."""
-    bench = GangBench(GANG, **refused)
+    bench = Bench(GANG, **refused)
     bench.sync()
     assert bench.controller.synced is synced
 
 
 def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None:
-    bench = GangBench(podgroups=MISSING)
+    bench = Bench(GANG, podgroups=MISSING)
     bench.sync()
     assert bench.controller.caches.gang_off == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
     work = bench.new(manifest)
@@ -164,7 +133,7 @@ def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None
 
 
 def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
-    bench = GangBench(podgroups=MISSING)
+    bench = Bench(GANG, podgroups=MISSING)
     bench.sync()
     suspended = job_manifest(GANG, {"Worker": 2}, run_policy={"suspend": True})
     work = bench.new(suspended)
@@ -173,7 +142,7 @@ def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     bench.finish(bench.work())
     assert bench.begin() is None
     bench.now += 60
-    bench.list_anew("podgroups")
+    bench.sync_one("podgroups")
     assert bench.controller.caches.gang_off == ""
     bench.finish(bench.work())
     assert bench.begin() is None, "planned once"
@@ -184,7 +153,7 @@ def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
 
 def test_jobs_that_wait_for_our_own_write_are_planned_when_pod_groups_disappear(manifest: Manifest) -> None:
     """The cache will never show the PodGroup that was just written."""
-    bench = GangBench()
+    bench = Bench(GANG)
     bench.sync()
     work = bench.new(manifest)
     first = bench.version + 1
@@ -195,11 +164,11 @@ def test_jobs_that_wait_for_our_own_write_are_planned_when_pod_groups_disappear(
     bench.say("testjobs", "MODIFIED", {**manifest, "status": status_of(work.plan).to_json()}, version=group + 1)
     assert bench.begin() is None
     bench.refuse("podgroups", MISSING)
-    assert bench.plan() == PODS
+    assert planned(bench) == PODS
 
 
 def test_priorities_that_are_no_numbers_count_as_none() -> None:
-    bench = GangBench()
+    bench = Bench(GANG)
     bench.sync()
     for name, value in (("high", 7), ("odd", "seven")):
         body = {"metadata": {"name": name}, "value": value}
@@ -215,12 +184,12 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
 @pytest.mark.parametrize("answer", [MISSING, FORBIDDEN])
 def test_autoscaling_is_an_extra(answer: StatusError) -> None:
     """Without autoscalers, or the right to see them, jobs run all the same; a kind that jobs need holds them up."""
-    bench = GangBench(PYTORCH, horizontalpodautoscalers=answer)
+    bench = Bench(PYTORCH, horizontalpodautoscalers=answer)
     bench.sync()
     assert bench.controller.synced
     bench.say("pytorchjobs", "ADDED", job_manifest(PYTORCH, {"Worker": 1}))
-    assert bench.plan() == ["create services/demo", "create pods/demo-worker-0"]
+    assert planned(bench) == ["create services/demo", "create pods/demo-worker-0"]
     needed = replace(PYTORCH, companion_kinds=tuple(kind._replace(required=True) for kind in PYTORCH.companion_kinds))
-    bench = GangBench(needed, horizontalpodautoscalers=answer)
+    bench = Bench(needed, horizontalpodautoscalers=answer)
     bench.sync()
     assert not bench.controller.synced

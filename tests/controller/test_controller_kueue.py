@@ -11,33 +11,15 @@ from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.job_state import COUNTS_DELAY
 from jobcommon.controller.result import Work
 from jobcommon.framework import Options
-from jobcommon.reconcile.plan import Create, Delete, Update
+from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.testutil.builders import Manifest, Pod, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.kueue import admitted
-from jobcommon.testutil.plans import status_of
-from tests.controller.test_controller import created
-from tests.controller.test_controller_gang import FORBIDDEN, MISSING, PODS, GangBench
+from tests.controller.bench import Bench, created
+from tests.controller.test_controller_gang import FORBIDDEN, MISSING, PODS, in_phase
 
 OWN = replace(TEST_JOB, options=Options(kueue=True))
 FLAVOR = {"metadata": {"name": "default", "uid": "default"}, "spec": {}}
-
-
-class KueueBench(GangBench):
-    """A bench on which the test plays Kueue."""
-
-    def settle(self) -> list[Work]:
-        """Carry out plans, and show what was written, until there is nothing to do."""
-        done: list[Work] = []
-        while (work := self.begin()) is not None and len(done) < 20:
-            first = self.version + 1
-            self.finish(work)
-            self.echo(work, first)
-            for number, action in enumerate(work.plan.actions):
-                if isinstance(action, Update):
-                    self.say(action.plural, "MODIFIED", dict(action.manifest), version=first + number)
-            done.append(work)
-        return done
 
 
 def queued(**marks: str) -> Manifest:
@@ -56,8 +38,8 @@ def made(works: list[Work], plural: str) -> Manifest:
 
 
 @pytest.fixture
-def bench() -> KueueBench:
-    bench = KueueBench(OWN)
+def bench() -> Bench:
+    bench = Bench(OWN)
     bench.sync()
     bench.say("resourceflavors", "ADDED", FLAVOR)
     return bench
@@ -71,7 +53,7 @@ def test_the_caches() -> None:
     assert resources["resourceflavors"].path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/resourceflavors", "of no namespace"
 
 
-def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: KueueBench) -> None:
+def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: Bench) -> None:
     bench.say("testjobs", "ADDED", queued())
     works = bench.settle()
     assert written(works) == [f"create {KUEUE_WORKLOADS}/testjob-demo-d2260"]
@@ -82,20 +64,9 @@ def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: Ku
     assert [text for text in written(bench.settle()) if "create pods" in text] == PODS
 
 
-def test_a_job_whose_workload_the_cache_does_not_show_yet_waits_for_it(bench: KueueBench) -> None:
-    work = bench.new(queued())
-    first = bench.version + 1
-    bench.finish(work)
-    raw = {**queued(), "status": status_of(work.plan).to_json()}
-    bench.say("testjobs", "MODIFIED", raw, version=first + len(work.plan.actions))
-    assert bench.begin() is None, "it would be created twice"
-    bench.say(KUEUE_WORKLOADS, "ADDED", made([work], KUEUE_WORKLOADS), version=first)
-    assert written(bench.settle()) == []
-
-
-def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: KueueBench) -> None:
+def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: Bench) -> None:
     """Those of other jobs, or that others own, change nothing."""
-    other = KueueBench(OWN)
+    other = Bench(OWN)
     other.sync()
     other.say("testjobs", "ADDED", queued())
     theirs = made(other.settle(), KUEUE_WORKLOADS)
@@ -119,7 +90,7 @@ def test_a_workload_without_an_owner_that_names_the_job_is_taken_over(bench: Kue
     ids=["rights", "definition"],
 )
 def test_without_workloads_a_new_job_waits_with_the_fix_until_they_come(error: StatusError, text: str) -> None:
-    bench = KueueBench(OWN, **{KUEUE_WORKLOADS: error})
+    bench = Bench(OWN, **{KUEUE_WORKLOADS: error})
     bench.sync()
     bench.say("testjobs", "ADDED", queued())
     works = bench.settle()
@@ -127,7 +98,7 @@ def test_without_workloads_a_new_job_waits_with_the_fix_until_they_come(error: S
     assert works[0].plan.status is not None
     assert text in works[0].plan.status.conditions[-1].message
     bench.now += 60
-    bench.list_anew(KUEUE_WORKLOADS)
+    bench.sync_one(KUEUE_WORKLOADS)
     assert written(bench.settle()) == [f"create {KUEUE_WORKLOADS}/testjob-demo-d2260"]
 
 
@@ -142,7 +113,7 @@ LOSSES += [("kueue", KUEUE_WORKLOADS), ("kueue", "resourceflavors")]
 def test_running_jobs_go_on_when_the_cluster_takes_a_capability_away(choice: str, lost: str, error: StatusError) -> None:
     options = CHOICES[choice]
     framework = replace(TEST_JOB, options=options)
-    bench = KueueBench(framework)
+    bench = Bench(framework)
     bench.sync()
     bench.say("testjobs", "ADDED", queued())
     works = bench.settle()
@@ -150,7 +121,7 @@ def test_running_jobs_go_on_when_the_cluster_takes_a_capability_away(choice: str
         bench.say("resourceflavors", "ADDED", FLAVOR)
         bench.say(KUEUE_WORKLOADS, "MODIFIED", admitted(made(works, KUEUE_WORKLOADS)))
     elif options.gang == VOLCANO:
-        bench.group(made(works, "podgroups"), "Inqueue")
+        bench.say("podgroups", "MODIFIED", in_phase(made(works, "podgroups"), "Inqueue"))
     works += bench.settle()
     pods = [created(a) for work in works for a in work.plan.actions if isinstance(a, Create) and a.plural == "pods"]
     assert len(pods) == 2

@@ -6,9 +6,8 @@ from random import Random
 import msgspec
 
 from jobcommon.controller.fair_queue import RoundRobin
-from jobcommon.controller.job_controller import JobController, JobKey, Moment
+from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.result import Result
-from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.effort import effort
@@ -16,18 +15,6 @@ from jobcommon.testutil.frameworks import TEST_JOB
 from tests.runtime.fakes import turns
 
 HUGE, SMALL = 100_000, 10
-
-
-def test_the_queue_serves_namespaces_in_turn() -> None:
-    """A job behind a hundred thousand of another tenant waits as if there were one."""
-    queue: WorkQueue[JobKey] = WorkQueue(lambda: 0.5, flow=lambda key: key[0])
-    for number in range(HUGE):
-        queue.add(("huge", str(number)))
-    for number in range(SMALL):
-        queue.add(("small", str(number)))
-    served = [key[0] for _ in range(2 * SMALL) if (key := queue.get(0.0)) is not None]
-    assert served.count("small") == SMALL
-    assert len(queue) == HUGE - SMALL
 
 
 def test_the_controller_plans_for_namespaces_in_turn() -> None:
