@@ -22,7 +22,9 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.children import pod_manifest, service_manifests
+from jobcommon.reconcile.children import service_manifests
+from jobcommon.reconcile.features import FEATURES
+from jobcommon.reconcile.situation import Situation
 
 Manifest = dict[str, Any]
 START = 1_700_000_000.0
@@ -98,6 +100,11 @@ def finished_status(kind: str = "Succeeded", reason: str = "", at: float = START
         "startTime": format_time(START),
         "completionTime": format_time(at),
     }
+
+
+def pod_manifest(framework: Framework, job: Job, replica: Replica) -> Manifest:
+    """The manifest of the pod that our controller creates for that slot of a job without other objects."""
+    return Situation.start(framework, job, Observed(), START, FEATURES).pod(replica)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,21 @@
 """The decision what to do for a job, as a pure function."""
 
-from jobcommon.reconcile.decision import plan, plan_for_orphans
+from collections.abc import Sequence
+
+from jobcommon.api.observed import Observed
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import decision
+from jobcommon.reconcile.decision import plan_for_orphans
 from jobcommon.reconcile.defaulting import read_job, reread_job
+from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, KeepLog, Plan, RemoveFinalizer, Update
+from jobcommon.reconcile.situation import Feature
+
+
+def plan(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[Feature] = FEATURES) -> Plan:
+    """What to do for `job`, given what was observed of its children at `now` (seconds since the epoch)."""
+    return decision.plan_with(framework, job, observed, now, features)
+
 
 __all__ = [
     "Action",

@@ -6,20 +6,18 @@ attempt is recorded first (rule R1). Only then are the pods of the earlier attem
 new attempt is started while one of an earlier attempt may still run.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import msgspec
 
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import MAX_REPLACED
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import cleanup, in_place, limits
+from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_restarts
 from jobcommon.reconcile.ending import Verdict, ending_by_others
-from jobcommon.reconcile.plan import Action
+from jobcommon.reconcile.extension import Restart
 from jobcommon.reconcile.slots import Ended, Slot, Slots, attempt_of, restart_policy
 
 # Of failures seen together the first of these counts as the cause: an evicted pod may have no time, and a rank whose peer was
@@ -89,56 +87,41 @@ def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -
     )
 
 
-def retire_earlier(
-    job: Job, slots: Collection[Slot], backed_off: Collection[str], now: float, images: Mapping[str, str]
-) -> tuple[Sequence[Action], float | None]:
-    """How the pods of earlier attempts are removed or restarted in place, and whether the next attempt has to wait.
+@dataclass(frozen=True)
+class AttemptChange:
+    """How the job changes from its earlier attempts to the present one.
+
+    `restarts`: of the pods that are restarted in place, by UID. `delayed`: the UIDs of those that remain for now. `due`: None
+    if pods of the present attempt may be started now; otherwise when to look again (seconds since the epoch), infinity while
+    a kubelet is awaited.
+    """
+
+    restarts: Mapping[str, Restart] = field(default_factory=dict)
+    delayed: Collection[str] = ()
+    due: float | None = None
+
+
+def change(
+    job: Job, earlier: Collection[Slot], restarts: Mapping[str, Restart], now: float, *, begins: bool = True
+) -> AttemptChange:
+    """The change of attempts at `now`, with the `restarts` in place of pods of `earlier` attempts.
 
     Running pods are stopped at once. Ended pods are kept until the next attempt is due, because they say when the last one
-    started. The second value is None if the next attempt may begin now. Otherwise it is when to look again (seconds since
-    the epoch), infinity while the kubelet is awaited. `backed_off`: see `Observed`; `images`: see `in_place.images_of_attempt`.
+    started. Unless it `begins`, nothing happens to them.
     """
-    earlier, recorded_at = limits.restarts_so_far(job.status)
-    kept = kept_in_place(job, slots, backed_off, now)
-    names = {slot.pod.name for slot in kept}
-    replaced = [slot for slot in slots if slot.pod.name not in names]
-    running = [slot for slot in replaced if not slot.over]
-    stopped = [slot for slot in kept if in_place.is_stopped(slot.pod)]
+    if not earlier:
+        return AttemptChange()
+    if not begins:
+        return AttemptChange(delayed=[slot.pod.uid for slot in earlier], due=inf)
+    restarted, recorded_at = limits.restarts_so_far(job.status)
+    replaced = [slot for slot in earlier if slot.pod.uid not in restarts]
     starts = [slot.pod.started for slot in replaced if slot.over and not slot.deleting]
-    starts += [in_place.last_start(slot.pod) for slot in stopped]
-    due = max((limits.restart_due(started, earlier, now, recorded_at).at for started in starts), default=now)
-    actions = cleanup.stop_pods(running if due > now else replaced, "all replicas are restarted")
-    if running or len(stopped) < len(kept):
-        stops = (in_place.stop(job, slot, now) for slot in kept)
-        late = min((in_place.given_up_at(job, slot.replica, slot.pod, now) for slot in kept), default=inf)
-        return [*actions, *chain.from_iterable(stops)], late
-    if due > now:
-        return actions, due
-    return [*actions, *(in_place.start(job, slot, images) for slot in kept)], None
-
-
-def kept_in_place(job: Job, slots: Iterable[Slot], backed_off: Collection[str], now: float) -> list[Slot]:
-    """The pods of earlier attempts that are restarted in place."""
-    return [slot for slot in slots if job.restarts_in_place and not in_place.obstacle(job, slot, backed_off, now)]
-
-
-def replaced(
-    job: Job, slots: Iterable[Slot], known: Mapping[str, str], backed_off: Collection[str], now: float
-) -> dict[str, str]:
-    """The replicas whose pods are made anew although the job restarts in place, and why: those `known`, and of `slots`."""
-    wanted = (slot for slot in slots if job.restarts_in_place and in_place.is_wanted(job, slot))
-    found = ((str(slot.replica), in_place.obstacle(job, slot, backed_off, now)) for slot in wanted)
-    new = ((name, why) for name, why in found if why and name not in known)
-    return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
-
-
-def replaced_note(reasons: Mapping[str, str]) -> str:
-    """The same for the condition: the replicas by reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in reasons.items():
-        by_reason.setdefault(why, []).append(name)
-    more = " and others" if len(reasons) == MAX_REPLACED else ""
-    return "; ".join(f"{', '.join(names)}{more}: a new pod, because {why}" for why, names in by_reason.items())
+    starts += [restart.last_start for restart in restarts.values() if restart.stopped]
+    due = max((limits.restart_due(started, restarted, now, recorded_at).at for started in starts), default=now)
+    delayed = [slot.pod.uid for slot in replaced if slot.over and due > now]
+    if not all(slot.over for slot in replaced) or not all(restart.stopped for restart in restarts.values()):
+        return AttemptChange(restarts, delayed, min((restart.given_up_at for restart in restarts.values()), default=inf))
+    return AttemptChange(restarts, delayed, due if due > now else None)
 
 
 def _order(entry: Slot) -> tuple[int, float, str]:

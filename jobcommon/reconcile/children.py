@@ -9,7 +9,7 @@ from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
-from jobcommon.reconcile import in_place, node_loss, reporting
+from jobcommon.reconcile import reporting
 from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
@@ -87,10 +87,8 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
         "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
     }
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
-    image = in_place.origin(job, replica) if job.restarts_in_place else {}
-    if annotations := {**labels.of_template(metadata.get("annotations")), **attempt, **image}:
+    if annotations := {**labels.of_template(metadata.get("annotations")), **attempt}:
         pod["metadata"]["annotations"] = annotations
-    node_loss.prepare(job, pod["spec"])
     reporting.add_credentials(framework, job, pod, framework.main_container(spec, replica.index))
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]

@@ -94,6 +94,11 @@ def reconcile_companions(framework: Framework, job: Job, observed: Observed, sin
     return actions
 
 
+def delete_services(observed: Observed, why: str) -> list[Action]:
+    """Delete the job's Services, found by owner, not through pods (the reference leaked those without a pod)."""
+    return [Delete(CORE, "services", service.name, service.uid, why) for service in observed.services if not service.deleting]
+
+
 def with_companions_deleted(framework: Framework, job: Job, observed: Observed, clean_up: Sequence[Action]) -> list[Action]:
     """The `clean_up` of a stopped job, with the deletion of the companions that must not outlive it.
 

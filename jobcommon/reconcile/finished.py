@@ -1,7 +1,7 @@
 """A finished job: its clean-up by cleanPodPolicy, the successes of replicas that end after it, and its time to live."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobcommon.api import reasons
@@ -11,18 +11,21 @@ from jobcommon.api.replica import format_indexes
 from jobcommon.api.status import ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import parse_time, readable_time
 from jobcommon.framework import FINALIZER, Framework, Job
-from jobcommon.reconcile import cleanup, limits, node_loss
-from jobcommon.reconcile.accounting import Accounting, account_for_pods
-from jobcommon.reconcile.companions import with_companions_deleted
+from jobcommon.reconcile import limits
+from jobcommon.reconcile.accounting import Accounting
+from jobcommon.reconcile.companions import delete_services, with_companions_deleted
 from jobcommon.reconcile.compose import compose, urgency
 from jobcommon.reconcile.ending import Life, Verdict
 from jobcommon.reconcile.gang import remove_pod_group
+from jobcommon.reconcile.intents import Course, Standing
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
-from jobcommon.reconcile.slots import Slot, Slots, Succeeded, arrange, has_failed
+from jobcommon.reconcile.pod_actions import pod_actions, remove_all_finalizers
+from jobcommon.reconcile.situation import Feature, Situation
+from jobcommon.reconcile.slots import Slot, Slots, Succeeded, has_failed
 
 
-def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+def plan_finished(framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature]) -> Plan:
     """Clean up, keep the counts equal to what the remaining pods show, and delete the job when its TTL has expired.
 
     A job that another operator finished may lack completionTime; then the condition's time is used. `now`: seconds since the
@@ -33,15 +36,21 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         # Delete the job as it was read: its TTL may have been changed since (rule R1).
         version = job.resource_version
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
-        actions: list[Action] = [*cleanup.remove_all_finalizers(observed.pods), owner]
+        actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
-    slots = arrange(framework, job, observed.pods)
-    accounting = account_for_pods(job, slots)
+    view = Situation.start(framework, job, observed, now, features)
+    slots, accounting, policy, grace = view.slots, view.counted, _effective_policy(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
-    pods, until = clean_up_finished(framework, job, observed, slots, late, now)
-    forced, due_by_force = node_loss.force_deletions(job, slots.ours, now)
-    actions = with_companions_deleted(framework, job, observed, [*pods, *forced, *remove_pod_group(job, observed)])
-    kept = _effective_policy(job) == CleanPodPolicy.NONE
+    may_end = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
+    known = dict.fromkeys(may_end, Standing.MAY_END)
+    known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
+    known |= {slot.pod.uid: Standing.UNRECORDED for slot in late}
+    clean_up: list[Action] = [*pod_actions(slots, _COURSES[policy], known, view.extensions)]
+    # Replicas that may end by themselves need the Services.
+    if policy != CleanPodPolicy.NONE and not may_end:
+        clean_up += delete_services(observed, "job finished")
+    actions = with_companions_deleted(framework, job, observed, [*clean_up, *remove_pod_group(job, observed)])
+    kept = policy == CleanPodPolicy.NONE
     actions += Queue(framework, job, observed).actions(now, active=not kept and not all(slot.over for slot in slots.ours))
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
@@ -49,9 +58,16 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
             c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
         )
         status = status.model_copy(update={"completion_time": readable_time(end.last_transition_time, now)})
-    wake_at = min(filter(None, (expiry.at if expiry else None, until, *due_by_force)), default=None)
+    wakes = [*view.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
     urgent = urgency(job.status, status)
-    return compose(job, observed, "job has finished", actions, status, urgency=urgent, wake_at=wake_at)
+    return compose(job, observed, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
+
+
+_COURSES = {
+    CleanPodPolicy.ALL: Course.FINISHED_ALL,
+    CleanPodPolicy.RUNNING: Course.FINISHED_RUNNING,
+    CleanPodPolicy.NONE: Course.FINISHED_NONE,
+}
 
 
 def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
@@ -80,39 +96,6 @@ def _effective_policy(job: Job) -> CleanPodPolicy:
     # Other operators have named the kind in other ways.
     stopped = failed is not None and failed.is_true and not failed.reason.endswith(reasons.FAILED)
     return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
-
-
-def clean_up_finished(
-    framework: Framework, job: Job, observed: Observed, slots: Slots, late: Collection[Slot], now: float
-) -> tuple[list[Action], float | None]:
-    """Remove the finalizer of every ended pod of a finished job; delete its pods and Services according to the policy.
-
-    Nothing happens to the pods of `late` successes until these are on record. The time is the end of the grace of replicas that
-    may end by themselves, and that keep the Services; None if there are none.
-    """
-    policy, grace = _effective_policy(job), limits.grace(job, now)
-    ending = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
-    lost = _without_servers(framework, job, slots) if grace is not None else frozenset()
-    unrecorded = {slot.pod.uid for slot in late}
-    finalizers: list[Action] = []
-    deletions: list[Action] = []
-    for slot in slots.ours:
-        uid = slot.pod.uid
-        if uid in unrecorded:
-            continue
-        delete = not slot.deleting and uid not in ending
-        if delete and (policy == CleanPodPolicy.ALL or uid in lost):
-            deletions.append(cleanup.delete_pod(slot.pod, f"cleanPodPolicy {policy}"))
-        elif delete and policy == CleanPodPolicy.RUNNING and not slot.over:
-            # The pod may have just finished; then it must be kept (rule R1: the decision depends on its state).
-            deletions.append(cleanup.delete_pod(slot.pod, "cleanPodPolicy Running", unchanged=True))
-        # The pods of `lost` are deleted first: once without the finalizer, it is not known any more when they ended.
-        if slot.deleting or uid not in lost:
-            finalizers += cleanup.remove_finalizers([slot], awaited=delete and policy == CleanPodPolicy.ALL)
-    finalizers += cleanup.remove_finalizers(slots.unowned)
-    if policy != CleanPodPolicy.NONE and not ending:
-        deletions += cleanup.delete_services(observed, "job finished")
-    return [*finalizers, *deletions], grace.at if grace is not None and ending else None
 
 
 def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:

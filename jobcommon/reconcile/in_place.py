@@ -7,8 +7,11 @@ sets the image that ran, by its digest and under a tag of the attempt. With a ne
 delay between attempts is the operator's.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -20,12 +23,16 @@ from jobcommon.api.memo import last_result_cached
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
+from jobcommon.api.status import MAX_REPLACED, ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
+from jobcommon.reconcile import node_loss
 from jobcommon.reconcile.ending import failures_in_place
-from jobcommon.reconcile.node_loss import avoided
-from jobcommon.reconcile.plan import SetImage
+from jobcommon.reconcile.extension import Extension, Restart
+from jobcommon.reconcile.intents import Course, Intent
+from jobcommon.reconcile.plan import Action, SetImage
+from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot
 
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
@@ -34,12 +41,80 @@ _DEFAULT_GRACE = 30
 _PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
 
 
+class InPlace(Extension):
+    """Restarts in place, in one pass."""
+
+    fields = ("replaced_pods",)
+
+    def __init__(self, view: Situation) -> None:
+        self._view, self._job = view, view.job
+
+    def restart(self, slot: Slot) -> Restart | None:
+        """The restart of a pod that is kept."""
+        view, job = self._view, self._job
+        if not job.restarts_in_place or obstacle(job, slot, view.observed.backed_off, view.now):
+            return None
+        return Restart(is_stopped(slot.pod), last_start(slot.pod), given_up_at(job, slot.replica, slot.pod, view.now))
+
+    def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
+        """Start again the pods that are kept, and those of this attempt whose digest cannot be pulled."""
+        if course is not Course.GO_ON or not self._job.attempt:
+            return intent
+        kept = slot.pod.uid in self._view.change.restarts
+        return Intent.START_AGAIN if kept or (intent is Intent.LEAVE and _is_pulled_in_vain(self._job, slot)) else intent
+
+    def start_again(self, slot: Slot) -> Sequence[Action]:
+        """Stop the pod, and start it when all are stopped and the attempt is due."""
+        change = self._view.change
+        if slot.pod.uid not in change.restarts:
+            return put_back(slot)
+        return stop(self._job, slot, self._view.now) if change.due is not None else [start(self._job, slot, self._images)]
+
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod with what it is made from, and with the image of the attempt that it joins."""
+        if not self._job.restarts_in_place:
+            return pod
+        annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica)}
+        return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
+
+    def record(self) -> Mapping[str, Any]:
+        """The replicas of the attempt whose pods are made anew."""
+        return {"replaced_pods": self.replaced}
+
+    def note(self) -> str:
+        """See `replaced_note`."""
+        return replaced_note(self.replaced)
+
+    @cached_property
+    def replaced(self) -> dict[str, str]:
+        """The replicas of the attempt whose pods are made anew although the job restarts in place, and why."""
+        view, job = self._view, self._job
+        known, slots = job.status.replaced_pods, view.slots.earlier
+        if view.accounting.attempt > job.attempt:
+            counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, view.accounting.entries)})
+            job, known, slots = replace(job, status=counted), {}, view.slots.ours
+        elif not job.status.has(ConditionType.RESTARTING) or view.keeps_attempt:
+            return known
+        wanted = (slot for slot in slots if job.restarts_in_place and _is_wanted(job, slot))
+        found = ((str(slot.replica), obstacle(job, slot, view.observed.backed_off, view.now)) for slot in wanted)
+        new = ((name, why) for name, why in found if why and name not in known)
+        return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
+
+    @cached_property
+    def _images(self) -> Mapping[str, str]:
+        job, view = self._job, self._view
+        if not (job.restarts_in_place and job.attempt):
+            return {}
+        kept = (slot for slot in view.slots.earlier if slot.pod.uid in view.change.restarts)
+        return images_of_attempt(job, view.slots.wanted.values(), kept)
+
+
 def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> str:
     """Why the pod cannot be restarted in place at `now`; "" if it can. `backed_off`: see `Observed`."""
     containers = slot.pod.containers
     if slot.over or slot.deleting:
         return "it has ended"
-    if not is_wanted(job, slot):
+    if not _is_wanted(job, slot):
         return "it is surplus"
     if slot.pod.annotations.get(labels.TEMPLATE, wanted := _hash_of(job, slot.replica)) != wanted:
         return "its template has been changed"
@@ -53,7 +128,7 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "the digest of its image is not known"
     if now >= given_up_at(job, slot.replica, slot.pod, now):
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
-    if slot.pod.node_name in {entry.node for entry in avoided(job)}:
+    if slot.pod.node_name in {entry.node for entry in node_loss.avoided(job)}:
         return f"node {slot.pod.node_name} is avoided"
     return "its image may not be changed" if IMAGES in backed_off else ""
 
@@ -108,6 +183,15 @@ def start(job: Job, slot: Slot, images: Mapping[str, str]) -> SetImage:
     return _change(pod, image, f"attempt {job.attempt} begins", marks)
 
 
+def replaced_note(reasons: Mapping[str, str]) -> str:
+    """The same for the condition: the replicas by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        by_reason.setdefault(why, []).append(name)
+    more = " and others" if len(reasons) == MAX_REPLACED else ""
+    return "; ".join(f"{', '.join(names)}{more}: a new pod, because {why}" for why, names in by_reason.items())
+
+
 def origin(job: Job, replica: Replica) -> dict[str, str]:
     """The annotations that say what a new pod was made from."""
     found = {labels.TEMPLATE: _hash_of(job, replica)}
@@ -141,19 +225,16 @@ def pinned(pod: dict[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
     return {**pod, "spec": {**pod["spec"], "containers": [{**containers[0], "image": image}]}}
 
 
-def put_back(job: Job, slots: Iterable[Slot]) -> list[SetImage]:
-    """Set the image of the template where the digest cannot be pulled: an imported image has one that no registry knows.
+def _is_pulled_in_vain(job: Job, slot: Slot) -> bool:
+    """Whether the digest cannot be pulled: an imported image has one that no registry knows."""
+    state, image = next(((c.state, c.image) for c in slot.pod.containers[:1]), (None, ""))
+    return isinstance(state, Waiting) and state.reason in _PULL_ERRORS and f":attempt-{job.attempt}@" in image
 
-    That of the template from which the pod was made: the others of the attempt do not run an edited one.
-    """
-    actions = []
-    for slot in slots:
-        for container in slot.pod.containers[:1]:
-            waits = isinstance(container.state, Waiting) and container.state.reason in _PULL_ERRORS
-            if waits and f":attempt-{job.attempt}@" in container.image:
-                why, image = "its digest cannot be pulled", slot.pod.annotations.get(labels.IMAGE)
-                actions += [_change(slot.pod, image, why)] if image else []
-    return actions
+
+def put_back(slot: Slot) -> list[SetImage]:
+    """Set the image of the template from which the pod was made: the others of the attempt do not run an edited one."""
+    image = slot.pod.annotations.get(labels.IMAGE)
+    return [_change(slot.pod, image, "its digest cannot be pulled")] if image else []
 
 
 def _change(pod: PodView, image: str, why: str, annotations: tuple[tuple[str, str], ...] = ()) -> SetImage:
@@ -176,7 +257,7 @@ def _hashed(template: Mapping[str, Any]) -> str:
     return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
 
 
-def is_wanted(job: Job, slot: Slot) -> bool:
+def _is_wanted(job: Job, slot: Slot) -> bool:
     """Whether the job wants a pod in that slot."""
     return slot.replica.type in job.replica_specs and slot.replica.index < job.count(slot.replica.type)
 

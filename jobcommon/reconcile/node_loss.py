@@ -10,11 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobcommon.api import labels, reasons
+from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, NodeFailures
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, Verdict
-from jobcommon.reconcile.plan import WARNING, Action, Delete, Event
+from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.intents import Course, Intent
+from jobcommon.reconcile.plan import WARNING, Event
+from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot
 
 FORCE_AFTER_SECONDS = 10.0
@@ -30,6 +34,44 @@ _BY_THE_NODE = PLATFORM_REASONS.difference(_CHOSEN_BY_OTHERS) | {
 }  # fmt: skip
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _MAX_WEIGHT = 100
+
+
+class NodeLoss(Extension):
+    """What is done about nodes, in one pass."""
+
+    fields = ("node_failures",)
+
+    def __init__(self, view: Situation) -> None:
+        self._view, self._job = view, view.job
+
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod with the tolerations, and with the preference for other nodes."""
+        prepare(self._job, pod["spec"])
+        return pod
+
+    def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
+        """Delete by force a pod that has ended or may run twice and that its node does not remove.
+
+        In every phase of the job: a pod that stays keeps its quota and its name. A kubelet that dies between a pod's final
+        status and its last DELETE leaves such a pod for ever.
+        """
+        due = _force_due(self._job, slot)
+        if due is None or self._view.now < due:
+            return intent
+        return Intent.FORCE_ONLY if intent is Intent.LEAVE else Intent.FORCE
+
+    def wakes(self) -> Iterable[float]:
+        """When others are to be deleted so."""
+        found = (_force_due(self._job, slot) for slot in self._view.slots.ours)
+        return [due for due in found if due is not None and due > self._view.now]
+
+    def record(self) -> Mapping[str, Any]:
+        """The failures by node, with those of this pass."""
+        return {"node_failures": counted(self._job, self._view.accounting.entries)}
+
+    def events(self) -> Iterable[Event]:
+        """See `events`."""
+        return events(self._job)
 
 
 # -- pods that are made ------------------------------------------------------------------------------------------------------
@@ -80,29 +122,15 @@ def _tolerated(tolerations: Iterable[Mapping[str, Any]], taint: str) -> bool:
 # -- pods of a node that is silent -------------------------------------------------------------------------------------------
 
 
-def force_deletions(job: Job, slots: Iterable[Slot], now: float) -> tuple[list[Action], list[float]]:
-    """Deletions by force of pods that have ended or may run twice and that their nodes do not remove, and when others are due.
-
-    In every phase of the job: a pod that stays keeps its quota and its name. A kubelet that dies between a pod's final status
-    and its last DELETE leaves such a pod for ever.
-    """
-    seconds = job.run_policy.node_loss_seconds
-    actions: list[Action] = []
-    later: list[float] = []
-    for slot in slots if seconds is not None else ():
-        pod = slot.pod
-        harmless = slot.over or pod.annotations.get(labels.SAFE_TO_DELETE) == "true"
-        if slot.removal_due is None or not harmless:
-            continue
-        # An evicted pod's node has been silent for long already. Otherwise the kubelet may just be restarting.
-        silent = FORCE_AFTER_SECONDS if pod.disruption == _EVICTED else max(float(seconds or 0), FORCE_AFTER_SECONDS)
-        due = slot.removal_due + silent
-        if now < due:
-            later.append(due)
-        else:
-            why = f"its node {pod.node_name} does not remove it"
-            actions.append(Delete("v1", "pods", pod.name, pod.uid, why, pod.resource_version, force=True))
-    return actions, later
+def _force_due(job: Job, slot: Slot) -> float | None:
+    """When the pod is to be deleted by force (seconds since the epoch); None for one that is not."""
+    seconds, pod = job.run_policy.node_loss_seconds, slot.pod
+    if seconds is None or slot.removal_due is None:
+        return None
+    if not slot.over and pod.annotations.get(labels.SAFE_TO_DELETE) != "true":
+        return None
+    # An evicted pod's node has been silent for long already. Otherwise the kubelet may just be restarting.
+    return slot.removal_due + (FORCE_AFTER_SECONDS if pod.disruption == _EVICTED else max(float(seconds), FORCE_AFTER_SECONDS))
 
 
 # -- nodes that are avoided --------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """What is known of an unfinished job in one pass, and the status and the events that report it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any, Self
 
 from jobcommon.api import reasons
@@ -14,57 +15,86 @@ from jobcommon.api.status import (
     ConditionType,
     EarlyFailures,
     JobStatus,
-    NodeFailures,
     ReplicaFailures,
 )
 from jobcommon.api.timestamp import format_time
-from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import attempt, begun, deadlines, in_place, node_loss, progress, restarts, waiting
+from jobcommon.framework import Framework, Job, Outcome, Tallies
+from jobcommon.reconcile import attempt, begun, deadlines, limits, progress, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
 from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.failed_logs import with_unkept
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
 from jobcommon.reconcile.queueing import unqueued
-from jobcommon.reconcile.slots import Slots, arrange, tally
+from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
 from jobcommon.reconcile.time_spent import time_spent
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
 _Step = tuple[ConditionType, bool, str, str]
+Feature = Callable[["Situation"], Extension]
+"""Makes the extension of one pass."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """The observed state, and the accounting after this pass."""
+    """The observed state, and the accounting after this pass: `counted` enters all that has ended, each for itself."""
 
     framework: Framework
     job: Job
     observed: Observed
     now: float
     slots: Slots
+    counted: Accounting
     accounting: Accounting
     tallies: Tallies
     gang: Gang
     blocked: Blocked
     must_exist: tuple[tuple[str, str], ...]
+    features: Sequence[Feature]
 
     @classmethod
-    def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> Self:
+    def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
         """The situation of `job`, with each pod classified and those that have ended entered."""
         slots = arrange(framework, job, observed.pods, find_blocked(framework, job, started=True).types)
         blocked = find_blocked(framework, job, started=begun.is_started(job) or bool(slots.ours))
         # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
-        accounting = account_for_pods(job, slots, entering=not job.unread)
-        tallies = tally(job, slots, accounting.succeeded)
+        counted = account_for_pods(job, slots, entering=not job.unread or job.status.finished)
+        tallies = tally(job, slots, counted.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
-        accounting = stopping(accounting, gang.stuck)
-        must_exist = accounting.must_exist(now)
-        return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked, must_exist)
+        counted = stopping(counted, gang.stuck)
+        together = job.restarts_together
+        # Where the first failure restarts all replicas, it alone is charged.
+        charged = attempt.without_consequences(framework, job, counted, slots) if together else counted
+        must_exist = counted.must_exist(now)
+        return cls(framework, job, observed, now, slots, counted, charged, tallies, gang, blocked, must_exist, tuple(features))
+
+    @cached_property
+    def extensions(self) -> Sequence[Extension]:
+        """The features of the job, in the order in which they are asked."""
+        return [feature(self) for feature in self.features]
+
+    @property
+    def uncharged(self) -> Self:
+        """The same without the consequences of a failure, for what ends the job whatever has failed."""
+        return replace(self, accounting=self.counted)
+
+    @cached_property
+    def undisturbed(self) -> Self:
+        """The same without what has just ended, while no attempt may begin: it remains as evidence, and deadlines hold."""
+        if self.accounting.attempt == self.job.attempt or not self.keeps_attempt:
+            return self
+        return replace(self, accounting=account_for_pods(self.job, self.slots, entering=False))
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What the framework says of the tallies."""
+        return self.framework.decide(self.job, self.tallies)
 
     @cached_property
     def queue(self) -> Queue:
@@ -83,17 +113,44 @@ class Situation:
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
-        pod = in_place.pinned(pod_manifest(self.framework, self.job, replica), self.images)
+        pod = pod_manifest(self.framework, self.job, replica)
+        for extension in self.extensions:
+            pod = extension.shape(replica, pod)
         return self.queue.admission.place(replica, self.gang.mark(replica, pod))
 
     @cached_property
-    def images(self) -> Mapping[str, str]:
-        """See `in_place.images_of_attempt`."""
-        job, slots = self.job, self.slots
-        if not (job.restarts_in_place and job.attempt):
-            return {}
-        kept = attempt.kept_in_place(job, slots.earlier, self.observed.backed_off, self.now)
-        return in_place.images_of_attempt(job, slots.wanted.values(), kept)
+    def change(self) -> attempt.AttemptChange:
+        """How the job changes from its earlier attempts to the present one."""
+        found = ((slot.pod.uid, extension.restart(slot)) for slot in self.slots.earlier for extension in self.extensions)
+        restarts = {uid: restart for uid, restart in found if restart is not None}
+        return attempt.change(self.job, self.slots.earlier, restarts, self.now, begins=not self.keeps_attempt)
+
+    @cached_property
+    def delays(self) -> Mapping[str, float]:
+        """Which of the pods that are to be replaced remain for now, by UID, and until when (seconds since the epoch).
+
+        Infinity while errors of the spec concern them.
+        """
+        found: dict[str, float] = {}
+        earlier, recorded_at = limits.restarts_so_far(self.job.status)
+        for slot in self.slots.notable:
+            match slot.state:
+                case Recorded() if slot.replica.type in self.blocked.types:
+                    found[slot.pod.uid] = inf
+                case Recorded(given_up=False) if not slot.deleting:
+                    due = limits.restart_due(slot.pod.started, earlier, self.now, recorded_at)
+                    found |= {slot.pod.uid: due.at} if not due.passed else {}
+        return found
+
+    @property
+    def wakes(self) -> Sequence[float]:
+        """When its features are to be asked again (seconds since the epoch)."""
+        return [at for extension in self.extensions for at in extension.wakes()]
+
+    @property
+    def waits_to_be_started(self) -> bool:
+        """Whether a scheduled pod does not run yet: if an object that it mounts is missing, it would wait for ever."""
+        return any(slot.state is STARTING and slot.pod.scheduled for slot in self.slots.notable)
 
     def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
@@ -110,7 +167,7 @@ class Situation:
             what = " all replicas" if job.restarts_together else ""
             what += " in place" if job.restarts_in_place else ""
             message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"
-            if anew := attempt.replaced_note(self.replaced):
+            if anew := self.replaced_note:
                 message = f"{message[: MAX_MESSAGE * 3 // 4]}{waiting.NOTE}{anew}"
             message = message[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
@@ -121,7 +178,7 @@ class Situation:
             message = f"{job.kind} {job.key} is running{queue}{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (current := job.status.running_or_restarting) is not None:
-            if current.type == ConditionType.RESTARTING and (anew := attempt.replaced_note(self.replaced)):
+            if current.type == ConditionType.RESTARTING and (anew := self.replaced_note):
                 note = self.waits.note_with("; ".join((anew, *self._hindrances)))
             message = waiting.with_note(with_unkept(current.message, ""), note)
             steps.append((ConditionType(current.type), True, current.reason, message))
@@ -137,15 +194,9 @@ class Situation:
         return self.status(*steps), events
 
     @cached_property
-    def replaced(self) -> dict[str, str]:
-        """The replicas of the attempt whose pods are made anew although the job restarts in place."""
-        job, backed_off = self.job, self.observed.backed_off
-        if self.accounting.attempt > job.attempt:
-            counted = job.status.model_copy(update={"node_failures": self.node_failures})
-            return attempt.replaced(replace(job, status=counted), self.slots.ours, {}, backed_off, self.now)
-        known = job.status.replaced_pods
-        stops = job.status.has(ConditionType.RESTARTING) and not self.keeps_attempt
-        return attempt.replaced(job, self.slots.earlier if stops else (), known, backed_off, self.now)
+    def replaced_note(self) -> str:
+        """What the extensions have to say of a restart."""
+        return "; ".join(note for extension in self.extensions if (note := extension.note()))
 
     @cached_property
     def stall(self) -> progress.Stall | None:
@@ -186,11 +237,6 @@ class Situation:
     def failed_replicas(self) -> list[ReplicaFailures]:
         """The failed runs by replica, with those of this pass."""
         return progress.failed_replicas(self.job, self.accounting, self.slots)
-
-    @cached_property
-    def node_failures(self) -> list[NodeFailures]:
-        """The failures by node, with those of this pass."""
-        return node_loss.counted(self.job, self.accounting.entries)
 
     @cached_property
     def missing(self) -> Sequence[Replica]:
@@ -264,7 +310,8 @@ class Situation:
             for slot in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
-        events += [*self.blocked.events, *node_loss.events(self.job)]
+        events += self.blocked.events
+        events += [event for extension in self.extensions for event in extension.events()]
         job = self.job
         events += [
             Event(WARNING, reasons.POLICY_OVERRULED, text[:MAX_MESSAGE], lasting=True)
@@ -319,13 +366,13 @@ class Situation:
                 "disruptions": disruptions or None,
                 "early_failures": self.early_failures,
                 "failed_replicas": self.failed_replicas,
-                "node_failures": self.node_failures,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
-                "replaced_pods": self.replaced,
                 "failures": restarts.failures(job, self.accounting, self.slots),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
+        for extension in self.extensions:
+            status = status.model_copy(update=dict(extension.record()))
         return status.model_copy(update={"time_spent": time_spent(job, status, self.slots.wanted.values(), self.now)})

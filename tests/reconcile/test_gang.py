@@ -653,7 +653,7 @@ def test_a_finished_pod_of_no_gang_keeps_its_job_outside() -> None:
 
 def test_a_pod_group_without_members_is_deleted() -> None:
     there = settled(VOLCANO)
-    job = there.job
+    job = replace(there.job, options=replace(there.job.options, gang=None))
     for index in range(2):
         pod = Pod.of(TEST_JOB, job, "Worker", index)
         there.pods[pod.name] = pod

@@ -9,9 +9,8 @@ from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job, Tallies
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create
-from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, replica_spec, view_of
+from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, pod_manifest, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of

@@ -11,10 +11,9 @@ from jobcommon.api.observed import IMAGES, Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan, read_job
-from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import SetImage
 from jobcommon.testutil import builders
-from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, Pod, job_manifest, observe
+from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, Pod, job_manifest, observe, pod_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of

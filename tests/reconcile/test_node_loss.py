@@ -12,8 +12,17 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import NodeFailures
 from jobcommon.reconcile import Delete, Plan, plan, read_job
 from jobcommon.reconcile.at_rest import condition_at_rest
-from jobcommon.reconcile.children import pod_manifest
-from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, observe, template
+from jobcommon.testutil.builders import (
+    START,
+    Manifest,
+    Pod,
+    condition,
+    finished_status,
+    job_manifest,
+    observe,
+    pod_manifest,
+    template,
+)
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass, status_of
 

@@ -14,8 +14,8 @@ from jobcommon.framework import Job
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Plan, plan, read_job
-from jobcommon.reconcile.children import ATTEMPT_VARIABLE, pod_manifest
-from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe
+from jobcommon.reconcile.children import ATTEMPT_VARIABLE
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, pod_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
 

@@ -215,9 +215,9 @@ def test_ended_pods_are_recorded_before_suspension_deletes_them() -> None:
     assert status_of(first).restarts == 1
     second = world.step()
     assert [str(action) for action in second.actions if "pods" in str(action)] == [
-        "remove finalizer from pods/demo-worker-0", "remove finalizer from pods/demo-worker-1",
-        "delete pods/demo-master-0 (job is suspended)", "delete pods/demo-worker-0 (job is suspended)",
-        "delete pods/demo-worker-1 (job is suspended)",
+        "delete pods/demo-master-0 (job is suspended)",
+        "remove finalizer from pods/demo-worker-0", "delete pods/demo-worker-0 (job is suspended)",
+        "remove finalizer from pods/demo-worker-1", "delete pods/demo-worker-1 (job is suspended)",
     ]  # fmt: skip
     world.stop_terminating().settle()
     world.edit(suspend=False).settle()

@@ -1,0 +1,77 @@
+"""An optional feature of jobs, as the decision sees it.
+
+The decision asks each of them in its declared order, whatever the phase of the job is, and knows none by name. What an
+extension yields is a value, and the decision says what follows from it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jobcommon.api.replica import Replica
+from jobcommon.framework import EnvVar
+from jobcommon.reconcile.deadlines import Deadline
+from jobcommon.reconcile.intents import Course, Intent
+from jobcommon.reconcile.plan import Action, Event
+from jobcommon.reconcile.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """How far the restart of a pod in place has come. `last_start` of its program, in seconds since the epoch.
+
+    A pod that is not `stopped` by `given_up_at` is replaced.
+    """
+
+    stopped: bool
+    last_start: float | None
+    given_up_at: float
+
+
+class Extension:
+    """One feature, in one pass over one job. Each method is optional.
+
+    It is made of the view, the state of the job in that pass. `fields` are those of the status that it alone writes.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+
+    def record(self) -> Mapping[str, Any]:
+        """The values of its `fields`."""
+        return {}
+
+    def variables(self) -> Collection[EnvVar]:
+        """Variables for the main container of each pod that is to be created."""
+        return ()
+
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The manifest of a pod that is to be created."""
+        return pod
+
+    def deadlines(self) -> Iterable[Deadline]:
+        """Times after which the job fails or all its replicas are restarted."""
+        return ()
+
+    def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
+        """What becomes of a pod of which `intent` would become otherwise."""
+        return intent
+
+    def restart(self, slot: Slot) -> Restart | None:
+        """The restart in place of a pod of an earlier attempt; None for one that is replaced."""
+        return None
+
+    def start_again(self, slot: Slot) -> Sequence[Action]:
+        """The actions for a pod for which `intent` has chosen START_AGAIN."""
+        return ()
+
+    def note(self) -> str:
+        """What to add to the condition of a job that restarts; "" for nothing."""
+        return ""
+
+    def wakes(self) -> Iterable[float]:
+        """When to look again (seconds since the epoch)."""
+        return ()
+
+    def events(self) -> Iterable[Event]:
+        """What to report beside the status."""
+        return ()
