@@ -1,23 +1,30 @@
 """Transports around another one: passing everything on, and showing what passes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.testutil.recording import access
 
+Before = Callable[[Request], Awaitable[Response | None]]
+
+
+async def nothing(_: Request) -> None:
+    """What happens before a request as a rule."""
+
 
 class Passing:
-    """Passes everything on to `transport`, which stays open. A subclass does otherwise with what it is about."""
+    """Passes everything on to `transport`, which stays open, after `before`, which may take its time or answer instead."""
 
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
+    def __init__(self, transport: Transport, before: Before = nothing) -> None:
+        self.transport, self.before = transport, before
 
     async def send(self, request: Request) -> Response:
-        return await self.transport.send(request)
+        return await self.before(request) or await self.transport.send(request)
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        await self.before(request)
         async with closing(self.transport.stream(request)) as lines:
             async for line in lines:
                 yield line

@@ -1,7 +1,9 @@
 """The executor against a scripted API server: what each answer makes of an action, in what order, under what guard."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -528,21 +530,12 @@ STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
 }
 
 
+@pytest.mark.parametrize("first", [a_pod("worker-3"), SERVICE], ids=["a pod", "a service"])
 @pytest.mark.parametrize("case", STANDSTILL)
-async def test_a_process_that_was_suspended_reads_the_job_before_the_next_pod(case: str) -> None:
-    seconds, live, looks, created = STANDSTILL[case]
-    transport = ScriptedTransport().on("GET", JOB, live).on("POST", POD, reply({}, 201))
-    result = await run(transport, work(*pods(4)), clock=StoodStill(seconds))
-    assert len(transport.made("GET")) == looks
-    assert len(transport.made("POST")) == created
-    assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 4 - created
-
-
-@pytest.mark.parametrize("case", STANDSTILL)
-async def test_a_process_that_was_suspended_reads_the_job_before_a_service(case: str) -> None:
+async def test_a_process_that_was_suspended_reads_the_job_before_it_creates(case: str, first: Create) -> None:
     seconds, live, looks, created = STANDSTILL[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("POST", "/", reply({}, 201))
-    result = await run(transport, work(SERVICE, *pods(3)), clock=StoodStill(seconds))
+    result = await run(transport, work(first, *pods(3)), clock=StoodStill(seconds))
     assert len(transport.made("GET")) == looks
     assert len(transport.made("POST")) == created
     assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 4 - created
@@ -675,3 +668,71 @@ def test_only_what_no_cache_shows_and_the_status_come_back_whole() -> None:
         ("PATCH", "p"): True,
         ("PUT", "status"): False,
     }
+
+
+# -- what pods need beside them: created first, and no pods without it ---------------------------------------------------------
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+SECRET = Create("v1", "secrets", "train-ssh", {"metadata": {"name": "train-ssh"}, "type": "kubernetes.io/ssh-auth"})
+
+
+async def test_generated_data_is_made_anew_for_each_create() -> None:
+    numbers = count(1)
+
+    def key() -> Mapping[str, Any]:
+        return {"data": {"key": str(next(numbers))}}
+
+    action = replace(SECRET, generate=key)
+    transport = ScriptedTransport().on("POST", SECRETS, reply({}, 201))
+    results = [await run(transport, work(action)) for _ in range(2)]
+    sent = [body(request) for request in transport.made("POST")]
+    assert sent == [{**SECRET.manifest, "data": {"key": number}} for number in ("1", "2")]
+    assert [outcome.action for result in results for outcome in result.outcomes] == [action, action]
+
+
+STRANGERS, OURS = found(owner="other"), found()
+
+
+@pytest.mark.parametrize(
+    ("answer", "there", "required", "pod"),
+    [
+        pytest.param(reply({}, 201), OURS, True, Effect.APPLIED, id="created"),
+        pytest.param(refusal(409, "AlreadyExists"), OURS, True, Effect.APPLIED, id="there already"),
+        pytest.param(refusal(409, "AlreadyExists"), STRANGERS, True, Effect.SKIPPED, id="another owner's"),
+        pytest.param(refusal(403, "Forbidden"), OURS, True, Effect.SKIPPED, id="refused"),
+        pytest.param(refusal(403, "Forbidden"), OURS, False, Effect.APPLIED, id="refused, not required"),
+    ],
+)
+async def test_no_pods_without_what_they_need(answer: Response, there: Response, required: bool, pod: Effect) -> None:
+    transport = ScriptedTransport().on("POST", SECRETS, answer).on("GET", SECRETS, there).on("POST", POD, reply({}, 201))
+    result = await run(transport, work(replace(SECRET, required=required), CREATE))
+    assert result.outcomes[1].effect is pod
+    assert any(request.path == POD for request in transport.made("POST")) == (pod is Effect.APPLIED)
+
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+ROLES, BINDINGS = (f"/apis/{_RBAC}/namespaces/default/{plural}" for plural in ("roles", "rolebindings"))
+ROLE = Create(_RBAC, "roles", "train-ssh", {"metadata": {"name": "train-ssh"}, "rules": []})
+BINDING = Create(_RBAC, "rolebindings", "train-ssh", {"metadata": {"name": "train-ssh"}}, after=("roles", "train-ssh"))
+LOOK = Get(_RBAC, "roles", "train-ssh", known=True)
+
+
+@pytest.mark.parametrize(
+    ("role", "answer", "there", "binding"),
+    [
+        pytest.param(ROLE, reply({}, 201), OURS, Effect.APPLIED, id="created"),
+        pytest.param(ROLE, refusal(409, "AlreadyExists"), OURS, Effect.APPLIED, id="there already"),
+        pytest.param(ROLE, refusal(409, "AlreadyExists"), STRANGERS, Effect.SKIPPED, id="another's"),
+        pytest.param(LOOK, reply({}, 201), STRANGERS, Effect.SKIPPED, id="another's by now"),
+        pytest.param(None, reply({}, 201), STRANGERS, Effect.APPLIED, id="known to be there"),
+    ],
+)
+async def test_rights_are_bound_only_when_they_are_the_jobs_own(
+    role: Action | None, answer: Response, there: Response, binding: Effect
+) -> None:
+    """A Role of that name that another client made may allow anything."""
+    transport = ScriptedTransport().on("POST", ROLES, answer).on("GET", ROLES, there).on("POST", BINDINGS, reply({}, 201))
+    transport.on("POST", POD, reply({}, 201))
+    result = await run(transport, work(*([BINDING, role] if role is not None else [BINDING]), CREATE))
+    assert result.outcomes[0].effect is binding
+    assert [request.path for request in transport.made("POST")].count(BINDINGS) == (binding is Effect.APPLIED)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import Request, Response
+from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import telemetry
 from jobcommon.reconcile import Delete, Plan, read_job
@@ -20,6 +20,7 @@ from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.sim.loop import SimLoop
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
+from tests.runtime.tap import Passing
 
 POD = "/api/v1/namespaces/default/pods"
 JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"
@@ -69,7 +70,7 @@ def server() -> ScriptedTransport:
     return transport.on("DELETE", POD, reply()).on("PATCH", CONFIG_MAPS, reply())
 
 
-async def executed(transport: ScriptedTransport, *logs: KeepLog) -> Result:
+async def executed(transport: Transport, *logs: KeepLog) -> Result:
     return await Executor(TESTJOB, transport, FlowController(9)).execute(work(*logs))
 
 
@@ -178,20 +179,15 @@ async def test_of_a_run_without_a_container_the_events_are_kept() -> None:
     assert (result.log_error, "/data/0.p.events" in added(transport.made("PATCH")[0])) == (None, True)
 
 
-class Silent(ScriptedTransport):
-    """A node does not answer."""
-
-    async def send(self, request: Request) -> Response:
-        if request.path == f"{POD}/q/log":
-            await asyncio.get_running_loop().create_future()
-        return await super().send(request)
+async def no_answer(request: Request) -> None:
+    """Of a node."""
+    if request.path == f"{POD}/q/log":
+        await asyncio.get_running_loop().create_future()
 
 
 def test_a_node_that_does_not_answer_is_waited_for_once() -> None:
-    transport = Silent()
-    transport.rules = server().rules
-    loop = SimLoop()
-    result = loop.run(executed(transport, *LOGS))
+    transport, loop = server(), SimLoop()
+    result = loop.run(executed(Passing(transport, no_answer), *LOGS))
     assert loop.time() == LOG_SECONDS
     assert str(result.log_error) == "keep log of pods/q as 1.q.log: no answer within 10 s"
     assert added(transport.made("PATCH")[0])["/data/0.p.log"] == "p fails\n"

@@ -74,18 +74,6 @@ async def test_a_level_holds_its_share_of_the_seats_and_leaves_the_others_free(l
     assert (requests.flow_controller.in_use, requests.flow_controller.waiting) == (0, 0)
 
 
-async def test_every_level_has_a_seat_however_few_there_are() -> None:
-    requests = Requests(FlowController(1))
-    for level in PriorityLevel:
-        await requests.start(level.name, level)
-    assert requests.seated == ["INTERACTIVE"]
-    await requests.end("INTERACTIVE")
-    assert requests.seated == ["BULK"]
-    await requests.end("BULK")
-    assert requests.seated == ["BACKGROUND"]
-    await requests.end("BACKGROUND")
-
-
 async def test_a_lower_level_is_served_however_many_interactive_requests_come() -> None:
     flow_controller, order = FlowController(1), []
 
@@ -125,19 +113,6 @@ async def test_the_bounds_hold_and_no_seat_is_lost_whatever_is_cancelled(seed: i
     assert most[BULK] <= 8 // SHARE
     assert most[BACKGROUND] <= 8 // SHARE
     assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
-
-
-async def test_a_request_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> None:
-    flow_controller = FlowController(1)
-    async with flow_controller.seat("a"):
-        waiting = [asyncio.create_task(flow_controller.seat(flow).__aenter__()) for flow in "aab"]
-        await turns()
-        waiting[0].cancel()
-        waiting[2].cancel()
-        await turns()
-        assert flow_controller.waiting == 1
-    await waiting[1]
-    assert (flow_controller.in_use, flow_controller.waiting) == (1, 0)
 
 
 def test_without_a_seat_there_is_no_flow_controller() -> None:

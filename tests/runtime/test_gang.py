@@ -1,21 +1,20 @@
 """Gang schedulers that come and go while the whole operator works; tests/charts/test_recorded_verbs.py has whole lives."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, candidates
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.native_definitions import definitions
 from localcluster.model import Access, DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
-from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
+from tests.runtime.world import JOBS, SETTINGS, Json, operating, world_with_testjobs
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 QUANTITIES = {
@@ -64,30 +63,17 @@ def settings(name: str) -> Settings:
     return replace(SETTINGS, gang_scheduler_name=name)
 
 
-class Slow(Passing):
-    """A transport on which nothing about PodGroups gets through before `open`."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world.transport)
-        self.open = asyncio.Event()
-
-    async def send(self, request: Request) -> Response:
-        if request.path.endswith("/podgroups"):
-            await self.open.wait()
-        return await super().send(request)
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        if request.path.endswith("/podgroups"):
-            await self.open.wait()
-        async for line in super().stream(request):
-            yield line
-
-
 async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
     """A 404 for priority classes is the last response that completes the sync: nothing more will wake the operator."""
     world = world_with_testjobs()
     groups = f"/apis/{VOLCANO.api_version}/namespaces/default/podgroups"
-    world.transport = slow = Slow(world)  # type: ignore[assignment]
+    known = asyncio.Event()
+
+    async def slow(request: Request) -> None:
+        if request.path.endswith("/podgroups"):
+            await known.wait()
+
+    world.transport = Passing(world.transport, slow)  # type: ignore[assignment]
 
     def pods(name: str) -> int:
         return len([pod for pod in world.pods() if pod["metadata"]["name"].startswith(f"{name}-")])
@@ -99,7 +85,7 @@ async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
         world.ok("POST", JOBS, a_job("early"))
         await world.clock.advance(5)
         assert world.pods() == [], "nothing is decided before it is known"
-        slow.open.set()
+        known.set()
         await world.clock.until(lambda: pods("early") == 2 and says("early", "gang scheduling is off: PodGroup"))
         world.ok("POST", DEFINITIONS, definition(VOLCANO))
         await world.clock.until(lambda: says("early", "created without it"), step=1.0)

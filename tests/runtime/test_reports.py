@@ -195,36 +195,6 @@ async def test_the_answers_are_those_of_trainer(world: World, settings: Settings
                 assert message in answer["message"], name
 
 
-@pytest.mark.parametrize("what", ["another audience", "expired", "signed anew"])
-async def test_other_tokens_of_the_cluster_are_refused(world: World, settings: Settings, what: str) -> None:
-    async with running(world, settings) as program:
-        token = program.token
-        if what == "another audience":
-            token = program.fresh_token("kubeflow.org/v1/namespaces/default/testjobs/other/status")
-        elif what == "expired":
-            token = program.fresh_token(seconds=600)
-            await world.clock.advance(600)
-        else:
-            head, _, signature = token.split(".")
-            claims = jwt.decode(token, options={"verify_signature": False})
-            changed = jwt.encode({**claims, "exp": claims["exp"] + 1}, None, "none").split(".")[1]
-            token = f"{head}.{changed}.{signature}"
-        assert (await program.post(report(1), token=token))[0] == 403
-
-
-async def test_a_pod_of_the_namespace_cannot_report_for_a_job_of_others(world: World, settings: Settings) -> None:
-    """It can get a token for any audience."""
-    async with running(world, settings, "train", "other") as program:
-        stranger = Program(world, "other-worker-0")
-        stranger.url = program.url
-        assert (await stranger.post(report(99)))[0] == 200, "answered from memory"
-        await world.clock.advance(30)
-        assert "trainerStatus" not in status(world)
-        assert (await stranger.post(report(99)))[0] == 403
-        assert (await program.post(report(1)))[0] == 200
-        await settled(world, lambda: status(world).get("progress", {}).get("highestStep") == 1)
-
-
 async def test_reports_of_others_neither_change_delay_nor_displace_those_of_the_job(world: World, settings: Settings) -> None:
     """Before a pod is known, and after."""
     names = [f"other-{number}" for number in range(3)]
@@ -387,19 +357,6 @@ async def test_reports_that_cannot_be_written_do_not_hold_up_the_end(world: Worl
         asked = world.clock.monotonic()
     assert world.clock.monotonic() - asked <= 30
     assert step_on_record(world, "train") == 1
-
-
-async def test_a_job_that_reports_nothing_more_is_stalled_and_fails(world: World, settings: Settings) -> None:
-    async with running(world, settings, progressDeadlineSeconds=60, stallAction="Fail") as program:
-        for step in (0, 1):
-            await program.post(report(step))
-            await world.clock.advance(10)
-        await settled(world, lambda: status(world)["progress"].get("armed"))
-        last = _seconds(status(world)["progress"]["lastProgressTime"])
-        await settled(world, lambda: "Stalled" in world.conditions())
-        assert 60 <= world.clock.wall() - last < 62
-        await settled(world, lambda: "Failed" in world.conditions())
-        assert status(world)["conditions"][-1]["reason"] == "Stalled"
 
 
 async def test_no_stall_is_concluded_while_reports_are_refused(

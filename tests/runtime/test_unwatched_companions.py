@@ -17,6 +17,7 @@ from jobcommon.testutil.builders import finished_status, job_manifest
 from jobcommon.testutil.recording import Recording
 from tests.charts.test_recorded_verbs import Life
 from tests.runtime.fakes import refusal
+from tests.runtime.tap import Passing, nothing
 from tests.runtime.world import SETTINGS, operating
 
 CORE = "/api/v1/namespaces/default"
@@ -32,7 +33,8 @@ class Watched(Life):
 
     def __init__(self, framework: Framework = MPI) -> None:
         super().__init__(framework)
-        self.recording = Recording(InProcessTransport(self.server))
+        self.passing = Passing(InProcessTransport(self.server))
+        self.recording = Recording(self.passing)
         self.transport = self.recording  # type: ignore[assignment]
 
     def asked(self) -> list[tuple[str, str]]:
@@ -78,18 +80,17 @@ async def test_companions_deleted_before_the_pods_run_are_recreated(path: str, n
         assert [e["message"].split(" ")[0] for e in events if e["reason"] == "Lost"] == [name]
 
 
-async def test_an_update_that_is_refused_is_told_and_tried_with_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_update_that_is_refused_is_told_and_tried_with_back_off() -> None:
     times: list[float] = []
     async with life() as world:
-        send = world.recording.send
 
-        async def guarded(request: Request) -> Response:
+        async def refuses(request: Request) -> Response | None:
             if (request.method, request.path) != ("PUT", CONFIG):
-                return await send(request)
+                return None
             times.append(world.clock.monotonic())
             return refusal(403, "Forbidden", "immutable")
 
-        monkeypatch.setattr(world.recording, "send", guarded)
+        world.passing.before = refuses
         world.play_all("Running")
         text = "is running; waiting: update configmaps/train-config is refused: immutable."
         await world.clock.until(lambda: text in world.job()["status"]["conditions"][-1]["message"], step=0.5)
@@ -98,7 +99,7 @@ async def test_an_update_that_is_refused_is_told_and_tried_with_back_off(monkeyp
         assert [round(later - earlier) for earlier, later in pairwise(times)] == [10, 20, 40, 80]
         assert world.job()["metadata"]["resourceVersion"] == told
         assert world.events().count("FailedUpdateObject") == 1
-        monkeypatch.undo()
+        world.passing.before = nothing
         await world.clock.advance(160)
         assert "worker-1" in world.ok("GET", CONFIG)["data"]["discover_hosts.sh"]
         await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
