@@ -1,12 +1,11 @@
 """The real kubectl against `jobcommon up`: what people type, in the order in which they would."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import PATIENCE, Kubectl, cluster_up
+from tests.cli.commands import Kubectl, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -28,7 +27,6 @@ spec:
               image: any
               command: [sh, -c, '{command}']
 """
-WAITING = "echo started; while [ ! -e {flag} ]; do sleep 0.05; done; echo finished"
 
 
 @pytest.fixture(scope="module")
@@ -40,63 +38,6 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
 def job(name: str, command: str) -> str:
     """A job of two workers."""
     return JOB.format(name=name, command=command)
-
-
-def read_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
-    """The lines up to the one that contains `wanted`."""
-    assert process.stdout is not None
-    lines: list[str] = []
-    for line in process.stdout:
-        lines.append(line)
-        if wanted in line:
-            return lines
-    raise AssertionError(f"{wanted!r} was not printed: {lines}")
-
-
-def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
-    manifest, flag = tmp_path / "job.yaml", tmp_path / "flag"
-    manifest.write_text(job("mnist", WAITING.format(flag=flag)))
-    assert kubectl("apply", "-f", str(manifest)) == "pytorchjob.kubeflow.org/mnist created\n"
-    assert kubectl("apply", "-f", str(manifest)) == "pytorchjob.kubeflow.org/mnist unchanged\n"
-    refused = kubectl.run("create", "-f", str(manifest))
-    assert refused.returncode == 1
-    assert "AlreadyExists" in refused.stderr
-
-    kubectl("wait", "--for=condition=Running", "pytorchjob/mnist", f"--timeout={PATIENCE:.0f}s")
-    header, row = kubectl("get", "pytorchjob", "mnist").splitlines()
-    assert header.split() == ["NAME", "STATE", "AGE"]
-    assert row.split()[:2] == ["mnist", "Running"]
-    # The first worker makes it Running; the count of the second is written up to a second later.
-    kubectl.until("2", "get", "pytorchjob/mnist", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
-    assert "kind: PyTorchJob" in kubectl("get", "pytorchjob", "mnist", "-o", "yaml")
-    assert kubectl("get", "pytorchjob", "mnist", "-o", "wide").splitlines()[1].split()[0] == "mnist"
-    assert kubectl("get", "pytorchjobs", "-l", "team=vision", "-o", "name") == "pytorchjob.kubeflow.org/mnist\n"
-    assert kubectl("get", "pytorchjobs", "-l", "team=sound", "-o", "name") == ""
-    pods = "training.kubeflow.org/job-name=mnist"
-    assert kubectl("get", "pods", "-l", pods, "-o", "name").split() == ["pod/mnist-worker-0", "pod/mnist-worker-1"]
-    wide = kubectl("get", "pods", "-l", pods, "-o", "wide").splitlines()
-    assert {"IP", "NODE"} <= set(wide[0].split())
-    assert " 127." in wide[1]
-
-    watch = kubectl.start("get", "pytorchjob", "mnist", "-w", "-o", "custom-columns=S:.status.conditions[-1:].type")
-    logs = kubectl.start("logs", "-f", "mnist-worker-0")
-    read_until(watch, "Running")
-    read_until(logs, "started")
-    flag.touch()
-    assert logs.communicate(timeout=PATIENCE)[0] == "finished\n", "logs -f ends with the container"
-    read_until(watch, "Succeeded")
-    watch.terminate()
-    watch.communicate(timeout=PATIENCE)
-    kubectl("wait", "--for=condition=Succeeded", "pytorchjob/mnist", f"--timeout={PATIENCE:.0f}s")
-    assert kubectl("logs", "mnist-worker-1", "--tail=1") == "finished\n"
-
-    kubectl.told("PyTorchJob", "mnist", "PyTorchJobSucceeded")
-    said = kubectl("describe", "pytorchjob", "mnist")
-    assert "SuccessfulCreatePod" in said
-    assert "Created pod: mnist-worker-0" in said
-    assert "PyTorchJobSucceeded" in said
-    assert 'pytorchjob.kubeflow.org "mnist" deleted' in kubectl("delete", "pytorchjob", "mnist")
-    kubectl.until_gone("pods,services", "-l", pods)
 
 
 def test_kubectl_lists_and_explains_our_resources(kubectl: Kubectl) -> None:

@@ -181,10 +181,15 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         assert not before & {pod["metadata"]["uid"] for pod in await cluster.pods()}
         await scale(api, await find_job(api, "demo"), 3, None, said.append)
         await cluster.until("pods", "demo-worker-2", lambda seen: seen.body["status"]["phase"] == "Running")
+        with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
+            await wait_for(api, await find_job(api, "demo"), "finished", 0.1)
         listed, replicas = Output.make(), Output.make()
         jobs = await jobs_of(api, everywhere=True, console=listed.console)
         show_jobs(listed.console, jobs, await surroundings_of(api, jobs, START, everywhere=True), START, everywhere=True)
-        await top(api, replicas.console, await find_job(api, "demo"))
+        await top(api, replicas.console, job := await find_job(api, "demo"))
+        waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
+        await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
+        assert await waiting == (None, True)
         assert first["status"]["startTime"]
     assert "pytorchjob/demo" in listed.text
     assert [line.split()[0] for line in replicas.text.splitlines()[1:4]] == ["Worker-0", "Worker-1", "Worker-2"]
@@ -281,18 +286,6 @@ async def test_rights_to_get_and_list_are_enough_to_read_and_what_is_missing_is_
         assert "system:serviceaccount:default:reader may not create pytorchjobs in namespace default" in explained(
             refused.value
         )
-
-
-@pytest.mark.cluster
-async def test_waiting_gives_up_after_its_time() -> None:
-    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
-        await cluster.create(PYTORCH, shell_job("exec sleep 600"))
-        job = await find_job(api, "demo")
-        with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
-            await wait_for(api, job, "finished", 0.1)
-        waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
-        await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
-        assert await waiting == (None, True)
 
 
 @pytest.mark.slow

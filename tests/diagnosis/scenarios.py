@@ -327,13 +327,6 @@ TRACEBACK = (
     "    return self.fc(x)",
     "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 100x10)",
 )
-TORCHRUN = (
-    *TRACEBACK,
-    "Traceback (most recent call last):",
-    '  File "/usr/bin/torchrun", line 8, in <module>',
-    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
-)
-ARGPARSE = ("usage: train.py [-h] [--lr LR]", "train.py: error: unrecognized arguments: --learningrate 0.1")
 QUOTA = 'pods "demo-worker-0" is forbidden: exceeded quota: team, requested: cpu=2, used: cpu=9, limited: cpu=10'
 POLICY = "ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: images must not be :latest"
 LIMITS = "[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Pod is 1Gi, but limit is 2Gi]"
