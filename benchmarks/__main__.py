@@ -12,16 +12,13 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from benchmarks import ablation, operator_process, record, report, scenarios
-from benchmarks.apiserver import EMBEDDED, REAL, cluster
-from benchmarks.goals import goals
-from benchmarks.record import Results
-from benchmarks.soak.run import Plan, run
+from benchmarks import ablation, operator_process, scenarios, soak
+from benchmarks.processes import EMBEDDED, REAL, cluster
+from benchmarks.report import Goal, commit, goal_table, machine
 from benchmarks.workloads import ALL, Workload
-from localcluster.conformance import envtest, real
+from localcluster.conformance import envtest
 
 OTHERS = ("small",)
 #: On demand alone: it takes an hour, and its server is one that may be killed.
@@ -38,17 +35,17 @@ def _arguments() -> argparse.Namespace:
     )
     without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
     parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
-    usual = Plan()
-    soak = (
+    usual = soak.Soak()
+    options = (
         ("minutes", "how long jobs are submitted"),
         ("rate", "jobs submitted a second"),
         ("kept", "finished jobs that are there"),
     )
-    for name, what in soak:
+    for name, what in options:
         default = getattr(usual, name)
         parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{SOAK}: {what} (default: %(default)g)")
     given = parser.parse_args()
-    for name, _ in soak:
+    for name, _ in options:
         if getattr(given, name) <= 0:
             parser.error(f"--{name} must be more than 0")
     return given
@@ -73,48 +70,45 @@ def _rounds(workload: Workload, arguments: argparse.Namespace) -> int:
     return 5 if workload.pods < 500 else 3 if workload.pods <= 1000 else 1
 
 
-async def _measure(arguments: argparse.Namespace) -> Results:
+async def _measure(arguments: argparse.Namespace) -> list[Goal]:
+    """Measure and print; every goal that was measured."""
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
-    wanted = arguments.only or [*map(str, workloads), *OTHERS]
-    given = envtest.assets() if SOAK in wanted else real.available()
-    kind = arguments.server or (REAL if given else EMBEDDED)
-    found = Results(record.commit(), "", record.machine(), f"{datetime.now(UTC):%Y-%m-%d}")
-
-    async def workload(text: str) -> None:
-        size = Workload.parse(text)
-        found.workloads.append(await scenarios.workload_result(kind, size, _rounds(size, arguments)))
-
-    async def small() -> None:
-        found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
-
-    async def soak() -> None:
-        found.soak = await run(kind, Plan(arguments.minutes, arguments.rate, arguments.kept))
-
-    others: dict[str, Callable[[], Awaitable[None]]] = {"small": small, SOAK: soak}
+    kind = arguments.server or (REAL if envtest.assets() else EMBEDDED)
+    lives: list[scenarios.Lives] = []
+    texts, goals = [], list[Goal]()
     async with cluster(kind) as server:
-        found.server = server.name
-    for name in wanted:
-        print(f"measuring {name} …", file=sys.stderr, flush=True)
-        await (others[name]() if name in others else workload(name))
-    return found
+        name = await server.name()
+    for wanted in arguments.only or [*map(str, workloads), *OTHERS]:
+        print(f"measuring {wanted} …", file=sys.stderr, flush=True)
+        if wanted == SOAK:
+            churned = await soak.run(kind, soak.Soak(arguments.minutes, arguments.rate, arguments.kept))
+            texts.append(churned.text())
+            goals += churned.goals()
+        elif wanted in OTHERS:
+            small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
+            texts.append(small.text())
+            goals += small.goals()
+        else:
+            size = Workload.parse(wanted)
+            lives.append(await scenarios.lives(kind, size, _rounds(size, arguments)))
+            goals += lives[-1].goals()
+    without = f"Without {arguments.ablate}. " if arguments.ablate else ""
+    head = f"{without}Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."
+    print(head, *([scenarios.lives_table(lives)] if lives else []), *texts, *([goal_table(goals)] if goals else []), sep="\n\n")
+    return goals
 
 
 def main() -> int:
-    """Measure, print, keep. Exit code 1 if a long run misses a goal, 2 without a server."""
+    """Exit code 1 if a long run misses a goal, 2 without a server."""
     arguments = _arguments()
     operator_process.ABLATED.set(arguments.ablate or "")
     try:
-        found = asyncio.run(_measure(arguments))
+        goals = asyncio.run(_measure(arguments))
     except envtest.StartError as error:
         print(error, file=sys.stderr)
         return 2
-    if arguments.ablate:
-        print(f"Without {arguments.ablate}:", report.tables(found), sep="\n\n")
-        return 0
-    path = record.keep(found)
-    print(*filter(None, (report.tables(found), report.goal_table(found), f"Kept in {path}")), sep="\n\n")
-    return int(found.soak is not None and not all(goal.met for goal in goals(found)))
+    return int(SOAK in (arguments.only or ()) and not all(goal.met for goal in goals))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks import seeds
-from benchmarks.processes import child, stop
+from benchmarks.processes import speaking, stop
 from benchmarks.sending import send
 from benchmarks.watching import watching
+from benchmarks.workloads import IMAGE, IMAGE_ID
 from jobcommon.api.labels import JOB_NAME
+from jobcommon.api.timestamp import format_time
 from jobcommon.client.config import find_cluster
 from jobcommon.client.list_watch import WatchedObject
 from jobcommon.client.objects import object_path
@@ -35,12 +36,8 @@ from jobcommon.client.transport import HttpTransport
 
 CONCURRENCY = 32
 RUNNING, SUCCEEDED, FAILED, PERMANENT = "Running", "Succeeded", "Failed", "Permanent"
-_STATUSES = {
-    RUNNING: seeds.running_status(),
-    SUCCEEDED: seeds.ended_status(0),
-    FAILED: seeds.ended_status(137),
-    PERMANENT: seeds.ended_status(1),
-}
+#: When the pods of this cluster run and end.
+STARTED = format_time(1_790_000_000.0 - 60)
 #: The annotation of a pod that ends by itself: how the first of its job that has it ends, how the second one, and so on as the
 #: last, by commas. One that is empty does not end.
 FATE = "benchmark.example.com/fate"
@@ -59,7 +56,6 @@ class Pod(NamedTuple):
     name: str
     uid: str
     job: str
-    phase: str
     held: bool
     released: bool
     container: str
@@ -68,12 +64,12 @@ class Pod(NamedTuple):
 
 def pod_of(body: dict[str, Any]) -> Pod:
     """The part of a pod that counts here."""
-    meta, status, container = body["metadata"], body.get("status", {}), body["spec"]["containers"][0]
-    phase, held = status.get("phase", ""), bool(meta.get("finalizers"))
+    meta, container = body["metadata"], body["spec"]["containers"][0]
+    held = bool(meta.get("finalizers"))
     released = "deletionTimestamp" in meta and not held
     fate = meta.get("annotations", {}).get(FATE)
     about = (meta["namespace"], meta["name"], meta["uid"], meta.get("labels", {}).get(JOB_NAME, ""))
-    return Pod(*about, phase, held, released, container["name"], fate)
+    return Pod(*about, held, released, container["name"], fate)
 
 
 @dataclass
@@ -88,25 +84,22 @@ class JobPods:
 
 @dataclass
 class _Space:
-    """The pods of one namespace: when each was first seen, those that are there by UID, and how many are in what state."""
+    """The pods of one namespace: when each was first seen, those that are there by UID, and how many have a finalizer."""
 
     seen: Times = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
     jobs: defaultdict[str, JobPods] = field(default_factory=lambda: defaultdict(JobPods))
-    phases: Counter[str] = field(default_factory=Counter)
     held: int = 0
     auto: str = ""
 
     def put(self, pod: Pod) -> None:
         self.pods[pod.uid] = pod
-        self.phases[pod.phase] += 1
         self.held += pod.held
         self.jobs[pod.job].present += 1
 
     def drop(self, uid: str) -> Pod | None:
         old = self.pods.pop(uid, None)
         if old is not None:
-            self.phases[old.phase] -= 1
             self.held -= old.held
             self.jobs[old.job].present -= 1
         return old
@@ -181,27 +174,31 @@ class Agent:
         return monotonic()
 
     async def seen(self, space: _Space, count: int) -> Times:
+        """When each pod was first seen, by name and UID, once there are `count` pods."""
         await self.until(lambda: len(space.seen) >= count)
         return space.seen
 
-    async def in_phase(self, space: _Space, phase: str, count: int) -> float:
-        return await self.until(lambda: space.phases[phase] >= count)
-
     async def released(self, space: _Space) -> float:
+        """When no pod had a finalizer any more."""
         return await self.until(lambda: not space.held)
 
     async def auto(self, space: _Space, phase: str) -> None:
+        """From now on bring every new pod into that phase as soon as it appears, and then to its fate."""
         space.auto = phase
 
     async def mark(self, space: _Space, phase: str) -> Times:
+        """Bring all pods into that phase; by name, when the server had answered."""
         pods = list(space.pods.values())
         times = await asyncio.gather(*(self._mark_one(pod, phase) for pod in pods))
         return {pod.name: at for pod, at in zip(pods, times, strict=True)}
 
-    async def job_pods(self, space: _Space, job: str, over: bool) -> dict[str, Any]:
+    async def job_pods(self, space: _Space, job: str, over: bool = True) -> dict[str, Any]:
+        """What was seen of the job's pods, for the last time; with `over`, once none is there."""
         if over:
             await self.until(lambda: not space.jobs[job].present)
         return asdict(space.jobs.pop(job, JobPods()))
+
+    # -- what it does by itself
 
     async def _life(self, space: _Space, pod: Pod, number: int) -> None:
         await self._mark_one(pod, space.auto)
@@ -231,50 +228,42 @@ def _path(pod: Pod) -> str:
 
 @cache
 def _patch(phase: str, container: str) -> bytes:
-    status = _STATUSES[phase]
-    reported = [{**one, "name": container} for one in status["containerStatuses"]]
-    return msgspec.json.encode({"metadata": {"uid": _UID}, "status": {**status, "containerStatuses": reported}})
+    """A pod that runs, or whose container has exited: for good with 1, else with 137."""
+    code = {RUNNING: None, SUCCEEDED: 0, FAILED: 137, PERMANENT: 1}[phase]
+    ready = code is None
+    state: dict[str, Any] = {"running": {"startedAt": STARTED}}
+    if code is not None:
+        times = {"startedAt": STARTED, "finishedAt": STARTED}
+        state = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", **times}}
+    image = {"image": IMAGE, "imageID": IMAGE_ID, "restartCount": 0}
+    states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
+    status = {
+        "phase": FAILED if code else phase,
+        "startTime": STARTED,
+        "podIP": "10.0.0.1",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "conditions": [{"type": kind, "status": str(holds), "lastTransitionTime": STARTED} for kind, holds in states.items()],
+        "containerStatuses": [{"name": container, "ready": ready, "state": state, **image}],
+    }
+    return msgspec.json.encode({"metadata": {"uid": _UID}, "status": status})
 
 
 class Kubelet:
-    """The kubelet, from the outside. Every method raises RuntimeError when its process has ended."""
+    """The kubelet, from the outside: `ask` for a method of `Agent` about a namespace."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._numbers = itertools.count()
         self._answers: dict[int, asyncio.Future[Any]] = {}
 
-    async def seen(self, namespace: str, count: int) -> Times:
-        """When each pod was first seen, by name and UID, once there are `count` pods."""
-        return dict(await self._ask("seen", namespace, count))
-
-    async def mark(self, namespace: str, phase: str) -> Times:
-        """Bring all pods of the namespace into that phase; by name, when the server had answered."""
-        return dict(await self._ask("mark", namespace, phase))
-
-    async def auto(self, namespace: str, phase: str) -> None:
-        """From now on bring every new pod of the namespace into that phase as soon as it appears, and then to its fate."""
-        await self._ask("auto", namespace, phase)
-
-    async def in_phase(self, namespace: str, phase: str, count: int) -> float:
-        """When `count` pods were in that phase."""
-        return float(await self._ask("in_phase", namespace, phase, count))
-
-    async def released(self, namespace: str) -> float:
-        """When no pod had a finalizer any more."""
-        return float(await self._ask("released", namespace))
-
-    async def job_pods(self, namespace: str, job: str, *, over: bool = True) -> JobPods:
-        """What was seen of the job's pods, for the last time; with `over`, once none is there."""
-        return JobPods(**await self._ask("job_pods", namespace, job, over))
-
-    async def _ask(self, *command: Any) -> Any:
+    async def ask(self, command: str, namespace: str, *arguments: Any) -> Any:
+        """What the method answers. Raises RuntimeError when the process has ended."""
         if self._process.returncode is not None:
             raise RuntimeError("the kubelet's process has ended; its error is above")
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps((number, *command)).encode() + b"\n")
+        self._process.stdin.write(json.dumps((number, command, namespace, *arguments)).encode() + b"\n")
         return await answer
 
     async def listen(self) -> None:
@@ -293,11 +282,8 @@ class Kubelet:
 @asynccontextmanager
 async def kubelet(kubeconfig: str) -> AsyncIterator[Kubelet]:
     """A kubelet for the cluster that the kubeconfig leads to."""
-    process = await child("benchmarks.kubelet", kubeconfig, stdout=asyncio.subprocess.PIPE)
+    process = await speaking("benchmarks.kubelet", kubeconfig)
     try:
-        assert process.stdout is not None
-        if not await process.stdout.readline():
-            raise RuntimeError("the kubelet's process did not start; its error is above")
         found = Kubelet(process)
         listening = asyncio.create_task(found.listen())
         yield found

@@ -9,16 +9,15 @@
 import argparse
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from benchmarks import seeds
 from benchmarks.workloads import job_manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
-from jobcommon.api.view import object_view
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Response
@@ -29,9 +28,11 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.writes import request_for
+from jobcommon.testutil.builders import START, Pod, services_of
 from jobcommon.testutil.effort import effort
 
 BASELINE = Path(__file__).with_name("micro.json")
+NAMESPACE, NOW = "default", START + 60
 # Beside other work few tries are undisturbed.
 TRIES, TRIES_AT_MOST = 32, 640
 PODS = 200
@@ -43,7 +44,7 @@ def _middle() -> float:
 
 
 def _job(replicas: int, *, dynamic: bool = True) -> Job:
-    raw = job_manifest(seeds.NAMESPACE, "job-0", replicas)
+    raw = job_manifest(NAMESPACE, "job-0", replicas)
     raw["spec"]["enableDynamicWorker"] = dynamic
     raw["metadata"] |= {"uid": "uid-job-0", "resourceVersion": "1", "generation": 1}
     return read_job(TF, raw)
@@ -51,11 +52,13 @@ def _job(replicas: int, *, dynamic: bool = True) -> Job:
 
 def _running(replicas: int) -> tuple[Job, Observed, list[bytes]]:
     """A job whose pods all run, so that there is nothing to do, and its pods as the API server gives them."""
-    objects = list(seeds.life("job-0", replicas, seeds.running_status()))
-    pods = [msgspec.json.encode(obj) for plural, obj in objects if plural == "pods"]
-    services = [msgspec.json.encode(obj) for plural, obj in objects if plural == "services"]
-    observed = Observed(pods=tuple(map(pod_view, pods)), services=tuple(map(object_view, services)))
-    return read_job(TF, objects[0][1]), observed, pods
+    job = _job(replicas)
+    pods = [msgspec.json.encode(Pod.of(TF, job, "Worker", n).running().raw) for n in range(replicas)]
+    observed = Observed(pods=tuple(map(pod_view, pods)), services=services_of(TF, job))
+    while (decided := plan(TF, job, observed, NOW)).status is not None:
+        job = replace(job, status=decided.status, raw_status=decided.status.to_json())
+    assert not decided.actions
+    return job, observed, pods
 
 
 def _watching(pods: list[bytes]) -> Subject:
@@ -87,7 +90,7 @@ def _queueing() -> None:
 
 def subjects() -> Mapping[str, Subject]:
     """What is measured, by name."""
-    now = seeds.NOW
+    now = NOW
     one, some, many = _running(1), _running(100), _running(5000)
     new, told = _job(PODS), _job(PODS, dynamic=False)
     creates = [action for action in plan(TF, new, Observed(), now).actions if isinstance(action, Create)]
@@ -100,7 +103,7 @@ def subjects() -> Mapping[str, Subject]:
         "plan, nothing to do: 5,000 replicas": lambda: plan(TF, *many[:2], now),
         "plan, all to be created: 200 replicas": lambda: plan(TF, new, Observed(), now),
         "work queue: 1,000 keys added, taken, done": _queueing,
-        "pods made and encoded: 200": lambda: [request_for(action, seeds.NAMESPACE) for action in creates],
+        "pods made and encoded: 200": lambda: [request_for(action, NAMESPACE) for action in creates],
         "TF_CONFIG with all addresses: 200 replicas": lambda: [TF.env(told, Replica("Worker", i)) for i in range(PODS)],
     }
 

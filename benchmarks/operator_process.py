@@ -26,23 +26,22 @@ ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
 
 
 class Operator:
-    """An operator's process, with its descendants, of all frameworks with these options."""
+    """An operator's process, with its descendants, of all frameworks."""
 
     process: asyncio.subprocess.Process
 
-    def __init__(self, kubeconfig: str, session: aiohttp.ClientSession, options: tuple[str, ...]) -> None:
+    def __init__(self, kubeconfig: str, session: aiohttp.ClientSession) -> None:
         port = _free_port()
         self._url = f"http://127.0.0.1:{port}"
         self._session = session
-        self._kubeconfig = kubeconfig
-        self._options = ("operator", "--metrics-port", str(port), "--log-level", "warning", *options)
+        options = ("operator", "--metrics-port", str(port), "--log-level", "warning", "--kubeconfig", kubeconfig)
+        self._command = (*(("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)), *options)
         self._before = 0.0
         self._calls_before: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Start it; its caches are complete on return. Raises RuntimeError if it ends before or takes too long."""
-        command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
-        self.process = await child(*command, *self._options, "--kubeconfig", self._kubeconfig)
+        self.process = await child(*self._command)
         deadline = monotonic() + START_SECONDS
         while not await self._ready():
             if self.process.returncode is not None or monotonic() > deadline:
@@ -88,15 +87,10 @@ class Operator:
         """Return once `jobs` jobs have been reconciled and no key is queued. Raises TimeoutError."""
         async with asyncio.timeout(RECONCILE_SECONDS):
             while True:
-                done, queued = await self.reconciles()
-                if done >= jobs and not queued:
+                text = await self._metrics()
+                if sum(map(float, _RECONCILES.findall(text))) >= jobs and not sum(map(float, _DEPTH.findall(text))):
                     return
                 await asyncio.sleep(0.02)
-
-    async def reconciles(self) -> tuple[int, int]:
-        """The number of reconciles so far, and of keys queued."""
-        text = await self._metrics()
-        return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
 
     async def _ready(self) -> bool:
         try:
@@ -117,10 +111,10 @@ class Operator:
 
 
 @asynccontextmanager
-async def operator(kubeconfig: str, *options: str) -> AsyncIterator[Operator]:
+async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
     """An operator that is ready. Raises RuntimeError if it does not become ready or ends by itself."""
     async with aiohttp.ClientSession() as session:
-        found = Operator(kubeconfig, session, options)
+        found = Operator(kubeconfig, session)
         try:
             await found.start()
             yield found

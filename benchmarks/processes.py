@@ -1,23 +1,39 @@
-"""Processes of this benchmark, and what the system says of them."""
+"""The processes of this benchmark, what the system says of them, and the API server among them.
+
+``python -m benchmarks.processes KIND DIRECTORY [DATA]`` is that server, without a node: the embedded one, or etcd and
+kube-apiserver from KUBEBUILDER_ASSETS, with the controllers that `localcluster.local_cluster` gives each.
+"""
 
 import asyncio
+import json
 import os
+import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+from jobcommon.cli.embedded import install
+from jobcommon.cli.frameworks import installed
+from jobcommon.client.config import find_cluster
+from jobcommon.client.request import Request
+from jobcommon.client.transport import Endpoint, HttpTransport, Timeouts
+from localcluster import local_cluster
+from localcluster.client import write_secret
+from localcluster.conformance import envtest
+
+EMBEDDED, REAL = "embedded", "real"
 STOP_SECONDS = 20.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 ROOT = Path(__file__).resolve().parents[1]
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PATIENT = Timeouts(connect=10.0, read=300.0, write=300.0)
 
 
-async def child(
-    module: str, *arguments: str, stdout: int | None = None, env: Mapping[str, str] | None = None
-) -> asyncio.subprocess.Process:
+async def child(module: str, *arguments: str, stdout: int | None = None) -> asyncio.subprocess.Process:
     """A Python process running `module`. It ends when its standard input does, if it reads it."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *arguments, stdin=asyncio.subprocess.PIPE, stdout=stdout, cwd=ROOT, env=env, limit=1 << 26
+        sys.executable, "-m", module, *arguments, stdin=asyncio.subprocess.PIPE, stdout=stdout, cwd=ROOT, limit=1 << 26
     )  # fmt: skip
 
 
@@ -31,6 +47,15 @@ async def stop(process: asyncio.subprocess.Process) -> None:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+async def speaking(*command: str) -> asyncio.subprocess.Process:
+    """A process that has printed its first line. Raises RuntimeError if it ends before."""
+    process = await child(*command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    if not await process.stdout.readline():
+        raise RuntimeError(f"{command[0]} did not start; its error is above")
+    return process
 
 
 def cpu_seconds(pid: int) -> float:
@@ -65,3 +90,87 @@ def _resident(pid: int) -> int:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+# -- the API server ----------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """An API server that is up. One that is `lasting` may be killed: it comes back as it was."""
+
+    endpoint: Endpoint
+
+    def __init__(self, kind: str, directory: Path, *, lasting: bool) -> None:
+        self.kind = kind
+        self._arguments = (kind, str(directory), *((str(directory / "data"),) if lasting else ()))
+        self.kubeconfig = directory / "kubeconfig"
+
+    async def start(self) -> None:
+        """Start it. Raises RuntimeError if it does not."""
+        self._process = await speaking("benchmarks.processes", *self._arguments)
+
+    async def restart(self) -> None:
+        """kill -9, of etcd as well, and start it again."""
+        self._process.kill()
+        await self._process.wait()
+        await self.start()
+
+    async def end(self) -> None:
+        """End it."""
+        await stop(self._process)
+
+    @asynccontextmanager
+    async def connected(self, concurrency: int = 64) -> AsyncIterator[HttpTransport]:
+        """A client of it."""
+        transport = HttpTransport(self.endpoint, timeouts=_PATIENT, concurrency=concurrency, user_agent="benchmarks")
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+    async def name(self) -> str:
+        """What it is, for a table."""
+        if self.kind == EMBEDDED:
+            return EMBEDDED
+        async with self.connected() as transport:
+            return f"kube-apiserver {json.loads((await transport.send(Request('GET', '/version'))).body)['gitVersion']}"
+
+
+@asynccontextmanager
+async def cluster(kind: str, *, lasting: bool = False) -> AsyncIterator[Server]:
+    """A server of that kind, with our kinds. Raises RuntimeError, and envtest.StartError if there is no real one."""
+    if kind == REAL and envtest.assets() is None:
+        raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {' and '.join(envtest.PROGRAMS)}")
+    async with AsyncExitStack() as stack:
+        server = Server(kind, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-"))), lasting=lasting)
+        await server.start()
+        stack.push_async_callback(server.end)
+        server.endpoint = await find_cluster(str(server.kubeconfig))
+        async with server.connected() as transport:
+            await install(transport, list(installed().values()))
+        yield server
+
+
+async def prepare(transport: HttpTransport, namespace: str) -> None:
+    """Make a namespace in which pods can be created: where no controller does it, its account is missing."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+    for path, body in (
+        ("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        (f"/api/v1/namespaces/{namespace}/serviceaccounts", {**account, "automountServiceAccountToken": False}),
+    ):
+        answer = await transport.send(Request("POST", path, body=json.dumps(body).encode()))
+        if answer.status not in (201, 409):
+            raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
+
+
+async def _serve(kind: str, directory: str, data: str | None = None) -> None:
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    async with local_cluster(data_dir=Path(data) if data else None, node=False, server=kind) as served:
+        write_secret(Path(directory, "kubeconfig"), served.kubeconfig().encode())
+        print(served.url, flush=True)
+        await over.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(*sys.argv[1:]))

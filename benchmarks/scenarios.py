@@ -1,89 +1,204 @@
-"""The lifecycles of a workload by baseline and operator, a start beside finished jobs, and small jobs beside a big one."""
+"""The lives of jobs by the operator, their creation by a plain client beside it, and small jobs beside a big one.
+
+All pods are created before the kubelet says that they run, and all jobs run before it says that they have ended.
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from statistics import median
 from time import monotonic
 from typing import Any
 
-from benchmarks.apiserver import cluster, prepare
-from benchmarks.kubelet import Kubelet, kubelet
-from benchmarks.lifecycle_timings import baseline_lifecycle, by_job, operator_lifecycle
+from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet, kubelet
 from benchmarks.operator_process import Operator, operator
-from benchmarks.record import ColdStart, Small, WorkloadResult
+from benchmarks.processes import Server, cluster, prepare
+from benchmarks.report import MB, Goal, p99, seconds, table
 from benchmarks.sending import send_all
-from benchmarks.workloads import (
-    BASELINE_GROUP,
-    Workload,
-    baseline_writes,
-    job_manifest,
-    post,
-    submissions,
-)
-from jobcommon.client.request import Request
+from benchmarks.watching import job_watch
+from benchmarks.workloads import Workload, baseline_writes, submissions
+from jobcommon.api.kueue import MULTIKUEUE
+from jobcommon.client.objects import collection_path
 from jobcommon.operators.tf import TF
 
 SMALL = Workload(1, 2)
 #: Small jobs submitted per second.
 SMALL_RATE = 8.0
-WRITES = ("POST", "PUT", "PATCH", "DELETE")
+#: The goals hold from so many pods on.
+FROM_PODS = 100
+PHASES = ("created", "running", "settle")
 
 
-async def workload_result(kind: str, workload: Workload, rounds: int) -> WorkloadResult:
-    """The baseline and the operator in turn, on one server."""
-    found = WorkloadResult(str(workload), workload.jobs, workload.replicas, [], [])
-    async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent:
-        for number in range(rounds):
-            found.baseline.append(await baseline_lifecycle(server, agent, workload, f"baseline-{number}"))
-            async with operator(str(server.kubeconfig)) as running:
-                found.operator.append(await operator_lifecycle(server, agent, running, workload, f"operator-{number}"))
+@dataclass(frozen=True)
+class Life:
+    """One life of a workload. `created`: seconds until the last pod was there.
+
+    `each`, by phase, per job: until its pods were there; from the kubelet's first word that pods run until the job runs; and
+    from the end of its last pod until its final status. `calls` are the requests of a job by verb.
+    """
+
+    created: float
+    each: Mapping[str, list[float]]
+    cpu: float
+    resident: int
+    calls: Mapping[str, float]
+
+
+@dataclass
+class Lives:
+    """Some rounds of a workload: seconds in which a plain client creates the same pods, and lives, in turn."""
+
+    workload: Workload
+    plain: list[float] = field(default_factory=list)
+    lives: list[Life] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """Creation over that of the plain client, each the median of its rounds."""
+        return median(life.created for life in self.lives) / median(self.plain)
+
+    @property
+    def cpu(self) -> float:
+        """The operator's CPU seconds for the whole life of a thousand pods."""
+        return median(life.cpu for life in self.lives) / self.workload.pods * 1000
+
+    def row(self) -> Iterator[str]:
+        """The workload's row of `lives_table`."""
+        yield f"{self.workload.jobs:,} × {self.workload.replicas:,}"
+        yield f"{self.workload.pods / median(self.plain):,.0f} pods/s"
+        yield f"{self.ratio:.2f} ×"
+        for phase in PHASES:
+            of = [life.each[phase] for life in self.lives]
+            yield f"{seconds(median(map(median, of)))} / {seconds(median(map(p99, of)))}"
+        yield f"{self.cpu:.2f} s"
+        yield f"{median(life.resident for life in self.lives) / MB:.0f} MB"
+        yield ", ".join(f"{verb} {count:,.1f}".replace(".0", "") for verb, count in sorted(self.lives[-1].calls.items()))
+
+    def goals(self) -> Iterator[Goal]:
+        """What was to be reached."""
+        if self.workload.pods >= FROM_PODS:
+            yield Goal(f"{self.workload}: creation over plain client", self.ratio, 1.15, "×")
+            yield Goal(f"{self.workload}: CPU per 1,000 pods, whole life", self.cpu, 3.0, "s")
+
+
+def lives_table(found: Iterable[Lives]) -> str:
+    """All workloads."""
+    each = (f"{phase} p50 / p99" for phase in PHASES)
+    head = ("jobs × replicas", "plain client", "created", *each, "CPU per 1,000 pods", "memory", "API calls per job")
+    return table(head, (lives.row() for lives in found))
+
+
+def by_job(times: Mapping[str, float]) -> dict[str, float]:
+    """The time of each job's last pod."""
+    found: dict[str, float] = {}
+    for name, at in times.items():
+        job = name.rpartition("-worker-")[0]
+        found[job] = max(found.get(job, at), at)
     return found
 
 
-async def started_beside(running: Operator, jobs: int, ready: float) -> ColdStart:
-    """What the start cost of an operator whose caches were complete after `ready` seconds. Raises TimeoutError."""
-    start = monotonic()
-    await running.reconciled(jobs)
-    over = monotonic()
-    await running.idle()
-    calls = await running.calls()
-    return ColdStart(jobs, ready, over - start, sum(calls[verb] for verb in WRITES), running.cpu, running.resident)
+async def lives(kind: str, workload: Workload, rounds: int) -> Lives:
+    """The plain client and the operator in turn, on one server."""
+    found = Lives(workload)
+    async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent:
+        for number in range(rounds):
+            found.plain.append(await _plain(server, agent, workload, f"plain-{number}"))
+            async with operator(str(server.kubeconfig)) as running:
+                found.lives.append(await _life(server, agent, running, workload, f"operator-{number}"))
+    return found
+
+
+async def _plain(server: Server, agent: Kubelet, workload: Workload, namespace: str) -> float:
+    """A plain client issues the operator's creations, encoded beforehand, with as many requests at once; it plans nothing.
+
+    The operator leaves jobs alone that are managed by another controller.
+    """
+    async with server.connected() as user, server.connected() as client:
+        await prepare(user, namespace)
+        jobs = submissions(workload, namespace, managedBy=MULTIKUEUE)
+        writes = baseline_writes(workload, namespace)
+        start = monotonic()
+        await asyncio.gather(send_all(user, jobs, 16), send_all(client, writes))
+        seen: Mapping[str, float] = await agent.ask("seen", namespace, workload.pods)
+        return max(seen.values()) - start
+
+
+async def _life(server: Server, agent: Kubelet, running: Operator, workload: Workload, namespace: str) -> Life:
+    """By the operator, which is idle before and afterwards."""
+    async with server.connected() as user:
+        await prepare(user, namespace)
+        path = collection_path(TF.api_version, TF.plural, namespace)
+        async with job_watch(user, [path]) as jobs:
+            await running.idle()
+            await running.mark()
+            start = monotonic()
+            await send_all(user, submissions(workload, namespace), 16)
+            seen: Mapping[str, float] = await agent.ask("seen", namespace, workload.pods)
+            await jobs.having("Created", workload.jobs)
+            marking = monotonic()
+            await agent.ask("mark", namespace, RUNNING)
+            ran = await jobs.having("Running", workload.jobs)
+            ended = by_job(await agent.ask("mark", namespace, SUCCEEDED))
+            over = await jobs.having(SUCCEEDED, workload.jobs)
+            await agent.ask("released", namespace)
+            await running.idle()
+            calls = await running.calls()
+        each = {
+            "created": [at - start for at in by_job(seen).values()],
+            "running": [at - marking for at in ran.values()],
+            "settle": [at - ended[job] for job, at in over.items()],
+        }
+        per_job = {verb: count / workload.jobs for verb, count in calls.items()}
+        return Life(max(seen.values()) - start, each, running.cpu, running.resident, per_job)
+
+
+# -- small jobs beside a big one -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Small:
+    """Seconds until the pods of each small job were created, alone and while a job of `replicas` replicas was created."""
+
+    replicas: int
+    alone: list[float]
+    beside: list[float]
+
+    def text(self) -> str:
+        """In words."""
+        each = (("alone", self.alone), ("beside", self.beside))
+        figures = ", ".join(f"{name} {median(times) * 1e3:.0f} / {p99(times) * 1e3:.0f} ms" for name, times in each)
+        return f"Small jobs created while one of {self.replicas:,} replicas is, p50 / p99: {figures}."
+
+    def goals(self) -> Iterator[Goal]:
+        """What was to be reached."""
+        text = f"small jobs' p99 beside one of {self.replicas:,} replicas, over alone"
+        yield Goal(text, p99(self.beside) / p99(self.alone), 2.0, "×")
 
 
 async def small(kind: str, replicas: int, count: int) -> Small:
-    """Small jobs that come one after the other, first alone, then while one of `replicas` replicas is created.
-
-    The baseline beside: the same objects by plain clients of their own, while another one creates the big job's pods.
-    """
+    """Small jobs that come one after the other, first alone, then while one of `replicas` replicas is created."""
     big = Workload(1, replicas)
-    async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent, server.connected() as user:
-        async with server.connected() as other, server.connected() as client:
-            for namespace in ("baseline", "baseline-big"):
-                await prepare(user, namespace)
-            creating = asyncio.create_task(send_all(client, baseline_writes(big, "baseline-big")))
-            sent = await _one_by_one(count, lambda number: send_all(other, _small_baseline(number)), creating)
-            await creating
-            baseline_beside = await _latencies(agent, "baseline", sent)
-        async with operator(str(server.kubeconfig)) as running:
-            for namespace in ("alone", "beside", "big"):
-                await prepare(user, namespace)
-            await running.idle()
+    async with (
+        cluster(kind) as server,
+        server.connected() as user,
+        kubelet(str(server.kubeconfig)) as agent,
+        operator(str(server.kubeconfig)) as running,
+    ):
+        for namespace in ("alone", "beside", "big"):
+            await prepare(user, namespace)
+        await running.idle()
+        wanted = {space: submissions(Workload(count, SMALL.replicas), space) for space in ("alone", "beside")}
 
-            async def submit(namespace: str, number: int) -> None:
-                await send_all(user, [post(job_manifest(namespace, f"job-{number}", SMALL.replicas), TF.plural)])
+        def submit(namespace: str) -> Callable[[int], Coroutine[Any, Any, object]]:
+            return lambda number: send_all(user, [wanted[namespace][number]])
 
-            sent = await _one_by_one(count, lambda number: submit("alone", number), None)
-            alone = await _latencies(agent, "alone", sent)
-            await running.idle()
-            await send_all(user, submissions(big, "big"))
-            whole = asyncio.create_task(agent.seen("big", replicas))
-            sent = await _one_by_one(count, lambda number: submit("beside", number), whole)
-            await whole
-            return Small(replicas, alone, await _latencies(agent, "beside", sent), baseline_beside)
-
-
-def _small_baseline(number: int) -> list[Request]:
-    writes = baseline_writes(Workload(number + 1, SMALL.replicas), "baseline")
-    return [post(job_manifest("baseline", f"job-{number}", SMALL.replicas, api_version=_BASELINE_API), TF.plural), *writes[-3:]]
+        alone = await _latencies(agent, "alone", await _one_by_one(count, submit("alone"), None))
+        await running.idle()
+        await send_all(user, submissions(big, "big"))
+        whole = asyncio.create_task(agent.ask("seen", "big", replicas))
+        sent = await _one_by_one(count, submit("beside"), whole)
+        await whole
+        return Small(replicas, alone, await _latencies(agent, "beside", sent))
 
 
 async def _one_by_one(
@@ -104,8 +219,5 @@ async def _one_by_one(
 
 
 async def _latencies(agent: Kubelet, namespace: str, sent: dict[str, float]) -> list[float]:
-    seen = await agent.seen(namespace, len(sent) * SMALL.replicas)
+    seen = await agent.ask("seen", namespace, len(sent) * SMALL.replicas)
     return [at - sent[job] for job, at in by_job(seen).items()]
-
-
-_BASELINE_API = f"{BASELINE_GROUP}/{TF.storage_version}"

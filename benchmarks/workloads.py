@@ -8,7 +8,6 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request
-from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
@@ -18,8 +17,6 @@ Manifest = dict[str, Any]
 
 IMAGE = "registry.example.com/train:1"
 IMAGE_ID = f"registry.example.com/train@sha256:{'0' * 64}"
-#: The baseline's jobs are of a kind that no operator knows, with the same schema: a write costs the server the same.
-BASELINE_GROUP = "benchmark.example.com"
 #: As long as the operator's own name, and not selected by it.
 BASELINE_CONTROLLER = "plain-controller"
 
@@ -53,9 +50,7 @@ MANY = (Workload(50, 8), Workload(500, 2), Workload(1000, 10))
 ALL = (*SINGLE, *MANY)
 
 
-def job_manifest(
-    namespace: str, name: str, replicas: int, policy: str = "Never", *, api_version: str = TF.api_version
-) -> Manifest:
+def job_manifest(namespace: str, name: str, replicas: int, policy: str = "Never", **run_policy: Any) -> Manifest:
     """A TFJob of dynamic workers, each of which is told its own address only."""
     container = {
         "name": TF.container,
@@ -66,13 +61,13 @@ def job_manifest(
     }
     worker = {"replicas": replicas, "restartPolicy": policy, "template": {"spec": {"containers": [container]}}}
     return {
-        "apiVersion": api_version,
+        "apiVersion": TF.api_version,
         "kind": TF.kind,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "successPolicy": "AllWorkers",
             "enableDynamicWorker": True,
-            "runPolicy": {"cleanPodPolicy": "Running"},
+            "runPolicy": {"cleanPodPolicy": "Running", **run_policy},
             TF.replica_specs: {"Worker": worker},
         },
     }
@@ -84,10 +79,10 @@ def post(manifest: Manifest, plural: str) -> Request:
     return Request("POST", path, body=json.dumps(manifest, separators=(",", ":")).encode())
 
 
-def submissions(workload: Workload, namespace: str, api_version: str = TF.api_version) -> list[Request]:
+def submissions(workload: Workload, namespace: str, **run_policy: Any) -> list[Request]:
     """The requests of the user."""
     names = (f"job-{number}" for number in range(workload.jobs))
-    return [post(job_manifest(namespace, name, workload.replicas, api_version=api_version), TF.plural) for name in names]
+    return [post(job_manifest(namespace, name, workload.replicas, **run_policy), TF.plural) for name in names]
 
 
 def children(job: Job) -> list[Manifest]:
@@ -107,11 +102,3 @@ def baseline_writes(workload: Workload, namespace: str) -> list[Request]:
         raw["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "generation": 1}
         found += [post(child, f"{child['kind'].lower()}s") for child in children(read_job(TF, raw))]
     return found
-
-
-def baseline_definition() -> Manifest:
-    """The definition of the baseline's kind."""
-    definition = custom_resource_definition(TF)
-    definition["spec"]["group"] = BASELINE_GROUP
-    definition["metadata"]["name"] = f"{TF.plural}.{BASELINE_GROUP}"
-    return definition
