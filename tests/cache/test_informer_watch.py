@@ -1,6 +1,6 @@
 """Watches. Scripted traces, one for each row."""
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -9,6 +9,56 @@ from jobcommon.cache.delta import Advanced, Removed, Unreadable, Upserted
 from jobcommon.cache.informer import WATCH_SILENCE
 from jobcommon.client.errors import StatusError, TransportError
 from tests.cache.informer_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
+
+Step = Callable[[Driver], object]
+
+
+def ends(after: float = 0.0) -> Step:
+    def step(driver: Driver) -> None:
+        driver.now += after
+        driver.informer.ended(driver.now)
+
+    return step
+
+
+def fails(problem: StatusError | TransportError) -> Step:
+    return lambda driver: driver.fail(problem)
+
+
+def said(line: bytes) -> Step:
+    return lambda driver: driver.line(line)
+
+
+BACK_OFF, AT_ONCE = 0.8, 0.0
+NO_EVENTS = (b"", b"{", b"[]", b"5", b'{"object": {}}', b'{"type": "BOOKMARK", "object": 5}')
+#: what becomes of a watch from version 10, the wait, whether a watch follows or a list, and from which version
+FOLLOWS: dict[str, tuple[list[Step], float, bool, str]] = {
+    "it ends": ([ends(1.0)], AT_ONCE, True, "10"),
+    "it ends after an event": ([said(event("ADDED", an_object("a", 15))), ends()], AT_ONCE, True, "15"),
+    "it ends after a deletion": ([said(event("DELETED", an_object("a", 16))), ends()], AT_ONCE, True, "16"),
+    "it ends after a bookmark": ([said(bookmark(17)), ends()], AT_ONCE, True, "17"),
+    "it ends at once": ([ends(0.9)], BACK_OFF, False, "10"),
+    "it ends at once without news": ([said(bookmark(10)), ends(0.9)], BACK_OFF, False, "10"),
+    "it breaks": ([said(bookmark(17)), fails(TransportError("reset"))], AT_ONCE, True, "17"),
+    "no connection": ([fails(REFUSED)], BACK_OFF, True, "10"),
+    "429": ([fails(StatusError(429, "TooManyRequests"))], BACK_OFF, True, "10"),
+    "429 for a time": ([fails(StatusError(429, retry_after=9.0))], 9.0, True, "10"),
+    "429 in the stream": ([said(bookmark(17)), said(error(429))], BACK_OFF, True, "17"),
+    **{f"{c}": ([fails(StatusError(c))], BACK_OFF, False, "10") for c in (400, 401, 403, 404, 410, 422, 500, 503, 504)},
+    **{f"{code} in the stream": ([said(error(code))], BACK_OFF, False, "10") for code in (410, 500, 504, 403)},
+    **{f"no event: {line!r}": ([said(line)], BACK_OFF, False, "10") for line in NO_EVENTS},
+}
+
+
+@pytest.mark.parametrize(("steps", "wait", "watches", "version"), FOLLOWS.values(), ids=FOLLOWS)
+def test_what_follows_a_watch(steps: list[Step], wait: float, watches: bool, version: str) -> None:
+    driver = Driver().sync()
+    for step in steps:
+        step(driver)
+    assert not driver.informer.streaming
+    if wait:
+        assert driver.wait() == wait
+    assert (driver.open() if watches else driver.fetch())["resourceVersion"] == version
 
 
 class TestWatch:
@@ -43,51 +93,8 @@ class TestWatch:
         assert removed.identity == Identity("n", "a", "uid-a", "13")
         assert removed.object is not None
 
-    @pytest.mark.parametrize(
-        ("last", "version"),
-        [(event("ADDED", an_object("a", 15)), "15"), (event("DELETED", an_object("a", 16)), "16"), (bookmark(17), "17")],
-    )
-    def test_the_end_of_a_watch_leads_to_another_from_the_last_version_at_once(self, last: bytes, version: str) -> None:
-        driver = Driver().sync()
-        driver.line(last)
-        driver.informer.ended(driver.now)
-        assert not driver.informer.streaming
-        assert driver.open()["resourceVersion"] == version
-
-    def test_a_broken_watch_is_resumed_at_once(self) -> None:
-        driver = Driver().sync()
-        driver.line(bookmark(17))
-        driver.fail(TransportError("reset"))
-        assert driver.open()["resourceVersion"] == "17"
-
     def test_a_bookmark_advances_the_store(self) -> None:
         assert Driver().sync().line(bookmark(17)) == [Advanced("17")]
-
-    @pytest.mark.parametrize("lines", [[], [bookmark(10)]], ids=["no event", "no news"])
-    def test_a_watch_that_ends_at_once_without_news_backs_off_and_lists(self, lines: list[bytes]) -> None:
-        driver = Driver().sync()
-        for line in lines:
-            driver.line(line)
-        driver.now += 0.9
-        driver.informer.ended(driver.now)
-        assert driver.wait() == 0.8
-        assert driver.fetch() == {"resourceVersion": "10"}
-
-    def test_a_quiet_watch_that_ends_later_is_resumed(self) -> None:
-        driver = Driver().sync()
-        driver.now += 1
-        driver.informer.ended(driver.now)
-        assert driver.open()["resourceVersion"] == "10"
-
-    @pytest.mark.parametrize(
-        ("problem", "wait"),
-        [(REFUSED, 0.8), (StatusError(429, "TooManyRequests"), 0.8), (StatusError(429, retry_after=9.0), 9.0)],
-    )
-    def test_opening_refused_for_the_moment_costs_no_list(self, problem: Any, wait: float) -> None:
-        driver = Driver().sync()
-        driver.fail(problem)
-        assert driver.wait() == wait
-        assert driver.open()["resourceVersion"] == "10"
 
     @pytest.mark.parametrize(("asked", "shortest"), [(1.0, 1.0), (3.0, 3.0), (0.2, 1.0)])
     def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self, asked: float, shortest: float) -> None:
@@ -96,36 +103,6 @@ class TestWatch:
             driver.fail(StatusError(429, "TooManyRequests", retry_after=asked))
             assert driver.wait() == shortest + 0.5
         assert driver.open()["resourceVersion"] == "10"
-
-    @pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 422, 500, 503, 504])
-    def test_opening_refused_otherwise_backs_off_and_lists(self, code: int) -> None:
-        driver = Driver().sync()
-        driver.fail(StatusError(code))
-        assert driver.wait() == 0.8
-        assert driver.fetch() == {"resourceVersion": "10"}
-
-    def test_throttled_in_the_stream_resumes_without_a_list(self) -> None:
-        driver = Driver().sync()
-        driver.line(bookmark(17))
-        driver.line(error(429))
-        assert not driver.informer.streaming
-        assert driver.wait() == 0.8
-        assert driver.open()["resourceVersion"] == "17"
-
-    @pytest.mark.parametrize("code", [410, 500, 504, 403])
-    def test_another_error_in_the_stream_lists(self, code: int) -> None:
-        driver = Driver().sync()
-        driver.line(error(code))
-        assert not driver.informer.streaming
-        assert driver.wait() == 0.8
-        assert driver.fetch() == {"resourceVersion": "10"}
-
-    @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"5", b'{"object": {}}', b'{"type": "BOOKMARK", "object": 5}'])
-    def test_a_line_that_is_no_event_causes_a_relist(self, line: bytes) -> None:
-        driver = Driver().sync()
-        assert driver.line(line) == []
-        assert driver.wait() == 0.8
-        assert driver.fetch() == {"resourceVersion": "10"}
 
     @pytest.mark.parametrize("line", [b'{"type": "ERROR"}', b'{"type": "ERROR", "object": {"code": "x"}}'])
     def test_an_error_without_a_status_is_taken_for_a_500(self, line: bytes) -> None:

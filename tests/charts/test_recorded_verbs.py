@@ -29,7 +29,7 @@ from jobcommon.testutil.native_definitions import definitions
 from jobcommon.testutil.recording import Access, Recording, access
 from localcluster.client import PodBackend
 from tests.kinds import EVERY_KIND
-from tests.runtime.test_gang import definition
+from tests.runtime.test_gang import pod_groups
 from tests.runtime.world import PODS, World, operating
 
 Json = dict[str, Any]
@@ -237,7 +237,7 @@ async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: F
 @pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING, NATIVE[0]], ids=lambda s: s.name)
 async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangScheduler) -> None:
     life = Life(TF)
-    for one in definitions(scheduler.api_version) if scheduler.native else [definition(scheduler)]:
+    for one in definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
         life.ok("POST", DEFINITIONS, one)
     group = f"/apis/{scheduler.api_version}/namespaces/default/podgroups/train"
 

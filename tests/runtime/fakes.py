@@ -175,34 +175,32 @@ TESTJOB = Framework(
 )
 
 
-def crd(framework: Framework = TESTJOB) -> dict[str, Any]:
-    """A definition of the kind that takes anything."""
+def crd(framework: Framework = TESTJOB, status: Any = None) -> dict[str, Any]:
+    """A definition of the kind that takes anything, but for a status that has a schema."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    schemas = {version.name: {"spec": anything, "status": status or anything} for version in framework.versions}
+    return definition(framework.group, framework.kind, framework.plural, schemas, framework.storage_version)
+
+
+def definition(group: str, kind: str, plural: str, schemas: dict[str, Any], stored: str) -> dict[str, Any]:
+    """A CustomResourceDefinition whose versions have these properties."""
+    versions = [
+        {
+            "name": version,
+            "served": True,
+            "storage": version == stored,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+            "subresources": {"status": {}},
+        }
+        for version, properties in schemas.items()
+    ]
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{framework.plural}.{framework.group}"},
-        "spec": {
-            "group": framework.group,
-            "scope": "Namespaced",
-            "names": {
-                "plural": framework.plural,
-                "singular": framework.singular,
-                "kind": framework.kind,
-                "listKind": f"{framework.kind}List",
-            },
-            "versions": [
-                {
-                    "name": version.name,
-                    "served": True,
-                    "storage": version.storage,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}},
-                }
-                for version in framework.versions
-            ],
-        },
+        # kube-apiserver wants the annotation for groups of *.k8s.io.
+        "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "https://example.com/pull/1"}},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
     }
 
 

@@ -38,27 +38,6 @@ class Requests:
             self.seated.remove(flow)
 
 
-async def test_a_small_job_does_not_wait_behind_a_big_one() -> None:
-    flow_controller, order = FlowController(2), []
-    over = asyncio.Event()
-
-    async def request(flow: str) -> None:
-        async with flow_controller.seat(flow):
-            order.append(flow)
-            await over.wait()
-
-    tasks = [asyncio.create_task(request("big")) for _ in range(20)]
-    await turns()
-    tasks += [asyncio.create_task(request("small")) for _ in range(2)]
-    await turns()
-    assert order == ["big", "big"]
-    assert flow_controller.waiting == 20
-    over.set()
-    await asyncio.gather(*tasks)
-    assert order[2:6] == ["big", "small", "big", "small"]
-    assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
-
-
 @pytest.mark.parametrize("level", [BULK, BACKGROUND])
 async def test_a_level_holds_its_share_of_the_seats_and_leaves_the_others_free(level: PriorityLevel) -> None:
     seats = 4 * SHARE

@@ -12,7 +12,7 @@ from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.native_definitions import definitions
 from localcluster.model import Access, DefinitionController
-from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
+from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, definition, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, operating, world_with_testjobs
 
@@ -34,29 +34,12 @@ SPECS: dict[GangScheduler, Json] = {
 }
 
 
-def definition(scheduler: GangScheduler) -> Json:
+def pod_groups(scheduler: GangScheduler) -> Json:
     """The PodGroup definition that comes with a scheduler, as far as we use it."""
     group, version = scheduler.api_version.split("/")
+    spec = {"type": "object", "properties": SPECS[scheduler]}
     status = {"type": "object", "properties": {"phase": {"type": "string"}}}
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": SPECS[scheduler]}, "status": status}}
-    names = {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"}
-    served = {
-        "name": version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"podgroups.{group}",
-            # kube-apiserver wants it for groups of *.k8s.io.
-            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
-        },
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
-    }
+    return definition(group, "PodGroup", "podgroups", {version: {"spec": spec, "status": status}}, version)
 
 
 def settings(name: str) -> Settings:
@@ -87,7 +70,7 @@ async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
         assert world.pods() == [], "nothing is decided before it is known"
         known.set()
         await world.clock.until(lambda: pods("early") == 2 and says("early", "gang scheduling is off: PodGroup"))
-        world.ok("POST", DEFINITIONS, definition(VOLCANO))
+        world.ok("POST", DEFINITIONS, pod_groups(VOLCANO))
         await world.clock.until(lambda: says("early", "created without it"), step=1.0)
         world.ok("POST", JOBS, a_job("late"))
         await world.clock.until(lambda: says("late", "wait for volcano"))
@@ -124,7 +107,7 @@ async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
 async def test_found_at_start(installed: tuple[GangScheduler, ...], kueue: str, expected: GangScheduler | None) -> None:
     world = world_with_testjobs()
     for scheduler in installed:
-        for one in definitions(scheduler.api_version) if scheduler.native else [definition(scheduler)]:
+        for one in definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
             world.ok("POST", DEFINITIONS, one)
     async with operating(world, settings=replace(SETTINGS, gang_scheduler_name="auto", kueue=kueue)):
         world.ok("POST", JOBS, a_job())

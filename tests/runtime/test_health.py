@@ -1,9 +1,7 @@
 """The server of health and metrics: what it answers, and to whom."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from io import StringIO
 from pathlib import Path
@@ -19,11 +17,11 @@ from jobcommon.cli.main import app
 from jobcommon.cli.operate import token_in
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import SystemClock
-from jobcommon.runtime.health import serve_health
+from jobcommon.runtime.health import STALLED_AFTER, serve_health
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.settings import Settings
-from tests.runtime.fakes import quiet_log
+from tests.runtime.fakes import FakeClock, quiet_log
 
 TOKEN = "a-token-for-scraping"
 
@@ -40,26 +38,23 @@ async def served(token: str | None = TOKEN) -> AsyncIterator[tuple[aiohttp.Clien
 
 
 async def test_health_fails_while_the_event_loop_is_blocked() -> None:
-    """Asked from another thread, as the kubelet asks from another process."""
-    server = health_of(Metrics(), host="127.0.0.1", port=0, stalled_after=1.5)
+    """It is asked without a turn of the loop, as with a plan that never ends."""
+    clock = FakeClock()
 
-    def status(url: str) -> int:
+    def status(port: int) -> int:
         try:
-            with urlopen(url, timeout=180) as answer:
+            with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=180) as answer:
                 return int(answer.status)
         except HTTPError as error:
             return error.code
 
-    def until(url: str, wanted: int) -> int:
-        return next(code for code in iter(lambda: status(url), 0) if code == wanted)
-
-    async with server as port:
-        url = f"http://127.0.0.1:{port}/healthz"
-        assert await asyncio.to_thread(until, url, 200) == 200
-        with ThreadPoolExecutor(1) as pool:
-            # The loop does not turn until the answer is there, as with a plan that never ends.
-            assert pool.submit(until, url, 503).result(timeout=180) == 503
-        assert await asyncio.to_thread(until, url, 200) == 200, "it goes on"
+    async with serve_health(Metrics(), lambda: True, clock, quiet_log(), host="127.0.0.1", port=0) as port:
+        await clock.advance(0)
+        assert status(port) == 200
+        clock.now += STALLED_AFTER
+        assert status(port) == 503
+        await clock.advance(0)
+        assert status(port) == 200, "it goes on"
 
 
 async def test_a_port_that_is_taken_is_an_error() -> None:
@@ -115,20 +110,17 @@ def test_the_token_comes_from_a_file_and_never_from_an_argument(tmp_path: Path) 
         token_in(tmp_path / "missing")
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/debug", "/debug/pprof/", "/debug/vars", "/config", "/env", "/metrics/", "/../etc/passwd"]
-)
-async def test_there_is_nothing_else_to_be_asked(path: str) -> None:
-    async with served(None) as (client, url), client.get(url + path, headers={"Authorization": f"Bearer {TOKEN}"}) as answer:
-        assert answer.status == 404
+PAGES = ("/metrics", "/healthz", "/readyz")
+OTHERS = ("/", "/debug", "/debug/pprof/", "/debug/vars", "/config", "/env", "/metrics/", "/../etc/passwd")
+ASKED = [("GET", path, 404) for path in OTHERS]
+ASKED += [(method, path, 405) for method in ("POST", "PUT", "DELETE", "PATCH") for path in PAGES]
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_nothing_can_be_changed(method: str) -> None:
+async def test_there_is_nothing_else_to_be_asked_and_nothing_can_be_changed() -> None:
     async with served(None) as (client, url):
-        for path in ("/metrics", "/healthz", "/readyz"):
-            async with client.request(method, url + path) as answer:
-                assert answer.status == 405
+        for method, path, status in ASKED:
+            async with client.request(method, url + path, headers={"Authorization": f"Bearer {TOKEN}"}) as answer:
+                assert answer.status == status, (method, path)
 
 
 async def test_a_failure_shows_no_traceback_and_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:

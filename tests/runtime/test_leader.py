@@ -10,7 +10,7 @@ import pytest
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, holder_identity
-from tests.runtime.fakes import quiet_log, refusal, turns
+from tests.runtime.fakes import quiet_log, refusal
 from tests.runtime.tap import WithoutStreams
 from tests.runtime.world import World
 
@@ -169,16 +169,6 @@ async def test_a_lease_taken_by_force_is_noticed() -> None:
     await world.clock.advance(2.1)
     assert not first.elector.held()
     assert first.lost_at is not None
-
-
-async def test_a_process_that_was_frozen_does_not_write() -> None:
-    world = World()
-    first = Candidate(world, "a")
-    await world.clock.until(lambda: first.leads)
-    world.clock.now += 60
-    assert not first.elector.held()
-    await turns()
-    await world.clock.until(lambda: first.lost_at is not None)
 
 
 async def test_a_deleted_lease_is_made_anew() -> None:

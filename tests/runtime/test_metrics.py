@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jobcommon.api.time_spent import FIELDS
-from jobcommon.runtime.metrics import STATES, Metrics, Readings
+from jobcommon.runtime.metrics import Metrics, Readings
 from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.test_manager import Process, processes
 from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
@@ -19,47 +18,6 @@ def world() -> World:
 def reader(metrics: Metrics) -> Callable[..., float | None]:
     """Reads a sample of the framework's."""
     return lambda name, **labels: metrics.registry.get_sample_value(name, {"framework": TESTJOB.name, **labels})
-
-
-async def test_the_life_of_a_job(world: World) -> None:
-    process = Process(world, "a", SETTINGS)
-    read = reader(process.manager.metrics)
-
-    def jobs() -> dict[str, float]:
-        return {state: found for state in STATES if (found := read("training_operator_jobs", state=state))}
-
-    def launches(stage: str) -> tuple[float | None, float | None]:
-        name = "training_operator_launch_delay_seconds"
-        return read(f"{name}_count", stage=stage), read(f"{name}_bucket", stage=stage, le="300.0")
-
-    async with processes(world, process):
-        await world.clock.until(lambda: process.manager.ready)
-        assert jobs() == {}
-        assert read("training_operator_jobs", state="Failed") == 0, "an alert needs a sample before the first failure"
-        world.ok("POST", JOBS, a_job(restart="ExitCode"))
-        await world.clock.until(lambda: jobs() == {"Created": 1})
-        assert (launches("first_pod"), launches("all_pods"), launches("running")) == ((1, 1), (1, 1), (0, 0))
-        await world.clock.advance(600)
-        world.play_all("Running")
-        await world.clock.until(lambda: jobs() == {"Running": 1})
-        assert launches("running") == (1, 0)
-        world.play("train-worker-1", "Failed", 137)
-        await world.clock.until(lambda: jobs() == {"Restarting": 1})
-        assert read("training_operator_restarts_total", reason="SIGKILL") == 1
-        await world.clock.until(lambda: len([p for p in world.pods() if p["status"]["phase"] != "Failed"]) == 2, step=1)
-        await world.clock.advance(1000)
-        world.play_all("Running")
-        await world.clock.until(lambda: jobs() == {"Running": 1})
-        world.play_all("Succeeded", 0)
-        await world.clock.until(lambda: jobs() == {"Succeeded": 1})
-        assert (launches("first_pod"), launches("all_pods"), launches("running")) == ((1, 1), (1, 1), (1, 0)), "once a job"
-        seconds = read("training_operator_job_duration_seconds_sum", result="succeeded")
-        assert seconds is not None
-        assert 1600 <= seconds < 1700
-        spent = {state: read("training_operator_job_time_seconds_total", state=state) or 0 for state in FIELDS}
-        assert sum(spent.values()) == pytest.approx(seconds, abs=2)
-        assert spent["queued"] == pytest.approx(600, abs=2), "its pods are on no node"
-        assert spent["restarting"] == pytest.approx(1000, abs=70)
 
 
 async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: World) -> None:

@@ -31,25 +31,12 @@ from jobcommon.runtime.report_writer import MAX_UNKNOWN, ReportWriter
 from jobcommon.runtime.settings import Settings
 from localcluster.client import self_signed
 from localcluster.model import KEY_NAME, KEY_TABLE
-from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, quiet_log, reply
+from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, a_job, quiet_log, reply
 from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 
 AUDIENCE = "kubeflow.org/v1/namespaces/default/testjobs/train/status"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
-
-
-def job(name: str = "train", **run_policy: Any) -> Json:
-    template = {"spec": {"containers": [{"name": "test", "image": "image"}]}}
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "TestJob",
-        "metadata": {"name": name},
-        "spec": {
-            "runPolicy": {"reportProgress": True, **run_policy},
-            "testReplicaSpecs": {"Worker": {"replicas": 1, "template": template}},
-        },
-    }
 
 
 def report(step: int | None = None, percentage: int = 0, **fields: Any) -> Json:
@@ -112,7 +99,7 @@ def settings(tmp_path: Path) -> Settings:
 async def running(world: World, settings: Settings, *names: str, **run_policy: Any) -> AsyncIterator[Program]:
     """A job that runs, and the program of its pod."""
     for name in names or ("train",):
-        world.ok("POST", JOBS, job(name, **run_policy))
+        world.ok("POST", JOBS, a_job(name, 1, reportProgress=True, **run_policy))
     async with operating(world, TESTJOB, settings):
         await world.clock.until(lambda: len(world.pods()) == len(names or ("train",)))
         world.play_all("Running")

@@ -42,13 +42,6 @@ OLD["properties"] = {
 }
 
 
-def definition(status: dict[str, Any]) -> dict[str, Any]:
-    found = crd()
-    for version in found["spec"]["versions"]:
-        version["schema"]["openAPIV3Schema"]["properties"]["status"] = status
-    return found
-
-
 async def may_not_read_the_schema(request: Request) -> Response | None:
     return refusal(403, "Forbidden") if request.path.startswith("/openapi") else None
 
@@ -58,7 +51,7 @@ class Bench(World):
 
     def __init__(self, status: dict[str, Any], *, openapi: bool) -> None:
         super().__init__()
-        self.ok("POST", DEFINITIONS, definition(status))
+        self.ok("POST", DEFINITIONS, crd(status=status))
         if not openapi:
             self.transport = Passing(self.transport, may_not_read_the_schema)  # type: ignore[assignment]
         self.log = StringIO()
@@ -68,7 +61,7 @@ class Bench(World):
 
     def install(self, status: dict[str, Any]) -> None:
         found = self.ok("GET", f"{DEFINITIONS}/{NAME}")
-        self.ok("PUT", f"{DEFINITIONS}/{NAME}", {**found, "spec": definition(status)["spec"]})
+        self.ok("PUT", f"{DEFINITIONS}/{NAME}", {**found, "spec": crd(status=status)["spec"]})
 
     async def __aenter__(self) -> "Bench":
         self.task = asyncio.create_task(self.manager.run())

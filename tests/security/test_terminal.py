@@ -25,7 +25,6 @@ from jobcommon.diagnosis import Diagnosis
 from jobcommon.diagnosis.found import Found
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Plan
-from jobcommon.runtime import logging
 from jobcommon.sdk.progress import Progress
 from jobcommon.testutil.builders import START, job_manifest
 
@@ -78,12 +77,6 @@ def logs(console: Console) -> None:
     printer.warning("pod/demo", NASTY)
 
 
-def console_log() -> str:
-    out = StringIO()
-    logging.setup("console", "info", out).info(NASTY, message=NASTY)
-    return out.getvalue()
-
-
 OUTPUTS: dict[str, Callable[[], str]] = {
     "run": rich(run),
     "logs": rich(logs),
@@ -94,7 +87,6 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "doctor -o json": lambda: as_json([FINDING]),
     "plan": Plan((), STATUS, reason=NASTY).describe,
     "JobFailed": lambda: str(JobFailed("pytorchjob/demo", NASTY, NASTY, NASTY, [NASTY], (), 1, [NASTY])),
-    "an operator's log": console_log,
 }
 
 
