@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, in the plain and the aggregated form."""
+"""Discovery: which groups, versions and resources there are."""
 
 import base64
 import hashlib
@@ -97,44 +97,3 @@ def core_versions(address: str) -> Obj:
     """The APIVersions of /api."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
-
-
-def aggregated(resources: Iterable[Resource], core: bool) -> Obj:
-    """APIGroupDiscoveryList (apidiscovery.k8s.io/v2) of the core group or of all named groups."""
-    served = list(resources)
-    groups = {"": ["v1"]} if core else groups_of(served)
-    items = []
-    for name, versions in groups.items():
-        shown = [
-            {
-                "version": version,
-                "resources": [
-                    _aggregated_row(one)
-                    for one in sorted(served, key=lambda one: one.plural)
-                    if (one.group, one.version) == (name, version)
-                ],
-                "freshness": "Current",
-            }
-            for version in versions
-        ]
-        metadata: Obj = {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None}
-        items.append({"metadata": metadata, "versions": shown})
-    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
-
-
-def _kind(gvk: tuple[str, str, str]) -> Obj:
-    return {"group": gvk[0], "version": gvk[1], "kind": gvk[2]}
-
-
-def _aggregated_row(resource: Resource) -> Obj:
-    row: Obj = {
-        "resource": resource.plural, "responseKind": _kind(resource.gvk), "verbs": list(resource.verbs),
-        "scope": "Namespaced" if resource.namespaced else "Cluster", "singularResource": resource.singular_name,
-        **_groupings(resource),
-    }  # fmt: skip
-    subresources = [
-        {"subresource": name, "responseKind": _kind(gvk), "verbs": list(verbs)} for name, verbs, gvk in _subresources(resource)
-    ]
-    if subresources:
-        row["subresources"] = subresources
-    return row

@@ -1,6 +1,5 @@
 """Everything that is not an object: discovery, health, version, OpenAPI."""
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,6 @@ from localcluster.version import GIT_VERSION
 Obj = dict[str, Any]
 
 _KEYS, _KEY_SET = "/openid/v1/jwks", "application/jwk-set+json"
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _JSON = "application/json"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 #: /openapi/v2, in protobuf: a document with a title and no content. kubectl asks it about kinds that /openapi/v3 does not have;
@@ -47,12 +45,10 @@ class Documents:
         path = request.path.rstrip("/") or "/"
         if path.startswith(_HEALTH):
             return Response(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
-        if path in ("/api", "/apis") and _wants_aggregated(request):
-            return _json(discovery.aggregated(self._registry.all(), path == "/api"), _AGGREGATED, b"\n")
         if path == "/openapi/v2":
             return Response(200, _EMPTY_V2, {"Content-Type": _V2_FORM})
         if path.startswith("/openapi/"):
-            return self._openapi(request, path)
+            return self._openapi(path)
         found = self._document(path)
         if found is None:
             raise path_not_found()
@@ -94,7 +90,7 @@ class Documents:
                 return discovery.resource_list(resources(), name, served)
         return None
 
-    def _openapi(self, request: Request, path: str) -> Response:
+    def _openapi(self, path: str) -> Response:
         if self._version != self._registry.version:
             self._version = self._registry.version
             self._cache.clear()
@@ -104,22 +100,13 @@ class Documents:
             if made is None:
                 raise path_not_found()
             body = self._cache[path] = made
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
-        headers = {"Content-Type": _JSON, "Etag": tag, "Vary": "Accept"}
-        if request.headers.get("if-none-match") == tag:
-            return Response(304, b"", headers)
-        return Response(200, body, headers)
+        return Response(200, body, {"Content-Type": _JSON})
 
     def _openapi_document(self, path: str) -> bytes | None:
         resources = list(self._registry.all())
         if path == "/openapi/v3":
             return msgspec.json.encode(openapi.v3_index(resources))
         return openapi.v3_document(resources, path.removeprefix("/openapi/v3/"))
-
-
-def _wants_aggregated(request: Request) -> bool:
-    first = request.headers.get("accept", "").split(",")[0].replace(" ", "")
-    return "g=apidiscovery.k8s.io" in first and "v=v2" in first.split(";")
 
 
 def _json(value: Obj, media: str = _JSON, end: bytes = b"") -> Response:

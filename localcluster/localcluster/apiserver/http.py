@@ -122,7 +122,7 @@ def _request_factory(
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
-_HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", "If-None-Match", *IMPERSONATION))
+_HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", *IMPERSONATION))
 
 
 def _headers(request: web.BaseRequest) -> dict[str, str]:

@@ -1,7 +1,10 @@
 """The schema definitions of what the server serves, as the OpenAPI documents have them."""
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.builtin_schemas import REF_PREFIX, Json, crd_root
@@ -89,25 +92,8 @@ def _references(node: Any) -> set[str]:
     return own.union(*map(_references, node.values()))
 
 
-def _mapped(node: Any, change: Callable[[Json], Json]) -> Any:
-    """The schema with `change` made at every node, children first; property maps are not nodes."""
-    if isinstance(node, list):
-        return [_mapped(item, change) for item in node]
-    if not isinstance(node, dict):
-        return node
-    below: Json = {}
-    for key, value in node.items():
-        if key == "properties":
-            below[key] = {name: _mapped(item, change) for name, item in value.items()}
-        elif key in ("items", "additionalProperties", "not", "allOf", "anyOf", "oneOf"):
-            below[key] = _mapped(value, change)
-        else:
-            below[key] = value
-    return change(below)
-
-
 def _for_v3(node: Json) -> Json:
-    if "$ref" not in node:
+    if not isinstance(node.get("$ref"), str):
         return node
     # OpenAPI 3.0 ignores what stands beside a reference, so published documents wrap it.
     reference = {"$ref": V3_PREFIX + node["$ref"].removeprefix(REF_PREFIX)}
@@ -117,4 +103,6 @@ def _for_v3(node: Json) -> Json:
 
 def v3_schemas(definitions: dict[str, Json]) -> dict[str, Json]:
     """The definitions as ``components.schemas``."""
-    return {name: _SCALARS.get(name) or _mapped(one, _for_v3) for name, one in definitions.items()}
+    shown = {name: _SCALARS.get(name) or one for name, one in definitions.items()}
+    found: dict[str, Json] = json.loads(msgspec.json.encode(shown), object_hook=_for_v3)
+    return found
