@@ -12,53 +12,14 @@ SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 KEY_TABLE = "-keys"
 KEY_NAME = "service-account"
 
-_READ = "get list watch"
-_ALL = f"{_READ} create delete deletecollection patch update"
 _RBAC = "rbac.authorization.k8s.io"
-_EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
-
-
-def _rules(verbs: str, resources: str, *groups: str) -> Obj:
-    return {"apiGroups": list(groups or ("",)), "resources": resources.split(), "verbs": verbs.split()}
-
-
-def _paths(*paths: str) -> Obj:
-    return {"nonResourceURLs": list(paths), "verbs": ["get"]}
-
-
-_CORE = "configmaps endpoints events persistentvolumeclaims pods pods/log pods/status replicationcontrollers serviceaccounts"
-_READABLE = _rules(_READ, "namespaces resourcequotas limitranges")
-
-
-def _workloads(verbs: str) -> list[Obj]:
-    groups = ("apps", "autoscaling", "batch", "networking.k8s.io", "policy")
-    return [_rules(verbs, f"{_CORE} services"), _rules(verbs, "*", *groups)]
-
-
-_EDIT = [
-    *_workloads(_ALL), _rules(_ALL, "secrets"),
-    _rules("create get", "pods/exec pods/portforward pods/eviction"),
-    _READABLE, _rules(_ALL, "leases", "coordination.k8s.io"),
-]  # fmt: skip
-_HEALTH = ("/healthz", "/livez", "/readyz")
-_VERSION = ("/version", "/version/")
 _CLUSTER_ROLES: dict[str, list[Obj]] = {
-    "cluster-admin": _EVERYTHING,
-    "admin": [*_EDIT, _rules(_ALL, "roles rolebindings", _RBAC)],
-    "edit": _EDIT,
-    "view": [*_workloads(_READ), _READABLE],
-    "system:basic-user": [
-        _rules("create", "selfsubjectaccessreviews", "authorization.k8s.io"),
-        _rules("create", "selfsubjectreviews", "authentication.k8s.io"),
-    ],
-    "system:discovery": [_paths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_HEALTH, *_VERSION)],
+    "cluster-admin": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}],
     "system:service-account-issuer-discovery": [
-        _paths(*(f"{path}{end}" for path in ("/.well-known/openid-configuration", "/openid/v1/jwks") for end in ("", "/"))),
+        {"verbs": ["get"], "nonResourceURLs": ["/.well-known/openid-configuration", "/openid/v1/jwks"]}
     ],
-}  # fmt: skip
+}
 _GROUPS = {"cluster-admin": "system:masters", "system:service-account-issuer-discovery": "system:serviceaccounts"}
-
-
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _CLASS = {"preemptionPolicy": "PreemptLowerPriority"}
 

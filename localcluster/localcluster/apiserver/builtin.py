@@ -87,7 +87,6 @@ _HPA = Resource(
     status=True,
 )  # fmt: skip
 _registration = partial(Resource, "admissionregistration.k8s.io", "v1")
-_authentication = partial(Resource, "authentication.k8s.io", "v1")
 _authorization = partial(Resource, "authorization.k8s.io", "v1")
 _networking = partial(Resource, "networking.k8s.io", "v1")
 _allocation = partial(Resource, "resource.k8s.io", "v1")
@@ -118,7 +117,6 @@ _GROUPS = (
     _workload("apps", "deployments", "Deployment", short_names=("deploy",)),
     _workload("apps", "replicasets", "ReplicaSet", short_names=("rs",)),
     _workload("apps", "statefulsets", "StatefulSet", short_names=("sts",)),
-    _authentication("selfsubjectreviews", "SelfSubjectReview", False, verbs=REVIEW_VERBS),
     _authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=REVIEW_VERBS),
     _authorization("subjectaccessreviews", "SubjectAccessReview", False, verbs=REVIEW_VERBS),
     _HPA,

@@ -16,7 +16,6 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 
 from localcluster.apiserver import sessions
-from localcluster.apiserver.authentication import IMPERSONATION
 from localcluster.apiserver.call import BODY_LIMIT
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
@@ -122,7 +121,7 @@ def _request_factory(
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
-_HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", *IMPERSONATION))
+_HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", "Impersonate-User"))
 
 
 def _headers(request: web.BaseRequest) -> dict[str, str]:

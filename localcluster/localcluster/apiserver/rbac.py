@@ -17,7 +17,6 @@ _PUBLIC: Obj = {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/re
 _AUTHENTICATED: tuple[Obj, ...] = (
     {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]},
     {"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"]},
-    {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
 )
 
 

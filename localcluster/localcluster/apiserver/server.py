@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcluster.apiserver import bootstrap
-from localcluster.apiserver.authentication import Authenticator, impersonation
+from localcluster.apiserver.authentication import Authenticator
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.documents import Documents
@@ -78,7 +78,7 @@ class ApiServer:
         A write is durable when this returns.
         """
         try:
-            user = self._user(request, user)
+            user = user or self.authenticator.identify(request.headers)
             info = parse(request)
             self.authorizer.check(user, _attributes(info))
             if not info.is_resource:
@@ -112,19 +112,10 @@ class ApiServer:
 
     def admit(self, request: Request, user: User | None) -> Call:
         """Authenticate and authorise a request for objects. Raises 401, 403 and 404 ApiErrors."""
-        user = self._user(request, user)
+        user = user or self.authenticator.identify(request.headers)
         info = parse(request)
         self.authorizer.check(user, _attributes(info))
         return self._call(request, info, user)
-
-    def _user(self, request: Request, user: User | None) -> User:
-        user = user or self.authenticator.identify(request.headers)
-        other = self.authenticator.impersonated(request.headers)
-        if other is None:
-            return user
-        for attributes in impersonation(other, request.headers):
-            self.authorizer.check(user, attributes)
-        return other
 
     def _call(self, request: Request, info: RequestInfo, user: User) -> Call:
         resource = self.registry.find(info.group, info.version, info.resource)

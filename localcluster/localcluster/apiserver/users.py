@@ -1,8 +1,8 @@
 """Users and groups of requests, and service accounts as users."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,6 @@ class User:
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def all_groups(self) -> tuple[str, ...]:

@@ -32,11 +32,14 @@ def _access(call: Call, body: Obj, user: User) -> Response:
     status: Obj = {"allowed": allowed}
     if allowed:
         status["reason"] = "system:masters" if user.is_master else "RBAC: allowed"
-    return _answer(call, {"spec": spec, "status": status})
-
-
-def _answer(call: Call, body: Obj) -> Response:
-    return call.answer({"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": {}, **body}, 201)
+    shown = {
+        "kind": call.resource.kind,
+        "apiVersion": call.resource.api_version,
+        "metadata": {},
+        "spec": spec,
+        "status": status,
+    }
+    return call.answer(shown, 201)
 
 
 def self_access(call: Call) -> Response:
@@ -51,22 +54,7 @@ def access(call: Call) -> Response:
     return _access(call, body, User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", "")))
 
 
-def _user_info(user: User) -> Obj:
-    info: Obj = {"username": user.name, "groups": list(user.all_groups)}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.extra:
-        info["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return info
-
-
-def self_review(call: Call) -> Response:
-    """SelfSubjectReview: ``kubectl auth whoami``."""
-    return _answer(call, {"status": {"userInfo": _user_info(call.user)}})
-
-
 HANDLERS: Mapping[tuple[str, str], Callable[[Call], Response]] = {
     ("authorization.k8s.io", "selfsubjectaccessreviews"): self_access,
     ("authorization.k8s.io", "subjectaccessreviews"): access,
-    ("authentication.k8s.io", "selfsubjectreviews"): self_review,
 }
