@@ -28,7 +28,7 @@ def normal(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(TEMPLATES, st.dictionaries(st.integers(0, 3), TEMPLATES, max_size=4))
 def test_every_replica_gets_its_template(default: dict[str, Any], own: dict[int, dict[str, Any]]) -> None:
     common, overrides = split(default, own, 4)
