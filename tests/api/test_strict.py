@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, of_manifest
-from jobcommon.cli.manifests import load
-from jobcommon.cli.plan import checked
 from jobcommon.crd import custom_resource_definition, field_errors
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
@@ -81,23 +78,3 @@ def test_every_example_is_taken() -> None:
                 found += 1
                 assert field_errors(framework, body) == [], path
     assert found >= len(installed())
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("replica: 2", f'{WORKER}.replica: unknown field; did you mean "replicas"?'),
-        ("replicas: -1", f"{WORKER}.replicas: must be at least 0"),
-    ],
-)
-def test_plan_says_so_with_the_place(tmp_path: Path, text: str, says: str) -> None:
-    file = tmp_path / "job.yaml"
-    template = "template: {spec: {containers: [{name: pytorch, image: x}]}}"
-    file.write_text(
-        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\n"
-        f"spec: {{pytorchReplicaSpecs: {{Worker: {{{text}, {template}}}}}}}\n"
-    )
-    (manifest,) = load([str(file)])
-    with pytest.raises(UserError) as raised:
-        checked(manifest, PYTORCH)
-    assert str(raised.value) == f"{file}:1: PyTorchJob a: {says}"

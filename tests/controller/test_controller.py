@@ -796,18 +796,6 @@ def test_a_conflict_on_the_status_emits_no_event(bench: Bench, manifest: Manifes
     assert telemetry.counts == {"training_operator_jobs_created": 1, "training_operator_jobs_failed": 1}
 
 
-def test_a_restart_of_the_operator_emits_no_event(manifest: Manifest) -> None:
-    manifest["status"] = finished_status()
-    bench = Bench()
-    bench.say("testjobs", "ADDED", manifest)
-    bench.sync()
-    bench.controller.queue.add(("default", "demo"))
-    work = bench.begin()
-    if work is not None:
-        telemetry = bench.finish(work)
-        assert (work.plan.actions, work.plan.status, telemetry.events, telemetry.counts) == ((), None, (), {})
-
-
 def test_jobs_of_one_name_in_two_namespaces_are_independent(bench: Bench, manifest: Manifest) -> None:
     other = job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-other")
     other["metadata"]["namespace"] = "elsewhere"

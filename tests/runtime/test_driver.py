@@ -14,8 +14,7 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT
-from jobcommon.controller.job_controller import JobController, Moment
-from jobcommon.controller.job_state import COUNTS_DELAY
+from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.runtime import logging
@@ -110,33 +109,34 @@ def world() -> World:
     return world_with_testjobs()
 
 
-async def test_an_executor_that_raises_costs_its_own_key_a_back_off(world: World) -> None:
+@pytest.mark.parametrize("what", ["plan", "execute", "finish"])
+async def test_what_raises_costs_its_own_key_a_back_off(world: World, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     async with driving(world) as bench:
-        bench.executor.raises.add("bad")
-        world.ok("POST", JOBS, a_job("bad"))
-        world.ok("POST", JOBS, a_job("good"))
-        await bench.clock.until(bench.has("good"))
-        await bench.clock.until(lambda: bench.publisher.failures >= 3)
-        assert not bench.has("bad")()
-        bench.executor.raises.clear()
-        await bench.clock.until(bench.has("bad"), step=1)
-
-
-async def test_a_plan_that_raises_costs_its_own_key_a_back_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with driving(world) as bench:
-        behind, jobs = Barrier.behind, bench.controller.informers[bench.controller.jobs].store
+        jobs, held = bench.controller.informers[bench.controller.jobs].store, Barrier.behind
 
         def refuse(barrier: Barrier, uid: str, versions: Mapping[str, str]) -> tuple[str, ...]:
             if (bad := jobs.get("default", "bad")) is not None and bad.uid == uid:
                 raise RuntimeError("a defect")
-            return behind(barrier, uid, versions)
+            return held(barrier, uid, versions)
 
-        monkeypatch.setattr(Barrier, "behind", refuse)
+        finish = bench.controller.finish
+        if what == "plan":
+            monkeypatch.setattr(Barrier, "behind", refuse)
+        elif what == "finish":
+            monkeypatch.setattr(
+                bench.controller, "finish", lambda work, *more: 1 / (work.name != "bad") and finish(work, *more)
+            )
+        else:
+            bench.executor.raises.add("bad")
         world.ok("POST", JOBS, a_job("bad"))
         world.ok("POST", JOBS, a_job("good"))
         await bench.clock.until(bench.has("good"))
-        assert bench.publisher.failures >= 1
+        await bench.clock.until(lambda: bench.publisher.failures >= 3)
+        assert bench.has("bad")() == (what == "finish")
         monkeypatch.undo()
+        bench.executor.raises.clear()
+        bench.publisher.finishes.clear()
+        await bench.clock.until(lambda: "bad" in [work.name for work, _ in bench.publisher.finishes], step=1)
         await bench.clock.until(bench.has("bad"), step=1)
 
 
@@ -200,16 +200,6 @@ async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) ->
         assert bench.publisher.lapses == 1
 
 
-async def test_a_finish_that_raises_gives_the_key_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with driving(world) as bench:
-        finish = bench.controller.finish
-        monkeypatch.setattr(bench.controller, "finish", lambda *_: 1 / 0)
-        world.ok("POST", JOBS, a_job("job"))
-        await bench.clock.until(lambda: bench.publisher.failures >= 2)
-        monkeypatch.setattr(bench.controller, "finish", finish)
-        await bench.clock.until(lambda: bench.publisher.finishes, step=1)
-
-
 async def test_no_more_plans_are_under_way_than_there_are_workers(world: World) -> None:
     async with driving(world, workers=3) as bench:
         bench.executor.gate.clear()
@@ -221,42 +211,6 @@ async def test_no_more_plans_are_under_way_than_there_are_workers(world: World) 
         bench.executor.gate.set()
         await bench.clock.until(lambda: len(world.pods()) == 10)
         assert bench.executor.most == 3
-
-
-async def test_after_a_costly_plan_the_next_one_waits_without_a_worker(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with driving(world, workers=1) as bench:
-        begin = bench.controller.begin
-
-        def slowly(moment: Moment) -> Work | None:
-            work = begin(moment)
-            bench.clock.now += 0.05 if work is not None and work.name == "big" else 0.0
-            return work
-
-        monkeypatch.setattr(bench.controller, "begin", slowly)
-        world.ok("POST", JOBS, a_job("big", workers=10))
-        await bench.clock.until(lambda: len(world.pods()) == 10)
-        world.ok("POST", JOBS, a_job("small", workers=1))
-        asked = bench.clock.monotonic()
-        await bench.clock.until(bench.has("small"))
-        assert bench.clock.monotonic() - asked < 0.2
-        await bench.clock.until(lambda: not bench.driver.busy)
-        before = len(bench.publisher.finishes)
-        for number in range(10):
-            world.play(f"big-worker-{number}", "Running")
-            await bench.clock.advance(0.02)
-        await bench.clock.until(lambda: world.conditions("big")[-1:] == ["Running"])
-        await bench.clock.until(lambda: not bench.driver.busy)
-        assert len(bench.publisher.finishes) - before <= 4
-
-
-async def test_counts_that_never_stop_changing_are_written_all_the_same(world: World) -> None:
-    async with driving(world) as bench:
-        world.ok("POST", JOBS, a_job(workers=40))
-        await bench.clock.until(lambda: len(world.pods()) == 40)
-        for index in range(40):
-            world.play(f"train-worker-{index}", "Running")
-            await bench.clock.advance(COUNTS_DELAY / 2)
-        assert world.job()["status"]["replicaStatuses"]["Worker"]["active"] >= 10
 
 
 async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

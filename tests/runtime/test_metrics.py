@@ -57,9 +57,3 @@ def test_foreign_conditions_add_no_label_value() -> None:
     read = reader(metrics)
     assert {state: read("training_operator_jobs", state=state) for state in ("Running", "New")} == {"Running": 2, "New": 4}
     assert b"stranger" not in metrics.render()
-
-
-def test_a_metric_is_one_series_and_not_its_creation_time_as_well() -> None:
-    samples = [sample.name for metric in Metrics().registry.collect() for sample in metric.samples]
-    assert samples
-    assert [name for name in samples if name.endswith("_created")] == []

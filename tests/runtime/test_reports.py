@@ -251,16 +251,6 @@ async def test_a_new_certificate_is_used_without_a_restart(world: World, setting
         assert (await program.post(report(1)))[0] == 200
 
 
-async def test_a_client_without_tls_is_no_error(world: World, settings: Settings) -> None:
-    async with running(world, settings) as program:
-        reader, writer = await asyncio.open_connection(program.url.hostname, program.url.port)
-        writer.write(b"POST / HTTP/1.1\r\n\r\n")
-        with suppress(ConnectionError):
-            await reader.read()
-        writer.close()
-        assert (await program.post(report(1)))[0] == 200
-
-
 # -- what is written -----------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ PROGRAMMES = {
         "tests/runtime",
         "tests/reconcile",
         "tests/operators",
+        "tests/properties",
         "--ignore",
         GOLDEN,
     ),
