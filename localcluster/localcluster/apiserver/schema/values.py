@@ -3,7 +3,9 @@
 The checking is jsonschema-rs'; this module writes the schema in JSON Schema's words and its errors in the API server's.
 """
 
+import base64
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +14,21 @@ import jsonschema_rs
 from localcluster.apiserver import names
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
-from localcluster.apiserver.schema.formats import FORMATS
 from localcluster.apiserver.schema.trim import branches, step
 
+_DURATION = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h|d|w))+|[+-]?0")
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True
+
+
+#: The formats that are not JSON Schema's own, or not the same.
+FORMATS = {"byte": _is_base64, "duration": lambda text: _DURATION.fullmatch(text) is not None}
 _COPIED = (
     "pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
     "multipleOf", "required",
