@@ -15,18 +15,17 @@ from localcluster.apiserver.kinds import (
     rbac,
     services,
 )
-from localcluster.apiserver.resource import ALL_VERBS, REVIEW_VERBS, Resource, Scale, Strategy, field_table
+from localcluster.apiserver.resource import ALL_VERBS, REVIEW_VERBS, Resource, Strategy, field_table
 
 Obj = dict[str, Any]
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 
 
-def _workload(group: str, plural: str, kind: str, *, scales: bool = True, **more: Any) -> Resource:
+def _workload(group: str, plural: str, kind: str, **more: Any) -> Resource:
     """A kind that makes pods, with a controller that does not run here."""
     return Resource(
         group, "v1", plural, kind, categories=_ALL, status=True, generation=True,
-        scale=Scale("spec.replicas", "status.replicas") if scales else None,
         creation_warning=f"no controller for objects of kind {kind} runs in the embedded cluster: they make no pods", **more,
     )  # fmt: skip
 
@@ -113,15 +112,15 @@ _GROUPS = (
     ),
     Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", False, categories=_EXTENSIONS, status=True),
     Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
-    _workload("apps", "daemonsets", "DaemonSet", scales=False, short_names=("ds",)),
+    _workload("apps", "daemonsets", "DaemonSet", short_names=("ds",)),
     _workload("apps", "deployments", "Deployment", short_names=("deploy",)),
     _workload("apps", "replicasets", "ReplicaSet", short_names=("rs",)),
     _workload("apps", "statefulsets", "StatefulSet", short_names=("sts",)),
     _authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=REVIEW_VERBS),
     _authorization("subjectaccessreviews", "SubjectAccessReview", False, verbs=REVIEW_VERBS),
     _HPA,
-    _workload("batch", "cronjobs", "CronJob", scales=False, short_names=("cj",)),
-    _workload("batch", "jobs", "Job", scales=False, fields=field_table("status.successful")),
+    _workload("batch", "cronjobs", "CronJob", short_names=("cj",)),
+    _workload("batch", "jobs", "Job", fields=field_table("status.successful")),
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
         short_names=("csr",), status=True, fields=field_table("spec.signerName")),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True,

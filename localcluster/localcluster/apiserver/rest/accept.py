@@ -5,7 +5,7 @@ from typing import Any
 
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, StrictDecodingError, bad_request, invalid, invalid_object
+from localcluster.apiserver.errors import Cause, StrictDecodingError, bad_request, invalid
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.names import (
     check,
@@ -30,18 +30,11 @@ def accept(call: Call, obj: Obj) -> Obj:
 
     Raises 400 ApiErrors for a wrong kind, version, namespace or type; under Strict a StrictDecodingError for an unknown field.
     """
-    given = _given_type(call, obj) if call.resource.custom else {}
-    accepted, unknown = decode(call, {**obj, **call.resource.type_fields} if given else obj)
+    if call.resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
+        raise bad_request("the object in the request must name its apiVersion and its kind")
+    accepted, unknown = decode(call, obj)
     _report_unknown(call, unknown)
-    # The status of an object is of whatever kind the object is.
-    return accepted if call.info.subresource else {**accepted, **given}
-
-
-def type_causes(resource: Resource, obj: Obj) -> list[Cause]:
-    """The causes for a wrong type in an accepted object; only a custom object can have another type."""
-    expected = resource.type_fields if resource.custom else {}
-    given = {field: obj.get(field, right) for field, right in expected.items()}
-    return [invalid(field, given[field], f"must be {right}") for field, right in expected.items() if given[field] != right]
+    return accepted
 
 
 def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
@@ -66,32 +59,11 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
     return place(call, obj), unknown
 
 
-def _given_type(call: Call, obj: Obj) -> dict[str, str]:
-    """The type of a custom object, which must name one. Validation checks that it is the right one.
-
-    For a patch, the result is what lacks the type, and the message is another one.
-    """
-    kind, version = obj.get("kind"), obj.get("apiVersion")
-    if call.info.verb != "patch":
-        if not isinstance(kind, str) or not kind or not isinstance(version, str) or not version:
-            raise bad_request("the object in the request must name its apiVersion and its kind")
-        _check_version(call.resource, version)
-    elif not isinstance(kind, str) or not kind:
-        raise invalid_object("", "", "", [invalid("patch", kind, "the patched object must name its kind")])
-    elif not isinstance(version, str) or not version:
-        raise ApiError(500, "InternalError", "the patched object must name its apiVersion", {"causes": [{}]})
-    return {"apiVersion": str(version), "kind": kind}
-
-
 def _check_type(resource: Resource, obj: Obj) -> None:
     version = obj.get("apiVersion") or resource.api_version
     kind = obj.get("kind") or resource.kind
-    _check_version(resource, version)
     if kind != resource.kind:
         raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}')
-
-
-def _check_version(resource: Resource, version: str) -> None:
     if version != resource.api_version:
         raise bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"

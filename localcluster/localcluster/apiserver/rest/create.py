@@ -9,7 +9,7 @@ from localcluster.apiserver import admission
 from localcluster.apiserver.call import OBJECT_LIMIT, Call, version_number
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest.accept import accept, check_metadata, type_causes
+from localcluster.apiserver.rest.accept import accept, check_metadata
 from localcluster.request import Response
 
 Obj = dict[str, Any]
@@ -42,10 +42,9 @@ def create_object(call: Call, obj: Obj) -> Obj:
         # Status belongs to the controllers: a creator's is dropped.
         new.pop("status", None)
     admission.check_namespace(call, asked_name)
-    prepare(call, new, obj)
+    prepare(call, new)
     resource.strategy.on_create(new)
     admission.admit_new(call, asked_name, new)
-    check_type(call, obj, new, None)
     validate(call, new, None)
     admission.check_workload(call, asked_name, new)
     admission.check_quota(call, new)
@@ -57,28 +56,14 @@ def create_object(call: Call, obj: Obj) -> Obj:
     return resource.typed(_store(call, new))
 
 
-def prepare(call: Call, obj: Obj, given: Obj) -> None:
-    """Defaults: the kind's own, or those of the custom resource's schema; none if `given` has another type."""
+def prepare(call: Call, obj: Obj) -> None:
+    """Defaults: the kind's own, or those of the custom resource's schema."""
     resource = call.resource
     resource.strategy.default(obj)
-    if resource.schema is not None and not type_causes(resource, given):
+    if resource.schema is not None:
         shown = resource.typed(obj)
         resource.schema.default(shown)
         obj.update(resource.bare(shown))
-
-
-def check_type(call: Call, given: Obj, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:
-    """Raise a 422 ApiError if `given` has another type. The CEL rules of the schema are evaluated as well."""
-    resource = call.resource
-    causes = type_causes(resource, given)
-    if not causes:
-        return
-    if old is not None:
-        causes += [*known, *check_metadata(resource, new["metadata"])]
-    if resource.schema is not None:
-        causes += resource.schema.rule_causes(resource.typed(new), None if old is None else resource.typed(old))
-    group = given["apiVersion"].rpartition("/")[0]
-    raise invalid_object(given["kind"], group, new["metadata"].get("name") or "", causes)
 
 
 def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:

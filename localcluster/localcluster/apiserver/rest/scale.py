@@ -1,4 +1,4 @@
-"""The scale subresource: replicas of a workload or custom resource as an autoscaling/v1 Scale."""
+"""The scale subresource: replicas of a custom resource as an autoscaling/v1 Scale."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import (
     STALE,
-    Cause,
     bad_request,
     conflict,
     invalid,
@@ -31,19 +30,6 @@ def _at(obj: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _selector_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, Mapping):
-        return ""
-    terms = [f"{key}={label}" for key, label in sorted((value.get("matchLabels") or {}).items())]
-    for expression in value.get("matchExpressions") or ():
-        key, operator = expression["key"], expression["operator"]
-        values = ",".join(expression.get("values") or ())
-        terms.append({"Exists": key, "DoesNotExist": f"!{key}"}.get(operator, f"{key} {operator.lower()} ({values})"))
-    return ",".join(terms)
-
-
 def _scale_of(call: Call) -> tuple[Obj, Scale]:
     live = call.live()
     paths = call.resource.scale
@@ -51,9 +37,9 @@ def _scale_of(call: Call) -> tuple[Obj, Scale]:
         raise call.missing()
     meta = live.obj["metadata"]
     shown = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in meta}
-    selector = _selector_text(_at(live.obj, paths.selector or "spec.selector"))
+    selector = _at(live.obj, paths.selector) if paths.selector else ""
     replicas = _at(live.obj, paths.replicas)
-    if replicas is None and call.resource.custom:
+    if replicas is None:
         causes = [not_found_cause(f".{paths.replicas}", "")]
         raise invalid_object(call.resource.kind, call.resource.group, live.name, causes)
     status: Obj = {"replicas": _at(live.obj, paths.status_replicas) or 0}
@@ -90,11 +76,11 @@ def _write(call: Call, wanted: Obj) -> Response:
         raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if type(replicas) is not int or replicas < 0:
-        causes: list[Cause] = [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
-        if not call.resource.custom:
-            raise invalid_object("Scale", "autoscaling", call.info.name, causes)
-        # A custom object is refused in its own name, with the path of its definition too.
-        causes.append(invalid(f".{paths.replicas}", replicas, "should be a non-negative integer"))
+        # It is refused in its own name, with the path of its definition too.
+        causes = [
+            invalid("spec.replicas", replicas, "must be greater than or equal to 0"),
+            invalid(f".{paths.replicas}", replicas, "should be a non-negative integer"),
+        ]
         raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
     obj = json_copy(call.resource.typed(live.obj))
     target = obj

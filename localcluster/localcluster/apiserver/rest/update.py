@@ -16,7 +16,7 @@ from localcluster.apiserver.errors import (
 )
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.rest.accept import accept
-from localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
+from localcluster.apiserver.rest.create import create_object, prepare, validate
 from localcluster.apiserver.storage import Item
 from localcluster.request import Response
 
@@ -86,8 +86,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     resource.strategy.on_update(new, old)
     if call.info.subresource != "status" or resource.custom:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
-        prepare(call, new, obj)
-    check_type(call, obj, new, old, causes)
+        prepare(call, new)
     if new == old and not ends_deletion(call, new) and not causes:
         return resource.typed(old)
     admission.admit_update(call, new)
