@@ -179,6 +179,7 @@ class JobStatus(ApiModel):
     last_restart_time: str | None = Field(
         None, description="When a restart, in place or by a new pod, a disruption or a new attempt was recorded last."
     )
+    last_restart_cause: str | None = Field(None, description="Why the job was Restarting last.")
     replaced_pods: dict[str, str] = Field(
         default_factory=dict, description="Why replicas got new pods in the last restart in place; at most 10."
     )
@@ -222,11 +223,15 @@ class JobStatus(ApiModel):
         kinds = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUSPENDED)
         return any(condition.type in kinds for condition in self.conditions)
 
-    @property
-    def running_or_restarting(self) -> JobCondition | None:
-        """The condition that holds of these two, which exclude each other."""
-        kinds = (ConditionType.RUNNING, ConditionType.RESTARTING)
-        return next((c for kind in kinds if (c := self.condition(kind)) is not None and c.is_true), None)
+    def since(self, *kinds: ConditionType) -> str | None:
+        """Since when the last condition of those types that is True has been True; without types, the current one."""
+        found = (c.last_transition_time for c in reversed(self.conditions) if c.is_true and (c.type in kinds or not kinds))
+        return next(found, None)
+
+    def reason(self, kind: ConditionType) -> str:
+        """The reason of the condition of that type; "" without one."""
+        condition = self.condition(kind)
+        return condition.reason if condition is not None else ""
 
     @property
     def finished(self) -> bool:

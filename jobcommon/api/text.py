@@ -8,25 +8,19 @@ import textwrap
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 # A time, or a number; not the digits of a name or a version, and not an exit code, which tell causes apart.
-_ANY = r"\d{4}-\d\d-\d\dT[\d:.]{8,20}Z|\d{1,20}"
-_NUMBER = re.compile(rf"(?<![\w.-])(?<!\bcode )({_ANY})(?![\w-]|\.\w)")
+ANY_NUMBER = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}Z|\d{1,20}")
+NUMBER = re.compile(rf"(?<![\w.-])(?<!\bcode )({ANY_NUMBER.pattern})(?![\w-]|\.\w)")
 
 
 def kind_of(text: str) -> str:
     """The text without its numbers and times: equal for texts about one cause."""
-    return _NUMBER.sub("#", text)
-
-
-def as_told(text: str, earlier: str) -> str:
-    """What `earlier` has in the place of `text` if it differs in numbers and times only; otherwise `text`."""
-    found = re.search(f"(?:{_ANY})".join(map(re.escape, _NUMBER.split(text)[::2])), earlier)
-    return found[0] if found else text
+    return NUMBER.sub("#", text)
 
 
 def cut(text: str, most: int) -> str:
     """The text, or its beginning and an ellipsis. Each number counts as one character, so that the cut stays in its place."""
     kept, left = "", most
-    for position, part in enumerate(_NUMBER.split(text)):
+    for position, part in enumerate(NUMBER.split(text)):
         if left <= 0:
             return f"{kept}…"
         is_number = position % 2

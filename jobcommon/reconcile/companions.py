@@ -119,7 +119,7 @@ def _due_read(job: Job, observed: Observed, companion: Companion, found: ObjectV
     if read_at is None:
         return None
     at = read_at.get(companion.name)
-    due = at < since and found is not None if at is not None else bool(job.status.conditions) or companion.manifest is None
+    due = at < since and found is not None if at is not None else job.status.since() is not None or companion.manifest is None
     if not due:
         return None
     return Get(

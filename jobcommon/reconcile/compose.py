@@ -8,6 +8,7 @@ from jobcommon.api.status import JobStatus
 from jobcommon.framework import Job
 from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.plan import Action, Plan, Urgency, in_order
+from jobcommon.reconcile.rendering import condition_states
 
 
 def compose(job: Job, observed: Observed, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
@@ -46,8 +47,4 @@ def urgency(before: JobStatus, after: JobStatus) -> Urgency:
     """
     urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
     urgent |= not set(after.counted_pods) <= set(before.counted_pods)
-    return Urgency.TRANSITION if urgent or _states(before) != _states(after) else Urgency.COUNTS
-
-
-def _states(status: JobStatus) -> list[tuple[str, str, str]]:
-    return [(condition.type, condition.status, condition.reason) for condition in status.conditions]
+    return Urgency.TRANSITION if urgent or condition_states(before) != condition_states(after) else Urgency.COUNTS

@@ -16,13 +16,14 @@ from jobcommon.api.text import cut
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import limits
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import STARTING, Slots
 from jobcommon.reconcile.waiting import MAX_CAUSE
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`.
+    """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`, `waiting` for that.
 
     With `restarts`, all its replicas begin a new attempt instead, because of `cause`, a part of a sentence.
     """
@@ -32,15 +33,16 @@ class Deadline:
     message: str
     cause: str = ""
     restarts: bool = False
+    waiting: tuple[Note, ...] = ()
 
 
-def of_job(job: Job, start_time: str | None, note: str = "") -> Deadline | None:
-    """The end of activeDeadlineSeconds, counted from startTime, which a suspension resets. `note`: what the pods wait for."""
+def of_job(job: Job, start_time: str | None, waiting: tuple[Note, ...] = ()) -> Deadline | None:
+    """The end of activeDeadlineSeconds, counted from startTime, which a suspension resets. `waiting`: what pods wait for."""
     seconds, start = job.run_policy.active_deadline_seconds, parse_time(start_time)
     if seconds is None or start is None:
         return None
-    text = f"Job {job.name} has failed because it was active longer than specified deadline ({seconds} s){note}"
-    return Deadline(start + seconds, reasons.DEADLINE_EXCEEDED, text)
+    text = f"Job {job.name} has failed because it was active longer than specified deadline ({seconds} s)"
+    return Deadline(start + seconds, reasons.DEADLINE_EXCEEDED, text, waiting=waiting)
 
 
 def of_placement(job: Job, slots: Slots) -> Deadline | None:

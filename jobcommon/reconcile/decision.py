@@ -15,7 +15,7 @@ from jobcommon.api import reasons
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import MAX_ATTEMPT, MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_moment, format_time, readable_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import begun, limits, restarts
@@ -49,6 +49,7 @@ from jobcommon.reconcile.plan import (
     in_order,
 )
 from jobcommon.reconcile.pod_actions import TO_BE_REPLACED, pod_actions, remove_all_finalizers
+from jobcommon.reconcile.rendering import Sentence, Statement
 from jobcommon.reconcile.situation import Feature, Situation
 from jobcommon.reconcile.slots import tally
 from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, JobVerdict, Resume, Succeed, Suspend, judge
@@ -91,8 +92,8 @@ def carry_out(verdict: JobVerdict) -> Plan:
     match verdict:
         case Succeed():
             return _succeed(view)
-        case Fail(reason=reason, message=message, note=note):
-            return _fail(view, reason, message, note)
+        case Fail(reason=reason, message=message, remarks=remarks, waiting=waiting):
+            return _fail(view, reason, Sentence(message, remarks=remarks, waiting=waiting, end=""))
         case Suspend() if not view.job.status.has(ConditionType.SUSPENDED):
             return _record_suspension(view)
         case Suspend():
@@ -137,36 +138,29 @@ def _plan(
 def _succeed(view: Situation) -> Plan:
     job = view.job
     reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
-    message = f"{job.kind} {job.key} successfully completed."
+    said = Sentence(f"{job.kind} {job.key} successfully completed")
     counted = with_running(view.framework, view.accounting, view.slots)
     ended = replace(view, accounting=counted, tallies=tally(job, view.slots, counted.succeeded))
-    return _end(ended, ConditionType.SUCCEEDED, reason, message, Event(NORMAL, reason, message))
+    return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, said), Event(NORMAL, reason, str(said)))
 
 
-def _fail(view: Situation, reason: str, message: str, note: str) -> Plan:
-    # The note is cut before the cause is, but a quarter of the text is left to it.
-    note = _cut(note, max(MAX_MESSAGE - len(message), MAX_MESSAGE // 4))
-    message = _cut(message, MAX_MESSAGE - len(note)) + note
-    event = Event(WARNING, reasons.of_kind(view.job.kind, reasons.FAILED), message)
+def _fail(view: Situation, reason: str, said: Sentence) -> Plan:
+    event = Event(WARNING, reasons.of_kind(view.job.kind, reasons.FAILED), str(said))
     if not reason.endswith(reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
         view = replace(view, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in view.tallies.items()})
-    return _end(view, ConditionType.FAILED, reason, message, event)
+    return _end(view, Statement(ConditionType.FAILED, True, reason, said), event)
 
 
-def _end(view: Situation, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
+def _end(view: Situation, end: Statement, event: Event) -> Plan:
     """The final status alone: pods are deleted once it is stored, because they are the evidence."""
-    status = view.status(view.created(), (kind, True, reason, message), ends=True)
+    status = view.status(view.created(hindered=False), end, ends=True)
     moment = format_time(view.now)
     changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, view.now)}
     status = status.model_copy(update=changes)
     due = limits.expiry(replace(view.job, status=status), view.now)
     wake_at = due.at if due else None
-    return _plan(view, status, f"{kind}: {reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return _plan(view, status, f"{end.type}: {end.reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
 
 
 # -- suspension ---------------------------------------------------------------------------------------------------------
@@ -176,10 +170,10 @@ def _suspended_status(view: Situation) -> tuple[JobStatus, Event]:
     job = view.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
     unadmitted = f": {job.unadmitted}" if job.unadmitted and not job.run_policy.suspend else ""
-    message = f"{job.kind} {job.name} is suspended{unadmitted}."[:MAX_MESSAGE]
-    created = view.created(view.waits.note)
-    status = view.status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-    return status, Event(NORMAL, reason, message)
+    said = Sentence(f"{job.kind} {job.name} is suspended", quoted=unadmitted)
+    created = view.created(*view.waits.notes, hindered=False)
+    status = view.status(created, Statement(ConditionType.SUSPENDED, True, reason, said), active=False)
+    return status, Event(NORMAL, reason, str(said))
 
 
 def _record_suspension(view: Situation) -> Plan:
@@ -217,14 +211,14 @@ def _stay_suspended(view: Situation) -> Plan:
 def _resume(view: Situation) -> Plan:
     """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
     job = view.job
-    reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
-    status = view.status(view.created(view.obstacles + view.waits.note), (ConditionType.SUSPENDED, False, reason, message))
+    reason, said = reasons.of_kind(job.kind, reasons.RESUMED), Sentence(f"{job.kind} {job.name} is resumed")
+    status = view.status(view.created(*view.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, said))
     changes: dict[str, Any] = {"start_time": view.start_time}
     if job.restarts_together and view.slots.ours:
         # The next life of the job begins when the pods of the last one are gone.
         changes |= {"attempt": min(view.accounting.attempt + 1, MAX_ATTEMPT), "last_restart_time": format_moment(view.now)}
     status = status.model_copy(update=changes)
-    return _plan(view, status, "job is resumed", events=[Event(NORMAL, reason, message)])
+    return _plan(view, status, "job is resumed", events=[Event(NORMAL, reason, str(said))])
 
 
 # -- progress -----------------------------------------------------------------------------------------------------------

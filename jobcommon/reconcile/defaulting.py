@@ -16,6 +16,7 @@ from jobcommon.api.status import read_status
 from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
+from jobcommon.reconcile.rendering import with_last_restart
 from jobcommon.reconcile.validation import run_policy_errors, template_errors, validate
 
 M = TypeVar("M", bound=BaseModel)
@@ -66,7 +67,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         annotations=mapping_of(metadata.get("annotations")),
         spec=_read_spec(framework, spec, errors),
         replica_specs=replica_specs,
-        status=read_status(raw.get("status")),
+        status=with_last_restart(read_status(raw.get("status"))),
         raw_status=mapping_of(raw.get("status")),
         options=framework.options,
         own_options=framework.own_options,
@@ -89,7 +90,7 @@ def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: M
     return replace(
         job,
         resource_version=_text(mapping_of(raw.get("metadata")).get("resourceVersion")),
-        status=read_status(raw.get("status")),
+        status=with_last_restart(read_status(raw.get("status"))),
         raw_status=mapping_of(raw.get("status")),
     )
 

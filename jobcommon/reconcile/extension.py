@@ -13,6 +13,7 @@ from jobcommon.framework import EnvVar
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import Action, Event
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import Slot
 
 
@@ -64,9 +65,9 @@ class Extension:
         """The actions for a pod for which `intent` has chosen START_AGAIN."""
         return ()
 
-    def note(self) -> str:
-        """What to add to the condition of a job that restarts; "" for nothing."""
-        return ""
+    def notes(self) -> Iterable[Note]:
+        """What to add to the condition of a job that restarts."""
+        return ()
 
     def wakes(self) -> Iterable[float]:
         """When to look again (seconds since the epoch)."""

@@ -9,7 +9,7 @@ that the platform ended is left out: its log has no cause, and its node may not 
 from collections.abc import Iterable, Iterator
 
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Terminated
-from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure
+from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
@@ -43,15 +43,6 @@ def key_of_failure(number: int, pod: str) -> str:
 def key_of_events(log: str) -> str:
     """The key of the events on the pod whose log has this key."""
     return f"{log.removesuffix('.log')}.events"
-
-
-def with_unkept(message: str, unkept: str) -> str:
-    """The message of a condition with why logs cannot be kept, in place of an earlier reason; "" when they can."""
-    base, found, _ = message.partition(f"; {UNKEPT}")
-    if not (found or unkept):
-        return message
-    end = "." if message.endswith(".") else ""
-    return f"{base.removesuffix('.')}{unkept and '; '}{unkept}{end}"[:MAX_MESSAGE]
 
 
 def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:

@@ -54,10 +54,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     actions += Queue(framework, job, observed).actions(now, active=not kept and not all(slot.over for slot in slots.ours))
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
-        end = next(
-            c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
-        )
-        status = status.model_copy(update={"completion_time": readable_time(end.last_transition_time, now)})
+        end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
+        status = status.model_copy(update={"completion_time": readable_time(end, now)})
     wakes = [*view.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
     urgent = urgency(job.status, status)
     return compose(job, observed, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
@@ -92,9 +90,8 @@ def _effective_policy(job: Job) -> CleanPodPolicy:
     A job that failed for another reason than the end of a replica must stop: policy None then keeps the finished pods only.
     """
     policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
-    failed = job.status.condition(ConditionType.FAILED)
     # Other operators have named the kind in other ways.
-    stopped = failed is not None and failed.is_true and not failed.reason.endswith(reasons.FAILED)
+    stopped = job.status.has(ConditionType.FAILED) and not job.status.reason(ConditionType.FAILED).endswith(reasons.FAILED)
     return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
 
 

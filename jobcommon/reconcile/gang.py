@@ -18,13 +18,16 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
+from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.gang_needs import Needs
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import Slot, Slots
+from jobcommon.reconcile.waiting import MAX_CAUSE
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
@@ -231,16 +234,17 @@ class Gang:
         }
 
     @property
-    def reported(self) -> str:
-        """What the PodGroup waits for, as its scheduler reports it; "" if all pods have a node or it reports nothing."""
+    def reported(self) -> tuple[Note, ...]:
+        """What the PodGroup waits for, as its scheduler reports it; nothing if all pods have a node or it reports nothing."""
         if self.scheduler is None or self.found is None:
-            return ""
+            return ()
         if not self.waiting and all(slot.pod.scheduled for slot in self.slots.wanted.values() if slot.stays):
-            return ""
+            return ()
         if (waits := names.waits_of(self.found.raw)) is None:
-            return ""
+            return ()
         since = f" since {waits.since}" if waits.since else ""
-        return f"gang of {names.size_of(self.found.raw)} pods{since}: {waits.message.removesuffix('.')}"
+        quoted = cut(f"{since}: {waits.message.removesuffix('.')}", MAX_CAUSE)
+        return (Note(f"gang of {names.size_of(self.found.raw)} pods", quoted),)
 
     @property
     def unserved(self) -> str:
@@ -283,14 +287,14 @@ class Gang:
             yield Event(WARNING, reasons.OTHER_SCHEDULER, text[:1024], lasting=True)
 
     @property
-    def note(self) -> str:
+    def notes(self) -> list[Note]:
         """The same for the condition of a job without a more important message."""
         if self.off:
-            return f"; gang scheduling is off: {self.off}"
+            return [Note(f"gang scheduling is off: {self.off}")]
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
             field = "spec.runPolicy.schedulingPolicy.minAvailable"
-            return f"; {field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits"
-        return f"; {self.unserved}" if self.unserved else ""
+            return [Note(f"{field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits")]
+        return [Note(self.unserved)] if self.unserved else []
 
     # -- templates ----------------------------------------------------------------------------------------------------
 

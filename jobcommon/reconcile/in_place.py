@@ -32,6 +32,7 @@ from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.extension import Extension, Restart
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import Action, SetImage
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot
 
@@ -81,9 +82,13 @@ class InPlace(Extension):
         """The replicas of the attempt whose pods are made anew."""
         return {"replaced_pods": self.replaced}
 
-    def note(self) -> str:
-        """See `replaced_note`."""
-        return replaced_note(self.replaced)
+    def notes(self) -> list[Note]:
+        """The replicas that get new pods, by reason."""
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.replaced.items():
+            by_reason.setdefault(why, []).append(name)
+        more = " and others" if len(self.replaced) == MAX_REPLACED else ""
+        return [Note(f"{', '.join(names)}{more}: a new pod, because {why}") for why, names in by_reason.items()]
 
     @cached_property
     def replaced(self) -> dict[str, str]:
@@ -181,15 +186,6 @@ def start(job: Job, slot: Slot, images: Mapping[str, str]) -> SetImage:
     marks = ((labels.ATTEMPT, str(job.attempt)), (labels.EARLIER_RUNS, str(runs)))
     image = images.get(pod.annotations.get(labels.IMAGE, "")) or _next_image(pod, job.attempt)
     return _change(pod, image, f"attempt {job.attempt} begins", marks)
-
-
-def replaced_note(reasons: Mapping[str, str]) -> str:
-    """The same for the condition: the replicas by reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in reasons.items():
-        by_reason.setdefault(why, []).append(name)
-    more = " and others" if len(reasons) == MAX_REPLACED else ""
-    return "; ".join(f"{', '.join(names)}{more}: a new pod, because {why}" for why, names in by_reason.items())
 
 
 def origin(job: Job, replica: Replica) -> dict[str, str]:

@@ -61,14 +61,7 @@ def grace(job: Job, now: float) -> Due | None:
 def restarts_so_far(status: JobStatus) -> tuple[int, float | None]:
     """How often replicas have been restarted, and when the last restart was recorded (seconds since the epoch)."""
     earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
-    return earlier, parse_time(last_restart(status))
-
-
-def last_restart(status: JobStatus) -> str | None:
-    """When the last restart was recorded, as the API writes times."""
-    restarting = status.condition(ConditionType.RESTARTING)
-    # A release without the field has the time of the condition alone, which a new message moves.
-    return status.last_restart_time or (restarting.last_update_time if restarting else None)
+    return earlier, parse_time(status.last_restart_time)
 
 
 def restart_due(started: float | None, earlier: int, now: float, recorded_at: float | None = None) -> Due:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from jobcommon.api.observed import FINALIZERS, IMAGES, UPDATES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
+from jobcommon.reconcile import rendering
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,7 +247,7 @@ class Plan:
         lines = [f"reason: {self.reason}"]
         lines += [f"action: {action}" for action in (*self.logs, *self.actions)]
         if self.status is not None:
-            lines += [f"status: {c.type}={c.status} {c.reason}: {c.message}" for c in self.status.conditions]
+            lines += [f"status: {line}" for line in rendering.lines(self.status)]
         lines += [f"event: {event}" for event in self.events]
         if self.wake_at is not None:
             lines.append(f"wake at: {self.wake_at:.0f}")

@@ -197,14 +197,14 @@ def stall(
 
 def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecord | None:
     """The stall on record if it is the one that was `found`: it lasts, whenever this process began to watch."""
-    noticed, known = status.condition(ConditionType.STALLED), status.stall
-    if noticed is None or not noticed.is_true:
+    known = status.stall
+    if not status.has(ConditionType.STALLED):
         return None
     if known is not None:
         same = (known.step, known.last_progress_time, known.seconds) == (found.step, found.last_progress_time, found.seconds)
         return known if same else None
     # A release without the field has written the condition alone.
-    since = parse_time(noticed.last_transition_time)
+    since = parse_time(status.since(ConditionType.STALLED))
     return found.model_copy(update={"since": format_moment(since)}) if since is not None and last <= since else None
 
 
@@ -316,8 +316,7 @@ def _metric(report: TrainerStatus, name: str) -> str:
 
 def _job_runs_since(status: JobStatus) -> float | None:
     """When the job began to run, last; None while it does not."""
-    running = status.condition(ConditionType.RUNNING)
-    return parse_time(running.last_transition_time) if running is not None and running.is_true else None
+    return parse_time(status.since(ConditionType.RUNNING))
 
 
 def _run_began(status: JobStatus) -> float | None:

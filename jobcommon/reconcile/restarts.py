@@ -7,7 +7,6 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Job
-from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, failure_of, is_on_record
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
@@ -18,6 +17,7 @@ from jobcommon.reconcile.ending import (
     decode,
     ending_by_others,
 )
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import Slot, Slots, restart_policy
 
 # The characters that are kept of a termination message, from its end, where the cause is.
@@ -47,19 +47,19 @@ def recorded_time(before: JobStatus, after: tuple[int | None, ...], now: float) 
     known = (before.restarts, before.disruptions, before.attempt)
     if any((new or 0) > (old or 0) for new, old in zip(after, known, strict=True)):
         return format_moment(now)
-    return limits.last_restart(before)
+    return before.last_restart_time
 
 
-def note(slots: Slots) -> str:
-    """The condition's text on restarts in place: the replica with most of them, and its last failure."""
+def notes(slots: Slots) -> list[Note]:
+    """What the condition says of restarts in place: the replica with most of them, and its last failure."""
     found = [(times, slot) for slot in slots.living if (times := slot.failed_runs.restarted)]
     if not found:
-        return ""
+        return []
     times, slot = max(found, key=lambda entry: entry[0])
     run = slot.failed_runs.last
     why = f", last: {described_end(run)}" if run is not None else ""
     more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
-    return f"; {slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}"
+    return [Note(f"{slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}")]
 
 
 def causes(before: JobStatus, after: JobStatus, accounting: Accounting, slots: Slots) -> tuple[tuple[str, int], ...]:
@@ -91,11 +91,11 @@ def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
 
 
-def still_terminating(job: Job, slots: Slots) -> str:
-    """The text on pods that others are deleting while the job fails: their peers may have failed of that."""
+def still_terminating(job: Job, slots: Slots) -> list[Note]:
+    """The note on pods that others are deleting while the job fails: their peers may have failed of that."""
     ends = [(slot, ending_by_others(slot.pod, restart_policy(job, slot.replica))) for slot in slots.leaving]
     told = [ending.describe(slot.replica, slot.pod.node_name) for slot, ending in ends[:MAX_NAMED] if ending is not None]
-    return f"; still terminating: {', '.join(told)}" if told else ""
+    return [Note(f"still terminating: {', '.join(told)}")] if told else []
 
 
 def failures(job: Job, accounting: Accounting, slots: Slots) -> list[Failure]:

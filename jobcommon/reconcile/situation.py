@@ -23,20 +23,18 @@ from jobcommon.reconcile import attempt, begun, deadlines, limits, progress, res
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
-from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.failed_logs import with_unkept
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
 from jobcommon.reconcile.queueing import unqueued
+from jobcommon.reconcile.rendering import Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
 from jobcommon.reconcile.time_spent import time_spent
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
-_Step = tuple[ConditionType, bool, str, str]
 Feature = Callable[["Situation"], Extension]
 """Makes the extension of one pass."""
 
@@ -153,50 +151,49 @@ class Situation:
         return any(slot.state is STARTING and slot.pod.scheduled for slot in self.slots.notable)
 
     def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
-        """The conditions of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
+        """The status of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
         job = self.job
-        note = self.waits.note_with("; ".join(self._hindrances))
-        steps: list[_Step] = [self.created(self.obstacles)]
+        waiting = (*self.hindrances, *self.waits.notes)
+        stated = [self.created()]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
         stalled = self.stall.text if self.stall is not None and self.now >= self.stall.at else ""
         if lost or self.accounting.attempt > job.attempt:
-            reason = reasons.of_kind(job.kind, reasons.RESTARTING)
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            what = " all replicas" if job.restarts_together else ""
-            what += " in place" if job.restarts_in_place else ""
-            message = f"{job.kind} {job.name} is restarting{what} because {causes or cause}{more}"
-            if anew := self.replaced_note:
-                message = f"{message[: MAX_MESSAGE * 3 // 4]}{waiting.NOTE}{anew}"
-            message = message[:MAX_MESSAGE]
-            steps.append((ConditionType.RESTARTING, True, reason, message))
-            events.append(Event(WARNING, reason, message))
-        elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            text = restarts.note(self.slots) + note
-            queue = f"; {outside}" if (outside := unqueued(job)) else ""
-            message = f"{job.kind} {job.key} is running{queue}{text}."[:MAX_MESSAGE]
-            steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
-        elif (current := job.status.running_or_restarting) is not None:
-            if current.type == ConditionType.RESTARTING and (anew := self.replaced_note):
-                note = self.waits.note_with("; ".join((anew, *self._hindrances)))
-            message = waiting.with_note(with_unkept(current.message, ""), note)
-            steps.append((ConditionType(current.type), True, current.reason, message))
+            cause = f"{causes or cause}{more}"[:MAX_MESSAGE]
+            stated.append(new := self._restarting(cause))
+            events.append(Event(WARNING, reasons.of_kind(job.kind, reasons.RESTARTING), str(new.sentence)))
+        elif job.status.has(ConditionType.RESTARTING) and not (running and self._whole()):
+            stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
+        elif running or job.status.has(ConditionType.RUNNING):
+            remarks = (*[Note(outside) for outside in [unqueued(job)] if outside], *restarts.notes(self.slots))
+            said = Sentence(f"{job.kind} {job.key} is running", remarks=remarks, waiting=waiting)
+            stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), said))
         else:
-            steps[0] = self.created(self.obstacles + self.waits.note)
-        if stalled and steps[-1][0] == ConditionType.RUNNING:
+            stated[0] = self.created(*self.waits.notes)
+        if stalled and stated[-1].type == ConditionType.RUNNING:
             reason = reasons.STALLED
-            steps.append((ConditionType.STALLED, True, reason, f"{stalled}."[:MAX_MESSAGE]))
+            stated.append(Statement(ConditionType.STALLED, True, reason, Sentence(stalled)))
             events += [Event(WARNING, reason, stalled)] if not job.status.has(ConditionType.STALLED) else []
         elif job.status.has(ConditionType.STALLED):
-            text = f"{job.kind} {job.key} is not stalled any more."
-            steps.append((ConditionType.STALLED, False, reasons.PROGRESSING, text))
-        return self.status(*steps), events
+            said = Sentence(f"{job.kind} {job.key} is not stalled any more")
+            stated.append(Statement(ConditionType.STALLED, False, reasons.PROGRESSING, said))
+        status = self.status(*stated)
+        return status.model_copy(update={"last_restart_cause": cause or status.last_restart_cause}), events
+
+    def _restarting(self, cause: str, waiting: Iterable[Note] = ()) -> Statement:
+        job, because = self.job, f" because {cause}" if cause else ""
+        what = " all replicas" if job.restarts_together else ""
+        what += " in place" if job.restarts_in_place else ""
+        waiting = (*self.restart_notes, *waiting)
+        said = Sentence(f"{job.kind} {job.name} is restarting{what}{because}", waiting=waiting, end="")
+        return Statement(ConditionType.RESTARTING, True, reasons.of_kind(job.kind, reasons.RESTARTING), said)
 
     @cached_property
-    def replaced_note(self) -> str:
+    def restart_notes(self) -> Sequence[Note]:
         """What the extensions have to say of a restart."""
-        return "; ".join(note for extension in self.extensions if (note := extension.note()))
+        return [note for extension in self.extensions for note in extension.notes()]
 
     @cached_property
     def stall(self) -> progress.Stall | None:
@@ -210,7 +207,7 @@ class Situation:
     @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:
         """The times at which the job or its attempt ends, in order of precedence."""
-        found = [deadlines.of_job(self.job, self.start_time, self.waits.note)]
+        found = [deadlines.of_job(self.job, self.start_time, self.waits.notes)]
         # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
         if self.accounting.attempt == self.job.attempt and not self.blocked.unread:
             found += [self.stall.deadline if self.stall is not None else None, deadlines.of_placement(self.job, self.slots)]
@@ -262,17 +259,13 @@ class Situation:
         return f"its pods wait for {self.gang.waiting}" if self.gang.waiting else ""
 
     @property
-    def obstacles(self) -> str:
-        """Why the job's pods are not created, for the Created condition."""
-        return self.gang.note + "".join(f"; {note}" for note in self._hindrances)
-
-    @property
-    def _hindrances(self) -> Sequence[str]:
+    def hindrances(self) -> Sequence[Note]:
         """Why the job does not go on as its spec says."""
         passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
         overdue = "activeDeadlineSeconds has passed, which ends the job once its spec can be read" if passed else ""
         held = dict.fromkeys(self.held.values()) or [self._gang_waits if not begun.is_started(self.job) else ""]
-        return [note for note in (overdue, self.blocked.why, *held, self.queue.kept, self.observed.refusal) if note]
+        own = (overdue, self.blocked.why, *held, self.queue.kept)
+        return [note for note in (*map(Note, own), Note(quoted=self.observed.refusal)) if note != Note()]
 
     @cached_property
     def waits(self) -> waiting.WaitingReasons:
@@ -283,7 +276,6 @@ class Situation:
             (*self.slots.notable, *leaving),
             self.now,
             self._scheduler,
-            "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
             self.gang.reported,
         )
 
@@ -328,10 +320,11 @@ class Situation:
 
     # -- the status -------------------------------------------------------------------------------------------------
 
-    def created(self, note: str = "") -> _Step:
-        """The Created condition, with what hinders the job."""
-        reason = reasons.of_kind(self.job.kind, reasons.CREATED)
-        return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
+    def created(self, *waiting: Note, hindered: bool = True) -> Statement:
+        """The Created condition, with what hinders the job, unless it is not `hindered` any more."""
+        remarks = (*self.gang.notes, *self.hindrances) if hindered else ()
+        said = Sentence(f"{self.job.kind} {self.job.name} is created", remarks=remarks, waiting=waiting)
+        return Statement(ConditionType.CREATED, True, reasons.of_kind(self.job.kind, reasons.CREATED), said)
 
     def exit_events(self) -> list[Event]:
         """Events for the ends that this pass enters."""
@@ -342,22 +335,19 @@ class Situation:
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in named.items()]
         return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
-    def status(self, *steps: _Step, active: bool = True, ends: bool = False) -> JobStatus:
-        """The status with this pass's accounting and with `steps` applied to the conditions in order."""
+    def status(self, *statements: Statement, active: bool = True, ends: bool = False) -> JobStatus:
+        """The status with this pass's accounting and with `statements` applied to the conditions in order."""
         job = self.job
         # What ends in the pass that ends the job restarts nothing. A disruption of an attempt is charged with the next attempt.
         attempt_number = job.attempt if ends else self.accounting.attempt
         disruptions = job.status.disruptions if ends and job.restarts_together else self.accounting.disruptions
-        conditions = normalized(job.status.conditions)
-        for kind, is_true, reason, message in steps:
-            text = with_unkept(message, self.observed.unkept)
-            conditions = set_condition(conditions, kind, is_true, reason, text, self.now)
+        unkept = [Note(quoted=self.observed.unkept)] if self.observed.unkept else []
+        status = rendered(job.status, statements, unkept, self.now)
         times = restarts.count(job, self.accounting, self.slots, ends=ends) or None
-        stalled = any(condition.type == ConditionType.STALLED and condition.is_true for condition in conditions)
-        status = job.status.model_copy(
+        stalled = self.stall if status.has(ConditionType.STALLED) else None
+        status = status.model_copy(
             update={
-                "conditions": list(conditions),
-                "stall": self.stall.record if stalled and self.stall is not None else None,
+                "stall": stalled.record if stalled is not None else None,
                 "replica_statuses": replica_statuses(
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),

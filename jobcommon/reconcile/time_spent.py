@@ -35,7 +35,7 @@ def time_spent(job: Job, after: JobStatus, pods: Iterable[Slot], now: float) -> 
     before = known or _unrecorded(job, now)
     if before.phase == phase:
         # One that has begun without a record gets it with the next phase: a new operator writes nothing for it.
-        return known if known is not None or job.status.conditions else before
+        return known if known is not None or job.status.since() else before
     began = parse_time(before.since)
     elapsed = max(now - began, 0.0) if began is not None else 0.0
     starting = min(max(now - _placed_at(pods, now), 0.0), elapsed) if before.phase == Phase.PENDING else 0.0
@@ -48,8 +48,7 @@ def time_spent(job: Job, after: JobStatus, pods: Iterable[Slot], now: float) -> 
 
 def _unrecorded(job: Job, now: float) -> TimeSpent:
     """The record of a job without one: its present phase, from its last condition or, of a new job, from its creation."""
-    current = job.status.conditions[-1].last_transition_time if job.status.conditions else None
-    began = parse_time(current)
+    began = parse_time(job.status.since())
     began = began if began is not None else job.creation_time
     return TimeSpent(phase=phase_of(job.status), since=format_moment(began if began is not None else now))
 

@@ -4,7 +4,7 @@ Each is a closed value with what it was made from; `decision` carries it out. Th
 case several apply: success of the deciding replicas, a final failure, suspension, the limits, the deadlines, a new attempt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
@@ -12,6 +12,7 @@ from jobcommon.api.status import MAX_ATTEMPT, ConditionType
 from jobcommon.reconcile import attempt, limits, progress, restarts
 from jobcommon.reconcile.accounting import is_counted
 from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
 
 
@@ -54,12 +55,13 @@ class Succeed:
 
 @dataclass(frozen=True)
 class Fail:
-    """It has failed. `note` is cut before the message is."""
+    """It has failed, with the message of its condition."""
 
     view: Situation
     reason: str
     message: str
-    note: str = ""
+    remarks: Sequence[Note] = ()
+    waiting: Sequence[Note] = ()
 
 
 JobVerdict = GoOn | Suspend | Resume | BeginAttempt | Succeed | Fail
@@ -131,15 +133,15 @@ def _none_left(view: Situation) -> JobVerdict | None:
 def _used_up(view: Situation) -> JobVerdict | None:
     """The failure of a job that may not be restarted again."""
     job = view.job
-    note = restarts.still_terminating(job, view.slots)
+    leaving = restarts.still_terminating(job, view.slots)
     if limits.backoff_exceeded(job, view.accounting):
         text = restarts.backoff_message(job, view.accounting, view.slots)
-        return Fail(view, reasons.BACKOFF_LIMIT_EXCEEDED, text, note)
+        return Fail(view, reasons.BACKOFF_LIMIT_EXCEEDED, text, leaving)
     if view.accounting.attempt > MAX_ATTEMPT:
         text = f"{job.kind} {job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
-        return Fail(view, reasons.of_kind(job.kind, reasons.FAILED), text, note)
+        return Fail(view, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
     text = progress.in_vain(job, view.accounting, view.early_failures, view.failed_replicas)
-    return Fail(view, reasons.NO_PROGRESS, text, note) if text else None
+    return Fail(view, reasons.NO_PROGRESS, text, leaving) if text else None
 
 
 def _resumed(view: Situation) -> JobVerdict | None:
@@ -152,14 +154,14 @@ def _overdue(view: Situation) -> JobVerdict | None:
     if deadline is None:
         return None
     if not deadline.restarts:
-        return Fail(view, deadline.reason, deadline.message)
+        return Fail(view, deadline.reason, deadline.message, waiting=deadline.waiting)
     # Nothing has run in vain where some replicas found no node.
     job = progress.not_in_vain(view.job) if deadline.reason == reasons.PENDING_TOO_LONG else view.job
     pods = [slot.pod for slot in view.slots.ours]
     again = replace(view, job=job, accounting=attempt.after_deadline(job, view.accounting, pods))
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.
-    return replace(failed, view=view, note="") if isinstance(failed, Fail) else BeginAttempt(again, deadline.cause)
+    return replace(failed, view=view, remarks=()) if isinstance(failed, Fail) else BeginAttempt(again, deadline.cause)
 
 
 def _goes_on(view: Situation) -> JobVerdict:

@@ -6,19 +6,19 @@ scheduler handles contains no reason at all. Both cases are detected by the time
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
 from jobcommon.api.gang import OF_THE_GROUP
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE
-from jobcommon.api.text import as_told, cut, kind_of
+from jobcommon.api.text import cut, kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.ending import Life, awaited, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.restarts import described_end
 from jobcommon.reconcile.slots import STARTING, Slot, Slots
 
@@ -26,12 +26,9 @@ from jobcommon.reconcile.slots import STARTING, Slot, Slots
 REPORT_AFTER = 90.0
 # Upper bound of the events of one pass: hundreds of pods may fail at once.
 MAX_EVENTS = 10
-# Limits of a condition's note: causes, replicas per cause, characters per message.
+# Limits of what a condition says: causes, and characters of each.
 MAX_CAUSES = 3
-MAX_REPLICAS_NAMED = 3
 MAX_CAUSE = 300
-# Separates a condition's own message from the reasons why pods wait.
-NOTE = "; waiting: "
 # The kubelet alternates between the error and this; newer ones repeat the error in it. One text for both spares writes.
 _PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re.DOTALL)
 
@@ -65,26 +62,22 @@ class WaitingCause:
 
 @dataclass(frozen=True, slots=True)
 class WaitingReasons:
-    """What a job's pods wait for: a note for the condition ("" for nothing), events, and when to check again."""
+    """What a job's pods wait for: notes for the condition, events, and when to check again."""
 
-    note: str = ""
+    notes: tuple[Note, ...] = ()
     events: tuple[Event, ...] = ()
     wake_at: float | None = None
 
-    def note_with(self, refusal: str) -> str:
-        """The note of a job that has begun, with what the platform refuses to create ("" for nothing) before it."""
-        return f"{NOTE}{refusal}{self.note.replace(NOTE, '; ', 1)}" if refusal else self.note
-
 
 def waits(
-    slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "", gang: str = ""
+    slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], gang: tuple[Note, ...] = ()
 ) -> WaitingReasons:
-    """What the living pods wait for at `now` (seconds since the epoch); causes that are in `earlier`, in its words.
+    """What the living pods wait for at `now` (seconds since the epoch).
 
     `gang`: what they wait for together, which is not repeated for each of them.
     """
+    notes: dict[str, Note] = {}
     causes: dict[str, list[Replica]] = {}
-    texts: dict[str, str] = {}
     events: list[Event] = []
     unreported: dict[str, list[tuple[float, Replica, PodView]]] = {}
     for slot in slots:
@@ -96,9 +89,8 @@ def waits(
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
             if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not (gang and cause.message.startswith(OF_THE_GROUP)):
                 text = cut(f"{cause.reason}: {cause.message}", MAX_CAUSE)
-                if (kind := kind_of(text)) not in texts:
-                    texts[kind] = as_told(text, earlier)
-                causes.setdefault(texts[kind], []).append(replica)
+                notes.setdefault(kind := kind_of(text), Note(quoted=text))
+                causes.setdefault(kind, []).append(replica)
         elif (found := _unreported(slot)) is not None:
             reason, since = found
             unreported.setdefault(reason, []).append((since, replica, pod))
@@ -112,12 +104,12 @@ def waits(
             continue
         name = scheduler_of(replica) if reason == reasons.NO_SCHEDULER else ""
         text = template.format(time=format_time(since), pod=pod, scheduler=f' "{name}"' if name else "")
-        causes.setdefault(text, []).extend(member[1] for member in group)
+        notes[text] = Note(text)
+        causes[text] = [member[1] for member in group]
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
-    note = _note(causes)
-    if gang:
-        note = f"{NOTE}{as_told(cut(gang, MAX_CAUSE), earlier)}{note.replace(NOTE, '; ', 1)}"
-    return WaitingReasons(note, tuple(events), min(wakes, default=None))
+    told = [replace(note, replicas=causes[kind]) for kind, note in notes.items()]
+    more = [Note(f"{len(told) - MAX_CAUSES} more causes")] if len(told) > MAX_CAUSES else []
+    return WaitingReasons((*gang, *told[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None))
 
 
 def reported_cause(pod: PodView) -> WaitingCause | None:
@@ -136,15 +128,6 @@ def reported_cause(pod: PodView) -> WaitingCause | None:
     if pod.unschedulable and not pod.scheduled:
         return WaitingCause(reasons.UNSCHEDULABLE, _line(pod.unschedulable))
     return None
-
-
-def with_note(message: str, note: str) -> str:
-    """The message of a condition that stays True, with `note` in place of an earlier one."""
-    base, found, _ = message.partition(NOTE)
-    if not (found or note):
-        return message
-    end = "." if message.endswith(".") else ""
-    return f"{base.removesuffix('.')}{note}{end}"[:MAX_MESSAGE]
 
 
 def container_events(framework: Framework, job: Job, slots: Slots) -> list[Event]:
@@ -200,16 +183,3 @@ def _unreported(slot: Slot) -> tuple[str, float] | None:
 def _line(text: str) -> str:
     """The text in one line, without the full stop, to be part of a sentence."""
     return " ".join(text.split()).removesuffix(".")
-
-
-def _note(causes: Mapping[str, list[Replica]]) -> str:
-    if not causes:
-        return ""
-    parts = [f"{_names(replicas)}: {text}" for text, replicas in list(causes.items())[:MAX_CAUSES]]
-    more = f"; {len(causes) - MAX_CAUSES} more causes" if len(causes) > MAX_CAUSES else ""
-    return f"{NOTE}{'; '.join(parts)}{more}"
-
-
-def _names(replicas: list[Replica]) -> str:
-    named = ", ".join(map(str, replicas[:MAX_REPLICAS_NAMED]))
-    return f"{named} and {len(replicas) - MAX_REPLICAS_NAMED} more" if len(replicas) > MAX_REPLICAS_NAMED else named

@@ -11,6 +11,7 @@ from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.pod_sets import PodSets
+from jobcommon.reconcile.rendering import end_of
 from jobcommon.reconcile.slots import recorded_success
 
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
@@ -23,8 +24,7 @@ def workload_status(job: Job, found: Workload, pod_sets: PodSets, now: float, *,
     evicted = found.conditions.get("Evicted", {})
     if job.status.finished and not found.has("Finished"):
         failed = job.status.has(ConditionType.FAILED)
-        end = job.status.condition(ConditionType.FAILED if failed else ConditionType.SUCCEEDED)
-        conditions.set("Finished", True, "Failed" if failed else "Succeeded", end.message if end else "")
+        conditions.set("Finished", True, "Failed" if failed else "Succeeded", end_of(job.status))
     elif found.has("Evicted") and found.has("QuotaReserved"):
         if active:
             return found.status

@@ -1,13 +1,18 @@
-"""What decides has no clock, no chance and no output, so that a simulator can replay it and a test can state it.
+"""What decides has no clock, no chance and no output, so that a simulator can replay it and a test can state it; and no text is
+state: what a pass has to know of the last one is a field of the status.
 
 import-linter forbids the modules (.importlinter); this catches what needs no import of its own, such as ``datetime.now``.
 """
 
 import ast
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobcommon.api.status import JobCondition
+from jobcommon.testutil.pairs.histories import judge
 from tests.architecture.source import modules, tree
 
 PURE = (
@@ -16,6 +21,13 @@ PURE = (
 )  # fmt: skip
 OPERATOR_MODULES = ("framework.py", "spec.py")
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp_local"}
+RENDERER = "jobcommon/reconcile/rendering.py"
+OF_CONDITIONS = {"JobCondition", "condition", "conditions", "last_update_time", "lastUpdateTime"}
+#: The conditions of a status that is compared as a whole, and of Kueue's Workload.
+OTHERWISE = {
+    "jobcommon/reconcile/at_rest.py": {"JobCondition", "condition", "conditions"},
+    "jobcommon/reconcile/workload_status.py": {"conditions"},
+}
 EFFECTS = {"open", "print", "input", "exec", "eval", "__import__"}
 
 
@@ -58,3 +70,32 @@ def test_the_rule_is_about_something() -> None:
         "jobcommon/controller/job_controller.py",
         "operators/pytorch/framework.py",
     } <= pure
+
+
+def test_conditions_as_such_are_for_the_renderer_alone() -> None:
+    """The others ask the status whether one holds, since when, and for its reason."""
+    found: dict[str, set[str]] = {}
+    for module in map(Path.as_posix, modules()):
+        if module.startswith("jobcommon/reconcile/"):
+            nodes = list(ast.walk(tree(Path(module))))
+            used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+            used |= {node.id for node in nodes if isinstance(node, ast.Name)}
+            found[module] = used & OF_CONDITIONS - OTHERWISE.get(module, set())
+    assert found.pop(RENDERER), "the rule is about something"
+    assert not any(found.values()), {module: used for module, used in found.items() if used}
+
+
+def test_no_message_of_a_condition_is_read_by_what_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever name: a whole history, watched."""
+    readers: set[str] = set()
+
+    def watched(condition: JobCondition, name: str) -> Any:
+        if name in ("message", "last_update_time"):
+            readers.add(sys._getframe(1).f_code.co_filename)  # noqa: SLF001 - it names who reads
+        return object.__getattribute__(condition, name)
+
+    monkeypatch.setattr(JobCondition, "__getattribute__", watched, raising=False)
+    for pair in (("pending", "refusals"), ("kueue", "kept-logs"), ("stall-restart", "attempts")):
+        assert judge(*pair, 1) == []
+    found = {name for name in readers if "jobcommon/reconcile/" in name}
+    assert {Path(name).name for name in found} == {Path(RENDERER).name}

@@ -2,13 +2,15 @@
 
 import pytest
 
-from jobcommon.api.status import ConditionType, JobCondition, read_status
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, normalized, set_condition
+from jobcommon.reconcile.rendering import MAX_FOREIGN, Conditions, Note, Sentence, Statement, normalized, set_condition
 from jobcommon.testutil.builders import START, condition, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
+
+RUNNING = Sentence("Running", end="")
 
 
 def shown(conditions: tuple[JobCondition, ...]) -> str:
@@ -19,7 +21,8 @@ def after(*steps: str) -> tuple[JobCondition, ...]:
     conditions: tuple[JobCondition, ...] = ()
     for number, step in enumerate(steps):
         kind, _, status = step.partition("=")
-        conditions = set_condition(conditions, ConditionType(kind), status != "F", f"{kind}Reason", kind, START + number)
+        stated = Statement(ConditionType(kind), status != "F", f"{kind}Reason", Sentence(kind, end=""))
+        conditions = set_condition(conditions, stated, START + number)
     return conditions
 
 
@@ -62,8 +65,9 @@ def test_sequences(steps: list[str], expected: str) -> None:
 
 def test_times_move_with_the_state_only() -> None:
     first = after("Created", "Running")
-    assert set_condition(first, ConditionType.RUNNING, True, "RunningReason", "Running", START + 99) == first
-    told = set_condition(first, ConditionType.RUNNING, True, "Other", "text", START + 99)[-1]
+    same, other = (Statement(ConditionType.RUNNING, True, *said) for said in [("RunningReason", RUNNING), ("Other", RUNNING)])
+    assert set_condition(first, same, START + 99) == first
+    told = set_condition(first, other, START + 99)[-1]
     assert told.last_transition_time == first[-1].last_transition_time
     assert told.last_update_time != first[-1].last_update_time
 
@@ -157,7 +161,7 @@ def test_conditions_of_others_are_kept_and_never_the_current_one() -> None:
     theirs = [_of("Evaluated"), _of("QuotaReserved", False)]
     conditions: Conditions = (*theirs, _of("Created"))
     for kind in (ConditionType.RUNNING, ConditionType.SUSPENDED, ConditionType.SUCCEEDED):
-        conditions = set_condition(conditions, kind, True, "r", "m", 1.0)
+        conditions = set_condition(conditions, Statement(kind, True, "r", Sentence("m")), 1.0)
         assert list(conditions[:2]) == theirs
         assert conditions[-1].type == kind
 
@@ -179,3 +183,35 @@ def test_a_pod_that_waits_for_one_of_an_earlier_job_has_its_reason_in_the_condit
 
 def _of(kind: str, holds: bool = True) -> JobCondition:
     return JobCondition(type=kind, status="True" if holds else "False")
+
+
+FULL = "exceeded quota, used: pods=9, limited: 10"
+LONG = ", ".join(f"{number}0 of team {number}" for number in range(99))
+
+
+def it_waits(quoted: str, *others: tuple[str, str]) -> Sentence:
+    for old, new in others:
+        quoted = quoted.replace(old, new)
+    return Sentence("It", waiting=[Note(quoted=quoted)])
+
+
+#: A sentence, the next one, and whether it takes the place of the first.
+NEXT = {
+    "the same": (Sentence("It runs"), Sentence("It runs"), False),
+    "other words": (Sentence("It runs"), Sentence("It waits"), True),
+    "our number": (Sentence("It runs", remarks=[Note("2 pods")]), Sentence("It runs", remarks=[Note("3 pods")]), True),
+    "a number of others": (it_waits(FULL), it_waits(FULL, ("9", "11")), False),
+    "other words of others": (it_waits(FULL), it_waits(f"{FULL}, too"), True),
+    "no quote any more": (it_waits(FULL), Sentence("It"), True),
+    "a quote": (Sentence("It"), it_waits(FULL), True),
+    "cut": (it_waits(LONG), it_waits(LONG, ("10", "1000")), False),
+    "cut, with other words": (it_waits(LONG), it_waits(LONG, ("of", "in")), True),
+}
+
+
+@pytest.mark.parametrize(("first", "then", "written"), NEXT.values(), ids=NEXT)
+def test_new_numbers_of_others_change_no_message(first: Sentence, then: Sentence, written: bool) -> None:
+    before = set_condition((), Statement(ConditionType.RUNNING, True, "Running", first), START)
+    assert len(before[0].message) <= MAX_MESSAGE
+    after_it = set_condition(before, Statement(ConditionType.RUNNING, True, "Running", then), START + 9)
+    assert (after_it != before) == written

@@ -156,16 +156,27 @@ def test_causes_are_counted_beyond_a_few_and_long_ones_cut() -> None:
     assert len(said) <= 1024
 
 
-@pytest.mark.parametrize("kind", ["Running", "Restarting"])
-def test_a_condition_that_holds_on_says_it_too(kind: str) -> None:
+RESTARTING = "TestJob demo is restarting because Worker-0: exited with code 137 (SIGKILL) on node node-1"
+#: The condition that holds, as this release or another one has written it; and how it begins and ends.
+HOLDS = {
+    "Running": (condition("Running", message=f"{RUNNING}."), RUNNING, "."),
+    "Restarting": (condition("Restarting", message=RESTARTING), RESTARTING, ""),
+    "of the reference": (condition("Restarting", message=f"{RESTARTING}."), RESTARTING, ""),
+    "with notes": (condition("Restarting", message=f"{RESTARTING}; waiting: Worker-0: so; not all logs are"), RESTARTING, ""),
+    "without a cause": (condition("Restarting", message="again"), "TestJob demo is restarting", ""),
+}
+
+
+@pytest.mark.parametrize(("held", "begins", "ends"), HOLDS.values(), ids=HOLDS)
+def test_a_condition_that_holds_on_says_it_too(held: Manifest, begins: str, ends: str) -> None:
     """A replacement that cannot be started leaves the job Restarting, or Running when a user had deleted the pod."""
-    manifest = job_of(status={"conditions": [condition("Created"), condition(kind, message="It was so; because")]})
+    manifest = job_of(status={"conditions": [condition("Created"), held]})
     waiting = decide(manifest, pod().unschedulable("no node"))
-    assert message(waiting) == "It was so; because; waiting: Worker-0: Unschedulable: no node"
+    assert message(waiting) == f"{begins}; waiting: Worker-0: Unschedulable: no node{ends}"
     manifest["status"] = status_of(waiting).to_json()
     assert decide(manifest, pod().unschedulable("no node"), now=START + 9).status is None
     over = decide(manifest, pod(at=START + 9).scheduled(), now=START + 9)
-    assert message(over) == "It was so; because"
+    assert message(over) == f"{begins}{ends}"
 
 
 def test_a_refusal_is_told_of_a_running_job_too() -> None:
@@ -242,14 +253,6 @@ def test_pods_of_a_type_that_was_removed_are_not_asked_for_their_scheduler() -> 
     assert [str(action) for action in decide(smaller, master, waits, now=START + 2 * REPORT_AFTER).actions] == [
         "delete pods/demo-worker-0 (scaled down)"
     ]
-
-
-def test_a_note_comes_before_the_full_stop() -> None:
-    manifest = job_of(status={"conditions": [condition("Created"), condition("Running", message=f"{RUNNING}.")]})
-    waiting = decide(manifest, pod().unschedulable("no node."))
-    assert message(waiting) == f"{RUNNING}; waiting: Worker-0: Unschedulable: no node."
-    manifest["status"] = status_of(waiting).to_json()
-    assert message(decide(manifest, pod(at=START + 9).scheduled(), now=START + 9)) == f"{RUNNING}."
 
 
 def _no_nodes(nodes: int, cpu: int, cause: str = "Insufficient nvidia.com/gpu") -> str:
