@@ -54,7 +54,7 @@ _CORE = (
     _core("persistentvolumes", "PersistentVolume", False, short_names=("pv",), status=True, returns_deleted=True),
     _core("pods", "Pod", short_names=("po",), categories=_ALL, status=True, generation=True, returns_deleted=True,
           subresources={
-              "binding": ("create",), "ephemeralcontainers": ("get", "patch", "update"),
+              "binding": ("create",),
               "eviction": ("create",), "exec": ("create", "get"), "log": ("get",), "portforward": ("create", "get"),
           },
           strategy=Strategy(
@@ -123,8 +123,7 @@ _GROUPS = (
     _workload("batch", "jobs", "Job", fields=field_table("status.successful")),
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
         short_names=("csr",), status=True, fields=field_table("spec.signerName")),
-    Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True,
-        strategy=Strategy(validate=config.validate_lease)),
+    Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True),
     Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True),
     _flow("flowschemas", "FlowSchema", False, status=True, generation=True),
     _flow("prioritylevelconfigurations", "PriorityLevelConfiguration", False, status=True, generation=True),

@@ -47,9 +47,6 @@ def _parse(method: str, asked: str, watch: bool) -> RequestInfo:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return other
-    watching = rest[0] == "watch"
-    if watching:
-        rest = rest[1:]
     namespace = ""
     if len(rest) > 1 and rest[0] == "namespaces":
         namespace = rest[1]
@@ -58,16 +55,14 @@ def _parse(method: str, asked: str, watch: bool) -> RequestInfo:
     if not rest or len(rest) > 3:
         return other
     resource, name, subresource = [*rest, "", ""][:3]
-    verb = _verb(method, name, watching, watch)
+    verb = _verb(method, name, watch)
     return RequestInfo(verb, path, group, version, namespace, resource, subresource, name)
 
 
-def _verb(method: str, name: str, watching: bool, watch: bool) -> str:
+def _verb(method: str, name: str, watch: bool) -> str:
     verb = (_VERBS if name else {**_VERBS, **_COLLECTION_VERBS}).get(method, method.lower())
-    # A GET of one object never watches, whatever its query says, except through the old /watch/ prefix.
-    if (watching and verb in ("get", "list")) or (verb == "list" and watch):
-        return "watch"
-    return verb
+    # A GET of one object never watches, whatever its query says.
+    return "watch" if verb == "list" and watch else verb
 
 
 def _flag(request: Request, name: str) -> bool:

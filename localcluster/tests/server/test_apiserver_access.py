@@ -133,7 +133,7 @@ def test_a_token_ends_with_the_pod_that_it_is_bound_to(api: Api) -> None:
         return api.post(f"{ACCOUNTS}/{name}/token", {"spec": {"boundObjectRef": {**reference, **changed}}})
 
     refused = [issue(name="other"), issue(uid="x"), issue(kind="Secret")]
-    assert [answer.code for answer in refused] == [400, 409, 400]
+    assert [answer.code for answer in refused] == [404, 409, 400]
     assert api.post(f"{ACCOUNTS}/robot/token", {"spec": {"boundObjectRef": {**reference, "name": "none"}}}).code == 404
     token = issue().body["status"]["token"]
     assert with_token(api, token, PODS).code == 403

@@ -1,4 +1,4 @@
-"""Config maps, secrets, claims, quotas and leases."""
+"""Config maps and secrets."""
 
 import base64
 from collections.abc import Sequence
@@ -61,15 +61,4 @@ def secret_immutable(new: Obj, old: Obj) -> Sequence[Cause]:
     causes = list(immutable(new, old))
     if new.get("type") != old.get("type"):
         causes.append(invalid("type", new.get("type"), "field is immutable"))
-    return causes
-
-
-def validate_lease(obj: Obj) -> Sequence[Cause]:
-    """Durations are positive, transitions not negative."""
-    spec = obj.get("spec") or {}
-    causes = []
-    if spec.get("leaseDurationSeconds") is not None and spec["leaseDurationSeconds"] <= 0:
-        causes.append(invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
-    if (spec.get("leaseTransitions") or 0) < 0:
-        causes.append(invalid("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"))
     return causes

@@ -1,6 +1,5 @@
 """DELETE: preconditions, finalizers, propagation and graceful deletion."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,6 @@ import msgspec
 
 from localcluster.apiserver.call import Call, decode
 from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
-from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.read import scope_of, select
 from localcluster.apiserver.storage import Item
 from localcluster.finalizers import FOREGROUND, ORPHAN
@@ -21,8 +19,6 @@ Obj = dict[str, Any]
 ASSUMES = ("grace", "moved-deletion", "grace-of-ended", "finalizers", "preconditions")
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _DEFAULT_GRACE = 30
-#: The fields that an empty object of a kind is sent with.
-_EMPTY: Mapping[str, Obj] = {"Pod": {"spec": {"containers": None}}, "Service": {"status": {"loadBalancer": {}}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +110,6 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
         # Its grace period is over and only finalizers keep it: it is not marked again.
         grace = None
-    freed = grace is None and not finalizers and bool(live.obj["metadata"].get("finalizers"))
-    if freed and dry_run:
-        return _nothing(resource), False
-    if freed and options.version:
-        # Its propagation took the last finalizer: the real server then compares the version of an empty object.
-        why = f"Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: {live.rv}"
-        raise conflict(resource.plural, resource.group, live.name, why)
     _mark(call, meta, grace, bool(finalizers))
     if resource.plural == "namespaces":
         _terminate_namespace(new)
@@ -136,14 +125,6 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if held or grace:
         return resource.typed(stored.obj), False
     return resource.typed(call.storage.remove(table, live.namespace, live.name).obj), True
-
-
-def _nothing(resource: Resource) -> Obj:
-    """What the real server answers when a dry run would take the last finalizer: an object that was never filled in."""
-    if resource.custom:
-        return resource.typed({})
-    filled: Obj = {"spec": {}, "status": {}} if resource.status else {}
-    return resource.typed({"metadata": {}, **filled, **_EMPTY.get(resource.kind, {})})
 
 
 def check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:

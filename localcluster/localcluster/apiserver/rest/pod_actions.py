@@ -1,4 +1,4 @@
-"""The other subresources that write: binding, eviction, token, finalize, and why ephemeral containers are refused."""
+"""The other subresources that write: binding, eviction, token, finalize."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,7 +10,6 @@ from localcluster.apiserver.errors import (
     STALE,
     bad_request,
     conflict,
-    forbidden,
     invalid,
     invalid_object,
     not_found,
@@ -116,16 +115,12 @@ def token(call: Call) -> Response:
 
 def _bound(call: Call, reference: Obj) -> Item:
     """The pod that a token is to be bound to. Raises 400, 404 and 409 ApiErrors."""
-    version, kind, name = (reference.get(field) or "" for field in ("apiVersion", "kind", "name"))
-    if (version, kind) != ("v1", "Pod"):
-        group, _, short = version.rpartition("/")
-        raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+    kind, name = (reference.get(field) or "" for field in ("kind", "name"))
+    if kind != "Pod":
+        raise bad_request(f"cannot bind token to object of kind {kind}")
     found = call.storage.table("pods").get(call.namespace, name)
-    if found is None:
+    if found is None or found.obj["spec"].get("serviceAccountName") != call.info.name:
         raise not_found("pods", "", name)
-    if found.obj["spec"].get("serviceAccountName") != call.info.name:
-        told = f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different serviceaccount name.'
-        raise bad_request(told)
     uid = reference.get("uid")
     if uid and uid != found.uid:
         told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
@@ -147,12 +142,6 @@ def finalize(call: Call) -> Response:
     return call.answer(call.resource.typed(commit(call, live, {**live.obj, "spec": spec})))
 
 
-def refuse_ephemeral(call: Call) -> Response:
-    """PATCH or PUT pods/x/ephemeralcontainers."""
-    detail = "pods of the embedded cluster are local processes; containers cannot be added to them"
-    raise invalid_object("Pod", "", call.info.name, [forbidden("spec.ephemeralContainers", detail)])
-
-
 def needs_stream(call: Call) -> Response:
     """log, exec and portforward reach this only without a pod backend behind the server."""
     call.live()
@@ -162,7 +151,6 @@ def needs_stream(call: Call) -> Response:
 HANDLERS: Mapping[tuple[str, str, str], Callable[[Call], Response]] = {
     ("pods", "binding", "create"): bind,
     ("pods", "eviction", "create"): evict,
-    **{("pods", "ephemeralcontainers", verb): refuse_ephemeral for verb in ("patch", "update")},
     ("serviceaccounts", "token", "create"): token,
     ("namespaces", "finalize", "update"): finalize,
     **{

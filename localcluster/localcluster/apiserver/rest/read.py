@@ -125,14 +125,10 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
 
 
 def _check_match(match: str, version: str, token: str) -> None:
-    if not match:
-        return
     path, cause = "resourceVersionMatch", None
-    if token:
-        cause = forbidden(path, "resourceVersionMatch is forbidden when continue is provided")
-    elif not version:
-        cause = forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided")
-    elif match not in _MATCHES:
+    if match and (token or not version):
+        cause = forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided, and with continue")
+    elif match and match not in _MATCHES:
         cause = not_supported(path, match, (*_MATCHES, ""))
     elif match == "Exact" and version == "0":
         cause = forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
@@ -170,8 +166,9 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
     initial = query.get("sendInitialEvents", "")
     bookmarks = _truth(query.get("allowWatchBookmarks", ""))
     start = _version(query.get("resourceVersion", "")) or None
-    if initial:
-        _check_initial_events(query.get("resourceVersionMatch", ""))
+    if initial and query.get("resourceVersionMatch", "") != "NotOlderThan":
+        causes = [forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")]
+        raise invalid_object("ListOptions", "meta.k8s.io", "", causes)
     streaming_list = _truth(initial)
     if streaming_list:
         call.storage.check_version(start or 0)
@@ -183,23 +180,11 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
     # As the real server: between 30 and 60 minutes when the client does not say, so that watches do not end all at once.
     seconds = timeout or 1800 * (1 + env.random.random())
     scope = scope_of(call)
-    if call.info.name:
-        scope = Scope(scope.namespace, scope.labels, parse_fields(f"metadata.name={call.info.name}", call.resource.selectable))
     options = WatchOptions(start, bookmarks, synthetic, streaming_list and bookmarks, env.now() + seconds)
     table = call.storage.table(call.resource.storage_key)
     return WatchStream(
         table, call.resource, scope, options, _encode(call), env.now, lambda: call.storage.rv, wake
     )  # fmt: skip
-
-
-def _check_initial_events(match: str) -> None:
-    if match == "NotOlderThan":
-        return
-    needs = (
-        f"is forbidden with resourceVersionMatch {match}" if match else "requires setting resourceVersionMatch to NotOlderThan"
-    )
-    causes = [forbidden("resourceVersionMatch", f"sendInitialEvents {needs}")]
-    raise invalid_object("ListOptions", "meta.k8s.io", "", causes)
 
 
 def _truth(text: str) -> bool:
