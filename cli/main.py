@@ -269,20 +269,19 @@ def convert_command(
         write(text, output)
 
 
-@app.command("migrate", short_help="Turn jobs into TrainJobs of Kubeflow Trainer, or back.")
+@app.command("migrate", short_help="Turn jobs into TrainJobs of Kubeflow Trainer.")
 def migrate_command(
     filename: Files,
-    to: Annotated[str, typer.Option("--to", metavar="TARGET", help="trainjob, or v1: a job of kubeflow.org.")],
+    to: Annotated[str, typer.Option("--to", metavar="TARGET", help="trainjob.")] = "trainjob",
     namespace: Namespace = "default",
 ) -> None:
-    """Turn jobs into TrainJobs with TrainingRuntimes that run the same pods, or back. Prints YAML, and changes nothing.
+    """Turn jobs into TrainJobs with TrainingRuntimes that run the same pods. Prints YAML, and changes nothing.
 
-    Each field that is not carried is a warning with the reason. For --to v1 the input must have the runtime as well.
+    Each field that is not carried is a warning with the reason.
 
     \b
     Examples:
       jobcommon migrate --to trainjob -f job.yaml | kubectl apply -f -
-      jobcommon migrate --to v1 -f trainjob-and-runtime.yaml > job.yaml
     """
     from jobcommon.cli.migrate_command import migrated
 

@@ -196,5 +196,5 @@ def _trainer(state: ClusterState) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING, "TrainJobs", f"are served by {_TRAINER}, and no Deployment of {_TRAINER_CONTROLLER} was found",
             "a TrainJob gets no pods, and TrainerClient.train() does not say so: no operator of this project acts on it",
-            "install Trainer's controller, or make jobs of them: jobcommon migrate --to v1 -f trainjob.yaml (docs/trainjob.md)",
+            "install Trainer's controller, or write a job of kubeflow.org instead (docs/trainjob.md)",
         )  # fmt: skip

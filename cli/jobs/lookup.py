@@ -86,7 +86,7 @@ async def _of_trainer(api: Api, name: str) -> str:
         return ""
     return (
         f"trainjob/{name} is a TrainJob of Kubeflow Trainer, on which no operator of this project acts; see that Trainer's "
-        "controller runs (jobcommon doctor), or make a job of it with jobcommon migrate --to v1"
+        "controller runs (jobcommon doctor)"
     )
 
 
@@ -144,7 +144,7 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
         named = [f for f in frameworks if wanted in (f.singular, f.plural, f.name)]
         if not named:
             known = ", ".join(framework.singular for framework in frameworks)
-            other = "; a TrainJob is Kubeflow Trainer's, see jobcommon migrate" if wanted in ("trainjob", "trainjobs") else ""
+            other = "; a TrainJob is Kubeflow Trainer's, see jobcommon doctor" if wanted in ("trainjob", "trainjobs") else ""
             raise UserError(f'{reference}: "{kind}" is not a kind of job; use one of {known}{other}')
         frameworks = named
     if not name:

@@ -46,8 +46,8 @@ _FIELDS: dict[str, str] = {
     ),
 }  # fmt: skip
 # Earlier versions have these fields of the run policy in the spec itself.
-RUN_POLICY = tuple(path.rpartition(".")[2] for path in _FIELDS if path.startswith("spec.runPolicy.") and path.count(".") == 2)
-_FIELDS = {**{f"spec.{name}": _FIELDS[f"spec.runPolicy.{name}"] for name in RUN_POLICY}, **_FIELDS}
+_RUN_POLICY = tuple(path.rpartition(".")[2] for path in _FIELDS if path.startswith("spec.runPolicy.") and path.count(".") == 2)
+_FIELDS = {**{f"spec.{name}": _FIELDS[f"spec.runPolicy.{name}"] for name in _RUN_POLICY}, **_FIELDS}
 _PARENTS = frozenset(".".join(path.split(".")[:depth]) for path in _FIELDS for depth in range(1, path.count(".") + 1))
 
 

@@ -4,7 +4,6 @@ The runtime has everything, the TrainJob hardly more than its name: this holds f
 changed from release to release.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +15,8 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
-from jobcommon.cli.migrate.fields import RUN_POLICY, note_fields
+from jobcommon.cli.convert.finding import Finding, Notes
+from jobcommon.cli.migrate.fields import note_fields
 from jobcommon.cli.migrate.grouping import Group, arranged, groups_of
 from jobcommon.framework import FINALIZER, Framework, Job, Tally
 from jobcommon.reconcile import Create, plan
@@ -27,14 +26,10 @@ ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 MPI_KIND = "MPIJob"
 NODE = "node"
 MAX_LABEL = 63
-# What the way back needs to know: the kind, the fields of its own, and of a group how many replicas of which types it holds.
-ORIGIN = f"{labels.PREFIX}migrated-from"
+# How many replicas of which types a replicated Job holds.
 REPLICAS = f"{labels.PREFIX}migrated-replicas"
-OWN_FIELDS = f"{labels.PREFIX}migrated-spec"
-CONTAINER = f"{labels.PREFIX}migrated-container"
 # Trainer mounts these itself.
 _OF_TRAINER = ("ssh-auth", "mpi-job-config")
-_ELSEWHERE = {"runPolicy", *RUN_POLICY}
 _UNLIMITED = 2**31 - 1
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 Json = dict[str, Any]
@@ -69,13 +64,7 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
     if "annotations" in metadata:
         metadata["annotations"].pop(_LAST_APPLIED, None)
     place = {"name": job.name, **({"namespace": job.namespace} if job.namespace else {})}
-    origin = {ORIGIN: f"{manifest['kind']}.{str(manifest['apiVersion']).rpartition('/')[2]}"}
-    if own := {key: value for key, value in manifest["spec"].items() if key not in _ELSEWHERE | {framework.replica_specs}}:
-        origin[OWN_FIELDS] = json.dumps(own)
-    runtime = {
-        "apiVersion": API_VERSION, "kind": "TrainingRuntime", "metadata": {**place, "annotations": origin},
-        "spec": runtime_spec,
-    }  # fmt: skip
+    runtime = {"apiVersion": API_VERSION, "kind": "TrainingRuntime", "metadata": place, "spec": runtime_spec}
     spec: Json = {"runtimeRef": {"apiGroup": API_VERSION.partition("/")[0], "kind": "TrainingRuntime", "name": job.name}}
     if job.run_policy.suspend is not None:
         spec["suspend"] = job.run_policy.suspend
@@ -203,10 +192,7 @@ def _job(framework: Framework, job: Job, group: Group, rule: Json | None, traine
     counts: dict[str, int] = {}
     for replica in group.replicas:
         counts[replica.type] = counts.get(replica.type, 0) + 1
-    annotations = {REPLICAS: ",".join(f"{name}={number}" for name, number in counts.items())}
-    if is_node:
-        annotations[CONTAINER] = main
-    metadata: Json = {"annotations": annotations}
+    metadata: Json = {"annotations": {REPLICAS: ",".join(f"{name}={number}" for name, number in counts.items())}}
     # The step that fields of a TrainJob's trainer are about.
     if trainer:
         metadata["labels"] = {ANCESTOR: "trainer"}
@@ -296,6 +282,3 @@ def _ml_policy(job: Job) -> Json:
             "runLauncherAsNode": as_node,
         },
     }
-
-
-__all__ = ["API_VERSION", "ConvertError", "Migration", "planned_pods", "to_trainjob"]

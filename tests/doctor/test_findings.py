@@ -329,7 +329,7 @@ def _platform_rows() -> Iterator[Row]:
         {**owners, "kueue_configuration": kueue(*ALL_QUEUED, external=["MXJob.v1.kubeflow.org"])})
     trainer = {"groups": {"trainer.kubeflow.org"}}
     yield Row("TrainJobs are served and their controller does not run", trainer,
-        ((W, ("no Deployment of trainer-controller-manager", "no operator of this project acts on it", "jobcommon migrate")),))
+        ((W, ("no Deployment of trainer-controller-manager", "no operator of this project acts on it")),))
     yield Row("Trainer's controller runs", {**trainer, "deployments": [
         ours(), deployment("kubeflow-trainer", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"),
     ]})

@@ -1,4 +1,4 @@
-"""`jobcommon migrate`: the same pods there and back, and a word on every field that is not carried."""
+"""`jobcommon migrate`: the same pods there, and a word on every field that is not carried."""
 
 import json
 from collections.abc import Iterator
@@ -12,17 +12,16 @@ import yaml
 from jobcommon.api import labels
 from jobcommon.api.replica import Replica
 from jobcommon.cli.convert import ConvertError
-from jobcommon.cli.frameworks import installed, of_manifest
+from jobcommon.cli.frameworks import of_manifest
 from jobcommon.cli.manifests import load
-from jobcommon.cli.migrate import Migration, to_trainjob, to_v1
-from jobcommon.cli.migrate.trainjob import ANCESTOR, OWN_FIELDS, REPLICAS, planned_pods
+from jobcommon.cli.migrate import Migration, to_trainjob
+from jobcommon.cli.migrate.trainjob import ANCESTOR, REPLICAS, planned_pods
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job
 from tests.cli.commands import ROOT, answered
 
 Json = dict[str, Any]
 EXEC = "allreduce-exec.yaml"
-TRAINER = "trainer.kubeflow.org/v1alpha1"
 
 
 def _examples() -> Iterator[tuple[str, Json]]:
@@ -54,10 +53,6 @@ def read(body: Json) -> tuple[Framework, Job]:
 def forward(body: Json) -> Migration:
     framework, job = read(body)
     return to_trainjob(framework, body, job)
-
-
-def back(train_job: Json, runtime: Json) -> Migration:
-    return to_v1(train_job, runtime, list(installed().values()))
 
 
 def expanded(runtime: Json) -> list[tuple[str, str, Json]]:
@@ -181,26 +176,6 @@ def test_another_container_that_is_named_node_is_refused(place: str) -> None:
     assert [finding.path for finding in refused.value.findings] == ["spec.pytorchReplicaSpecs.Worker.template.spec.containers"]
 
 
-@pytest.mark.parametrize("name", CARRIED)
-def test_there_and_back_the_operator_creates_the_same_pods(name: str) -> None:
-    framework, job = read(CARRIED[name])
-    runtime, train_job = forward(CARRIED[name]).objects
-    done = back(train_job, runtime)
-    assert not done.findings
-    (again,) = done.objects
-    assert of_manifest(again) is framework
-    assert again["apiVersion"] == CARRIED[name]["apiVersion"]
-    _, job_again = read(again)
-    before, after = planned_pods(framework, job), planned_pods(framework, job_again)
-    assert {r: comparable(pod, {}) for r, pod in after.items()} == {r: comparable(pod, {}) for r, pod in before.items()}
-    for field in ("suspend", "backoff_limit", "active_deadline_seconds", "ttl_seconds_after_finished"):
-        assert getattr(job_again.run_policy, field) == getattr(job.run_policy, field), field
-    own = {key: value for key, value in CARRIED[name]["spec"].items() if key not in ("runPolicy", framework.replica_specs)}
-    assert own.items() <= again["spec"].items()
-    policies = [{kind: spec.restart_policy for kind, spec in one.replica_specs.items()} for one in (job, job_again)]
-    assert policies[0] == policies[1]
-
-
 def pytorch(policy: Json | None = None, metadata: Json | None = None, **spec: Any) -> Json:
     template = {"spec": {"containers": [{"name": "pytorch", "image": "any", "command": ["train"]}]}}
     body = {**({"runPolicy": policy} if policy else {}), "pytorchReplicaSpecs": {"Worker": {"template": template}}, **spec}
@@ -309,119 +284,15 @@ def test_jobs_that_trainer_cannot_run_are_refused(change: Json, path: str) -> No
     assert [finding.path for finding in refused.value.findings] == [path]
 
 
-def runtime_of(policy: Json, *groups: str, step: str = "node", **spec: Any) -> Json:
-    """A runtime of Trainer's own; a TrainJob's trainer is about the group `step`."""
-    jobs = [
-        {
-            "name": group,
-            "template": {
-                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"} if group == step else {}},
-                "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "runtime", "command": ["sshd"]}]}}},
-            },
-        }
-        for group in groups
-    ]
-    template = {"spec": {"replicatedJobs": jobs, **spec}}
-    return {
-        "apiVersion": TRAINER, "kind": "ClusterTrainingRuntime", "metadata": {"name": "theirs"},
-        "spec": {"mlPolicy": policy, "template": template},
-    }  # fmt: skip
-
-
-def train_job_of(**spec: Any) -> Json:
-    return {
-        "apiVersion": TRAINER, "kind": "TrainJob", "metadata": {"name": "one"},
-        "spec": {"runtimeRef": {"name": "theirs"}, **spec},
-    }  # fmt: skip
-
-
-def test_a_torch_job_of_trainer_becomes_a_pytorchjob() -> None:
-    trainer = {
-        "numNodes": 3, "numProcPerNode": 2, "image": "mine", "command": ["torchrun", "a.py"],
-        "env": [{"name": "A", "value": "1"}], "resourcesPerNode": {"limits": {"cpu": "2"}},
-    }  # fmt: skip
-    (job,) = back(train_job_of(trainer=trainer), runtime_of({"numNodes": 1, "torch": {}}, "node")).objects
-    container = {
-        "name": "pytorch", "image": "mine", "command": ["torchrun", "a.py"], "env": [{"name": "A", "value": "1"}],
-        "resources": {"limits": {"cpu": "2"}},
-    }  # fmt: skip
-    worker = {"replicas": 3, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
-    assert (job["kind"], job["spec"]) == ("PyTorchJob", {"nprocPerNode": "2", "pytorchReplicaSpecs": {"Worker": worker}})
-    read(job)
-
-
-def test_an_mpi_job_of_trainer_becomes_an_mpijob() -> None:
-    policy = {"numNodes": 4, "mpi": {"numProcPerNode": 2, "sshAuthMountPath": "/home/mpiuser/.ssh"}}
-    runtime = runtime_of(policy, "node", "launcher", step="launcher")
-    (job,) = back(train_job_of(trainer={"command": ["mpirun"]}), runtime).objects
-    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
-    assert (job["spec"]["slotsPerWorker"], job["spec"]["sshAuthMountPath"]) == (2, "/home/mpiuser/.ssh")
-    replicas = job["spec"]["mpiReplicaSpecs"]
-    assert {kind: spec["replicas"] for kind, spec in replicas.items()} == {"Worker": 4, "Launcher": 1}
-    commands = {kind: spec["template"]["spec"]["containers"][0]["command"] for kind, spec in replicas.items()}
-    assert commands == {"Worker": ["sshd"], "Launcher": ["mpirun"]}, "a TrainJob's command is the launcher's"
-    policy["mpi"]["runLauncherAsNode"] = True
-    (job,) = back(train_job_of(), runtime).objects
-    assert (job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], job["spec"]["runLauncherAsWorker"]) == (3, True)
-    read(job)
-
-
-def test_each_trainjob_field_that_is_not_migrated_is_a_finding() -> None:
-    job = train_job_of(initializer={"dataset": {}}, runtimePatches=[{"manager": "a"}], trainer={"somethingNew": 1})
-    runtime = runtime_of({"torch": {"elasticPolicy": {}}}, "node", "dataset-initializer", failurePolicy={"maxRestarts": 1})
-    runtime["spec"]["podGroupPolicy"] = {"volcano": {}}
-    job_spec = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
-    job_spec["ttlSecondsAfterFinished"] = 1
-    job_spec["template"]["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": "7"}]
-    assert {finding.path for finding in back(job, runtime).findings} == {
-        "spec.initializer", "spec.runtimePatches", "spec.trainer.somethingNew", "runtime spec.podGroupPolicy",
-        "runtime spec.mlPolicy.torch.elasticPolicy", "runtime spec.template.spec.failurePolicy",
-        "runtime spec.template.spec.replicatedJobs[0].template.spec.ttlSecondsAfterFinished", "env PET_NNODES",
-        "runtime spec.template.spec.replicatedJobs[1]",
-    }  # fmt: skip
-
-
-def test_an_address_of_the_trainjob_is_said() -> None:
-    runtime = runtime_of({"torch": {}}, "node")
-    container = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][
-        0
-    ]
-    container["env"] = [{"name": "SERVER", "value": "one-node-0-0.one:80"}]
-    (finding,) = back(train_job_of(), runtime).findings
-    assert "one-node-0-0.one" in finding.message
-
-
-def test_a_runtime_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(ConvertError, match="migrated-from"):
-        back(train_job_of(), runtime_of({"flux": {}}, "node"))
-
-
-def test_fields_without_a_place_in_a_trainjob_come_back_and_a_damaged_note_of_them_is_an_error() -> None:
-    body = json.loads(json.dumps(CARRIED["multi-worker-mirrored.yaml:multi-worker-mirrored"]))
-    body["spec"]["successPolicy"] = "AllWorkers"
-    runtime, train_job = forward(body).objects
-    assert back(train_job, runtime).objects[0]["spec"]["successPolicy"] == "AllWorkers"
-    runtime["metadata"]["annotations"][OWN_FIELDS] = "["
-    with pytest.raises(ConvertError, match="must be a JSON object"):
-        back(train_job, runtime)
-
-
-def test_the_command_there_and_back(tmp_path: Path) -> None:
-    there = answered("migrate", "--to", "trainjob", "-f", "examples/pytorch/digits.yaml")
-    assert (there.returncode, there.stderr) == (0, "")
-    kinds = [document["kind"] for document in yaml.safe_load_all(there.stdout)]
-    assert kinds == ["ConfigMap", "TrainingRuntime", "TrainJob"]
-    path = tmp_path / "there.yaml"
-    path.write_text(there.stdout)
-    again = answered("migrate", "--to", "v1", "-f", str(path))
-    assert (again.returncode, again.stderr) == (0, "")
-    assert [document["kind"] for document in yaml.safe_load_all(again.stdout)] == ["ConfigMap", "PyTorchJob"]
+def test_the_command() -> None:
+    done = answered("migrate", "-f", "examples/pytorch/digits.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [document["kind"] for document in yaml.safe_load_all(done.stdout)] == ["ConfigMap", "TrainingRuntime", "TrainJob"]
 
 
 BAD = {
-    "target": (["--to", "v2"], pytorch(), "--to v2: use trainjob or v1"),
-    "runtime": (["--to", "v1"], train_job_of(), "kubectl get clustertrainingruntime theirs -o yaml"),
-    "nothing": (["--to", "v1"], pytorch(), "nothing in it to migrate to v1"),
+    "target": (["--to", "v2"], pytorch(), "--to v2: use trainjob"),
+    "nothing": ([], {**pytorch(), "kind": "TrainJob", "apiVersion": "a.b/v1"}, "nothing in it to migrate to trainjob"),
     "unknown field": (["--to", "trainjob"], pytorch(somethingNew=1), "spec.somethingNew"),
 }
 
