@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.lines import closing
-from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.request import MERGE_PATCH, Request, Response, Transport
 
 _WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
@@ -94,5 +94,5 @@ class Recording:
         if found is None:
             return
         self.asked.add(found)
-        if found.verb in ("create", "update") and request.body is not None:
+        if request.body is not None and (found.verb in ("create", "update") or request.content_type == MERGE_PATCH):
             self.written.append((found, msgspec.json.decode(request.body, type=dict[str, Any])))

@@ -16,7 +16,7 @@ from jobcommon.framework import CompanionKind, Framework
 # What a cache needs, and the live read of an object whose name a create found taken.
 _CACHED = ("get", "list", "watch")
 # Keys are never decided twice, and an account has nothing that could differ.
-_NEVER_UPDATED = ("secrets", "serviceaccounts")
+_NEVER_CORRECTED = ("secrets", "serviceaccounts")
 # The hosts file outlives the job's end, as its finished pods do.
 _NEVER_DELETED = ("configmaps",)
 # With these a job's pod gets rights of its own.
@@ -77,7 +77,7 @@ def handed_on(framework: Framework) -> tuple[Rule, ...]:
 
 def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
     """What gang scheduling adds in the namespaces of the jobs."""
-    group, verbs = _group(scheduler.api_version), (*_CACHED, "create", "delete", "update")
+    group, verbs = _group(scheduler.api_version), (*_CACHED, "create", "delete", "patch")
     return tuple(Rule(group, plural, verbs) for plural in scheduler.resources)
 
 
@@ -86,13 +86,13 @@ PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("lis
 
 _KUEUE = "kueue.x-k8s.io"
 KUEUE = (
-    Rule(_KUEUE, "workloads", (*_CACHED, "create", "delete", "update")),
-    Rule(_KUEUE, "workloads/status", ("update",)),
+    Rule(_KUEUE, "workloads", (*_CACHED, "create", "delete", "patch")),
+    Rule(_KUEUE, "workloads/status", ("patch",)),
 )
 """What ``--kueue own`` adds in the namespaces of the jobs, with `resuming`."""
 
 _CONFIGURATION = Rule("", "configmaps", ("get",), (CONFIGURATION,))
-KUEUE_RELEASE = (Rule(_KUEUE, "workloads", ("list", "delete", "update")),)
+KUEUE_RELEASE = (Rule(_KUEUE, "workloads", ("list", "delete", "patch")),)
 """What ``--kueue release`` adds in the namespaces of the jobs."""
 
 KUEUE_CLUSTER = (
@@ -163,8 +163,8 @@ def _companion_rule(kind: CompanionKind) -> Rule:
     verbs = [*(_CACHED if kind.watched else ("get",)), "create"]
     if kind.plural not in _NEVER_DELETED:
         verbs.append("delete")
-    if kind.plural not in _NEVER_UPDATED:
-        verbs.append("update")
+    if kind.plural not in _NEVER_CORRECTED:
+        verbs.append("patch")
     return Rule(_group(kind.api_version), kind.plural, tuple(verbs))
 
 

@@ -14,6 +14,7 @@ from jobcommon.api import gang as names
 from jobcommon.api import kueue, reasons, workload
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
+from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
@@ -24,10 +25,11 @@ from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.gang_needs import Needs
-from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import Slot, Slots
 from jobcommon.reconcile.waiting import MAX_CAUSE
+from jobcommon.reconcile.wanted import Wanted, changes
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
@@ -160,49 +162,50 @@ class Gang:
         waiting = (slot for slot in self.slots.wanted.values() if slot.stays and not slot.pod.scheduled)
         return [slot for slot in waiting if slot.pod.annotations.get(names.MEMBER) == mark]
 
-    def _native_actions(self, api_version: str) -> list[Action]:
+    def _native(self, api_version: str) -> Iterable[Wanted]:
         if self.is_replaced:
             # Without its PodGroup it would not be known that the pods are to go, before that is on record.
-            if not all(slot.recorded for slot in self.stuck):
-                return []
-            return list(native_gang.deletions(api_version, self._objects, "the gang has changed"))
+            return (
+                unwanted(self.job, self.observed, "the gang has changed") if all(slot.recorded for slot in self.stuck) else ()
+            )
         priority = self.needs.priority_class
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
-        creates = native_gang.wanted(self.job, api_version, self.min_member, priority, _required(self.job), metadata)
-        return list(native_gang.corrections(api_version, self._objects, self.min_member, creates))
+        size = max(self.min_member, 1)
+        return native_gang.wanted(self.job, api_version, self._objects, size, priority, _required(self.job), metadata)
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
     def actions(self) -> list[Action]:
         """Create the PodGroup, correct differences in our fields, or delete one that will get no pods."""
-        if self.scheduler is None or not self.members or not self.scheduler.resources:
-            return list(remove_pod_group(self.job, self.observed))
-        api_version, name = self.scheduler.api_version, self.job.name
-        if self.scheduler.native:
-            return self._native_actions(api_version)
-        spec = mapping_of(self._raw.get("spec"))
-        wanted = self.spec(spec, self.scheduler)
-        if self.found is None:
-            return [Create(api_version, POD_GROUPS, name, self._manifest(self.scheduler, wanted))]
-        if self.found.deleting or _normal(spec) == wanted:
-            return []
-        return [Update(api_version, POD_GROUPS, name, {**self._raw, "spec": wanted})]
+        return changes(self.job, self.observed, self.wanted())
 
-    def spec(self, found: Mapping[str, Any], scheduler: GangScheduler) -> dict[str, Any]:
-        """The spec of the PodGroup: our fields, and the other writers' fields in `found`."""
+    def wanted(self) -> Iterable[Wanted]:
+        """The gang's objects as they are to be; none without pods to place."""
+        if self.scheduler is None or not self.members or not self.scheduler.resources:
+            return unwanted(self.job, self.observed)
+        api_version, job = self.scheduler.api_version, self.job
+        if self.scheduler.native:
+            return self._native(api_version)
+        metadata = owned(job, job.name, job_selector(self.framework, job))
+        if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:
+            metadata["annotations"] = annotations
+        spec = self.spec(mapping_of(self._raw.get("spec")), api_version)
+        manifest = {"apiVersion": api_version, "kind": POD_GROUP, "metadata": metadata, "spec": merged({}, spec)}
+        return [Wanted(api_version, POD_GROUPS, job.name, manifest, {"spec": spec})]
+
+    def spec(self, found: Mapping[str, Any], api_version: str) -> dict[str, Any]:
+        """Our fields of the spec of the PodGroup, where it is now as `found`. None: the field must not be there."""
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {
             "minMember": self.min_member,
-            "minResources": self.needs.resources,
+            "minResources": _amounts(found.get("minResources"), self.needs.resources),
             "queue": policy.queue or job.annotations.get(names.VOLCANO_QUEUE) or found.get("queue"),
-            "priorityClassName": self.needs.priority_class,
+            "priorityClassName": self.needs.priority_class or None,
             "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
             # A server that does not know the field drops it; then it must not be written again and again.
-            "networkTopology": found.get("networkTopology") if self.found is not None else _network_topology(policy),
+            "networkTopology": found.get("networkTopology") if self.found is not None else _network_topology(policy) or None,
         }
-        owned = _OWNED[scheduler.api_version]
-        others = {key: value for key, value in found.items() if key not in owned}
-        return {**others, **{key: fields[key] for key in owned if fields[key] not in (None, "", {})}}
+        return {key: fields[key] for key in _OWNED[api_version]}
 
     def mark(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as a member of the gang. A schedulerName in its template is kept."""
@@ -302,19 +305,17 @@ class Gang:
     def _raw(self) -> Mapping[str, Any]:
         return self.found.raw if self.found is not None else {}
 
-    def _manifest(self, scheduler: GangScheduler, spec: Mapping[str, Any]) -> dict[str, Any]:
-        job = self.job
-        metadata = owned(job, job.name, job_selector(self.framework, job))
-        if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:
-            metadata["annotations"] = annotations
-        return {"apiVersion": scheduler.api_version, "kind": POD_GROUP, "metadata": metadata, "spec": dict(spec)}
 
-
-def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
-    """Delete the PodGroup of a job without pods, and its Workload: it would reserve resources in its queue."""
+def unwanted(job: Job, observed: Observed, why: str = "no pods to place") -> list[Wanted]:
+    """The PodGroup of a job without pods, and its Workload: it would reserve resources in its queue."""
     if job.options.gang is None or observed.gang_off:
         return []
-    return native_gang.deletions(job.options.gang.api_version, native_gang.objects(job, observed), "no pods to place")
+    return [Wanted(job.options.gang.api_version, plural, job.name, None, why=why) for plural in job.options.gang.resources]
+
+
+def remove_pod_group(job: Job, observed: Observed) -> list[Action]:
+    """Delete what is `unwanted`."""
+    return changes(job, observed, unwanted(job, observed))
 
 
 def other_schedulers(job: Job, name: str) -> list[str]:
@@ -343,12 +344,17 @@ def _network_topology(policy: SchedulingPolicy) -> dict[str, str]:
     return {"mode": "hard", "highestTierName": policy.topology.key}
 
 
-def _normal(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec with its amounts in the form in which we write them: a server may have rewritten them."""
-    amounts = spec.get("minResources")
-    if not isinstance(amounts, Mapping):
-        return dict(spec)
+def _amounts(found: Any, wanted: Mapping[str, str]) -> dict[str, str | None] | None:
+    """What is wanted, in the form that a server has given to equal amounts, and None for what must not be there."""
+    if not wanted:
+        return None
+    there = mapping_of(found)
+    amounts = {name: there[name] if _equal(there.get(name), amount) else amount for name, amount in wanted.items()}
+    return {**dict.fromkeys(there), **amounts}
+
+
+def _equal(found: Any, amount: str) -> bool:
     try:
-        return {**spec, "minResources": {name: str(parse_quantity(amount)) for name, amount in amounts.items()}}
+        return str(parse_quantity(found)) == amount
     except ValueError:
-        return dict(spec)
+        return False

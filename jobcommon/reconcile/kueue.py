@@ -6,7 +6,7 @@ until the pods have ended.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -15,14 +15,16 @@ from jobcommon.api import kueue, labels
 from jobcommon.api.gang import PRIORITY_CLASSES, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS, Workload
+from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import Observed
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import begun
 from jobcommon.reconcile.admission import Admission
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
-from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
+from jobcommon.reconcile.plan import Action, Get
 from jobcommon.reconcile.pod_sets import PodSets, annotations_of
+from jobcommon.reconcile.wanted import Wanted, changes
 from jobcommon.reconcile.workload_status import workload_status
 
 # Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
@@ -121,32 +123,38 @@ class Queue:
 
     def actions(self, now: float, *, active: bool) -> list[Action]:
         """Create, correct or delete the Workload, or write its status. `active`: pods may run, so its quota is in use."""
+        # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
+        known = (self.found, *self._owned)
+        there = {(KUEUE_WORKLOADS, one.view.name): one.view for one in known if one is not None}
+        return changes(self.job, replace(self.observed, companions=there), self.wanted(now, active=active))
+
+    def wanted(self, now: float, *, active: bool) -> Sequence[Wanted]:
+        """The Workload as it is to be."""
         found, job = self.found, self.job
         if found is None:
             if active or not self.name or self.observed.kueue_off:
                 return []
             hindered = self.prebuilt or job.run_policy.suspend or job.status.finished or job.errors or self._obstacle
-            return [] if hindered else [self._create()]
+            return [] if hindered else [self._wanted()]
         if found.view.deleting:
             return []
         if found.view.owner is None or found.view.owner.uid != job.uid:
-            return [self._take_over(found)] if found.view.owner is None and not job.status.finished else []
+            unowned = found.view.owner is None and not job.status.finished
+            return [self._wanted({"metadata": self._ownership(found)})] if unowned else []
         if job.status.finished:
-            return [] if active else self._with_status(found, now, active=active)
+            return [] if active else [self._wanted(status=self._status(found, now, active=active))]
         if not self.name:
-            return [self._delete(found, "the job has no queue label")]
+            return [self._unwanted(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
-            return [] if active else [self._delete(found, "job is suspended")]
-        if not self.prebuilt and (surplus := [one for one in self._owned[1:] if not one.view.deleting]):
-            return [self._delete(one, "the job has another one") for one in surplus]
+            return [] if active else [self._unwanted(found, "job is suspended")]
+        if not self.prebuilt and len(self._owned) > 1:
+            return [self._unwanted(one, "the job has another one") for one in self._owned[1:]]
         if self._stale(found):
-            return [] if active or self.prebuilt else self._replaced(found)
-        if not (self.prebuilt or job.errors or kueue.POD_SETS in annotations_of(found.raw)):
-            return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, self._digested(found.raw))]
-        changed = self._queue_and_priority(found)
-        if changed != found.spec:
-            return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "spec": changed})]
-        return self._with_status(found, now, active=active)
+            return [] if active or self.prebuilt else [self._replaced(found)]
+        # One that Kueue has made says nothing of the job's pods but how many there are.
+        digest = {} if self.prebuilt or job.errors else {"metadata": {"annotations": {kueue.POD_SETS: self._pod_sets.digest}}}
+        corrected = {**digest, "spec": self._queue_and_priority(found)}
+        return [self._wanted(corrected, self._status(found, now, active=active))]
 
     # -- why it waits -------------------------------------------------------------------------------------------------
 
@@ -196,20 +204,34 @@ class Queue:
 
     # -- the parts of the Workload ------------------------------------------------------------------------------------
 
-    def _create(self) -> Create:
+    def _wanted(
+        self, corrected: Mapping[str, Any] | None = None, status: Mapping[str, Any] | None = None, *, exact: bool = False
+    ) -> Wanted:
+        name, manifest = (self.workload_name, self._manifest) if self.found is None else (self.found.view.name, {})
+        # Whether it is refused depends on the job's labels, too, which may change without a change of its spec.
+        options: dict[str, Any] = {"exact": exact, "required": False, "retried": True}
+        return Wanted(KUEUE_API, KUEUE_WORKLOADS, name, manifest, corrected, status, **options)
+
+    @property
+    def _manifest(self) -> dict[str, Any]:
         job = self.job
         metadata = owned(job, self.workload_name, {**job_selector(self.framework, job), kueue.JOB_UID_LABEL: job.uid})
         passed_on = {k: v for k, v in job.annotations.items() if k.startswith(kueue.PROVISIONING_PREFIX)}
         metadata["annotations"] = {**passed_on, kueue.POD_SETS: self._pod_sets.digest}
-        manifest = {"apiVersion": KUEUE_API, "kind": kueue.KUEUE_WORKLOAD, "metadata": metadata, "spec": self._spec}
-        return Create(KUEUE_API, KUEUE_WORKLOADS, self.workload_name, manifest, required=False)
+        spec = merged({}, self._spec)
+        return {"apiVersion": KUEUE_API, "kind": kueue.KUEUE_WORKLOAD, "metadata": metadata, "spec": spec}
+
+    @staticmethod
+    def _unwanted(found: Workload, why: str) -> Wanted:
+        return Wanted(KUEUE_API, KUEUE_WORKLOADS, found.view.name, None, why=why)
 
     @property
     def _spec(self) -> dict[str, Any]:
         most = str(self.job.labels.get(kueue.MAX_TIME_LABEL, ""))
         priority = {} if isinstance(self._priority, str) else self._priority
-        spec = {"podSets": [one.to_json() for one in self._pod_sets.all], "queueName": self.name, **priority}
-        return {**spec, "maximumExecutionTimeSeconds": int(most)} if most.isdecimal() and int(most) else spec
+        seconds = int(most) if most.isdecimal() and int(most) else None
+        spec = {"podSets": [one.to_json() for one in self._pod_sets.all], "queueName": self.name, "priorityClassRef": None}
+        return {**spec, **priority, "maximumExecutionTimeSeconds": seconds}
 
     @cached_property
     def _priority(self) -> dict[str, Any] | str:
@@ -233,44 +255,29 @@ class Queue:
         return {"priorityClassRef": {"group": group, "kind": kind, "name": view.name}, "priority": view.raw.get("value") or 0}
 
     def _queue_and_priority(self, found: Workload) -> Mapping[str, Any]:
-        """The spec with the queue and the priority that the job has now, as far as Kueue lets them change."""
-        spec, priority = dict(found.spec), self._priority
+        """The queue and the priority that the job has now, as far as Kueue lets them change."""
+        priority = self._priority
         if self.prebuilt or isinstance(priority, str):
-            return spec
-        reserved, old, new = found.has("QuotaReserved"), spec.get("priorityClassRef"), priority.get("priorityClassRef")
-        if not reserved:
-            spec["queueName"] = self.name
+            return {}
+        reserved, old, new = found.has("QuotaReserved"), found.spec.get("priorityClassRef"), priority.get("priorityClassRef")
+        spec: dict[str, Any] = {} if reserved else {"queueName": self.name}
         kinds = {mapping_of(one).get("kind") for one in (old, new)}
         if old != new and (not reserved or kinds == {kueue.WORKLOAD_PRIORITY}):
-            spec = {key: value for key, value in spec.items() if key != "priorityClassRef"} | priority
+            spec |= {"priorityClassRef": None, **priority}
         return spec
 
-    def _take_over(self, found: Workload) -> Update:
-        metadata = mapping_of(found.raw.get("metadata"))
+    def _ownership(self, found: Workload) -> Mapping[str, Any]:
         own = {**job_selector(self.framework, self.job), kueue.JOB_UID_LABEL: self.job.uid}
-        owners = [*mappings_in(metadata.get("ownerReferences")), owner_reference(self.job)]
-        metadata = {**metadata, "labels": {**mapping_of(metadata.get("labels")), **own}, "ownerReferences": owners}
-        return Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "metadata": metadata})
+        owners = mappings_in(mapping_of(found.raw.get("metadata")).get("ownerReferences"))
+        return {"labels": own, "ownerReferences": [*owners, owner_reference(self.job)]}
 
-    def _replaced(self, found: Workload) -> list[Action]:
+    def _replaced(self, found: Workload) -> Wanted:
         """A Workload without quota asks for the new pods and keeps its place; with quota it cannot be changed."""
         if self._obstacle or found.has("QuotaReserved"):
-            return [self._delete(found, "the job has changed")]
-        kept = {"active": found.spec["active"]} if "active" in found.spec else {}
-        manifest = {**self._digested(found.raw), "spec": {**self._spec, **kept}}
-        return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, manifest)]
+            return self._unwanted(found, "the job has changed")
+        annotations = {kueue.POD_SETS: self._pod_sets.digest}
+        return self._wanted({"metadata": {"annotations": annotations}, "spec": self._spec}, exact=True)
 
-    def _digested(self, workload: Mapping[str, Any]) -> dict[str, Any]:
-        """It as that of the job's present pods. One that Kueue has made says nothing but how many there are."""
-        metadata = mapping_of(workload.get("metadata"))
-        annotations = {**mapping_of(metadata.get("annotations")), kueue.POD_SETS: self._pod_sets.digest}
-        return {**workload, "metadata": {**metadata, "annotations": annotations}}
-
-    def _with_status(self, found: Workload, now: float, *, active: bool) -> list[Action]:
-        status = workload_status(self.job, found, self._pod_sets, now, active=active)
-        if status == found.status:
-            return []
-        return [Update(KUEUE_API, KUEUE_WORKLOADS, found.view.name, {**found.raw, "status": status}, "status")]
-
-    def _delete(self, found: Workload, why: str) -> Delete:
-        return Delete(KUEUE_API, KUEUE_WORKLOADS, found.view.name, found.view.uid, why)
+    def _status(self, found: Workload, now: float, *, active: bool) -> Mapping[str, Any]:
+        """The status that it is to have, and None for what goes."""
+        return {**dict.fromkeys(found.status), **workload_status(self.job, found, self._pod_sets, now, active=active)}

@@ -5,7 +5,7 @@ v1alpha2 does not let it be changed: while none of the pods has a node both obje
 the group could not place any more is no member of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobcommon.api import workload
@@ -16,7 +16,7 @@ from jobcommon.api.template import mapping_of
 from jobcommon.api.view import ObjectView
 from jobcommon.api.workload import WORKLOADS, PodGroupTemplate
 from jobcommon.framework import Framework, Job, Tally
-from jobcommon.reconcile.plan import Action, Create, Delete, Update
+from jobcommon.reconcile.wanted import Wanted
 
 # The name of the one group in its Workload.
 _GROUP = "gang"
@@ -29,35 +29,32 @@ def objects(job: Job, observed: Observed) -> Mapping[str, ObjectView]:
 
 
 def wanted(
-    job: Job, api_version: str, count: int, priority_class: str, topology: str, metadata: Mapping[str, Any]
-) -> Iterator[Create]:
-    """The creates of the Workload and of the PodGroup of a gang of `count` pods; `topology`: the key of a node label, or ""."""
+    job: Job,
+    api_version: str,
+    found: Mapping[str, ObjectView],
+    count: int,
+    priority_class: str,
+    topology: str,
+    metadata: Mapping[str, Any],
+) -> Iterator[Wanted]:
+    """The Workload and the PodGroup of a gang of `count` pods; `topology`: the key of a node label, or "".
+
+    Of those `found`, `minCount` follows where it may be changed.
+    """
     template = PodGroupTemplate(
-        _GROUP, max(count, 1), topology=topology, disrupt_all=job.restarts_together, priority_class=priority_class
+        _GROUP, count, topology=topology, disrupt_all=job.restarts_together, priority_class=priority_class
     )
     group, _, _ = job.api_version.rpartition("/")
     controller = {"apiGroup": group, "kind": job.kind, "name": job.name}
-    parent = workload.workload_manifest(api_version, metadata, [template], controller)
-    yield Create(api_version, WORKLOADS, job.name, parent)
-    child = workload.pod_group_manifest(api_version, metadata, template, job.name)
-    yield Create(api_version, POD_GROUPS, job.name, child, after=(WORKLOADS, job.name))
-
-
-def corrections(api_version: str, found: Mapping[str, ObjectView], count: int, creates: Iterable[Create]) -> Iterator[Action]:
-    """Create what is missing, and bring `minCount` up to date where it may be changed."""
-    for create in creates:
-        there = found.get(create.plural)
-        if there is None:
-            yield create
-        elif not there.deleting and api_version != workload.V1ALPHA2:
-            changed = workload.with_min_count(there.raw, max(count, 1))
-            if changed["spec"] != there.raw["spec"]:
-                yield Update(api_version, create.plural, create.name, changed)
-
-
-def deletions(api_version: str, found: Mapping[str, ObjectView], why: str) -> list[Delete]:
-    """Delete the PodGroup and the Workload, unless they are being deleted."""
-    return [Delete(api_version, plural, v.name, v.uid, why) for plural, v in found.items() if not v.deleting]
+    manifests = {
+        WORKLOADS: workload.workload_manifest(api_version, metadata, [template], controller),
+        POD_GROUPS: workload.pod_group_manifest(api_version, metadata, template, job.name),
+    }
+    for plural, manifest in manifests.items():
+        fixed = api_version == workload.V1ALPHA2 or plural not in found
+        corrected = {} if fixed else {"spec": workload.with_min_count(found[plural].raw, count)["spec"]}
+        after = (WORKLOADS, job.name) if plural == POD_GROUPS else None
+        yield Wanted(api_version, plural, job.name, manifest, corrected, after=after)
 
 
 def comes_later(framework: Framework, job: Job, replica: Replica) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import FINALIZERS, IMAGES, UPDATES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
@@ -54,13 +55,26 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a companion object, or its `subresource`; the manifest has the uid and resourceVersion it was decided on."""
+    """Change an object, or its `subresource`, by a JSON merge patch, if it is still the one `found`."""
 
     api_version: str
     plural: str
     name: str
-    manifest: Mapping[str, Any]
+    found: Mapping[str, Any] = field(repr=False)
+    changes: Mapping[str, Any]
     subresource: str = ""
+
+    @property
+    def patch(self) -> Mapping[str, Any]:
+        """The patch, with the uid and resourceVersion of what it was decided on."""
+        metadata = self.found["metadata"]
+        known = {key: metadata[key] for key in ("uid", "resourceVersion")}
+        return {**self.changes, "metadata": {**known, **self.changes.get("metadata", {})}}
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The object with the changes."""
+        return merged(self.found, self.changes)
 
     def __str__(self) -> str:
         return f"update {f'{self.subresource} of ' if self.subresource else ''}{self.plural}/{self.name}"

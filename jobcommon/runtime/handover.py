@@ -68,13 +68,13 @@ class _Handover:
             if finished and left == (metadata.get("finalizers") or []):
                 continue
             body = await self._job(framework, metadata["namespace"], owner)
-            metadata["finalizers"] = left
+            changes: _Json = {"finalizers": left}
             if body is not None:
                 job = read_job(framework, body)
                 if job.run_policy.suspend and not (job.status.finished or job.managed_elsewhere or finished):
                     await self._send(_resumed(framework, body), f"resume {framework.singular}/{job.name}")
-                metadata["labels"] = {**mapping_of(metadata.get("labels")), **job_selector(framework, job)}
-            await self._send(objects.replace(_path(workload), workload), f"take over Workload {metadata['name']}")
+                changes["labels"] = job_selector(framework, job)
+            await self._send(_changed(workload, changes), f"take over Workload {metadata['name']}")
 
     async def give_back(self) -> None:
         """Leave our Workloads of kinds that Kueue queues itself to it, and delete the others, which would keep their quota."""
@@ -84,9 +84,8 @@ class _Handover:
         async for framework, _, workload in self._workloads(f"{labels.OPERATOR_NAME},{kueue.JOB_UID_LABEL}"):
             metadata = workload["metadata"]
             if kueue.integration_of(framework.api_version, framework.kind) in queued:
-                ours = (labels.OPERATOR_NAME, labels.JOB_NAME)
-                metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in ours}
-                await self._send(objects.replace(_path(workload), workload), f"leave Workload {metadata['name']} to Kueue")
+                none = dict.fromkeys((labels.OPERATOR_NAME, labels.JOB_NAME))
+                await self._send(_changed(workload, {"labels": none}), f"leave Workload {metadata['name']} to Kueue")
             else:
                 await self._send(objects.delete(_path(workload), metadata["uid"]), f"delete Workload {metadata['name']}")
 
@@ -136,8 +135,15 @@ def _path(workload: _Json) -> str:
     return objects.object_path(KUEUE_API, KUEUE_WORKLOADS, metadata["namespace"], metadata["name"])
 
 
+def _changed(workload: _Json, metadata: _Json) -> Request:
+    return objects.merge(_path(workload), {"metadata": {**_version_of(workload), **metadata}})
+
+
 def _resumed(framework: Framework, body: _Json) -> Request:
     metadata = body["metadata"]
     path = objects.object_path(framework.api_version, framework.plural, metadata["namespace"], metadata["name"])
-    marks = {key: metadata[key] for key in ("uid", "resourceVersion")}
-    return objects.merge(path, {"metadata": marks, "spec": {"runPolicy": {"suspend": False}}})
+    return objects.merge(path, {"metadata": _version_of(body), "spec": {"runPolicy": {"suspend": False}}})
+
+
+def _version_of(body: _Json) -> _Json:
+    return {key: body["metadata"][key] for key in ("uid", "resourceVersion")}

@@ -25,7 +25,7 @@ def request_for(action: Action, namespace: str) -> Request:
         case Create():
             return objects.create(collection_path(action.api_version, action.plural, namespace), action.manifest)
         case Update():
-            return objects.replace(f"{path}/{action.subresource}" if action.subresource else path, action.manifest)
+            return objects.merge(f"{path}/{action.subresource}" if action.subresource else path, action.patch)
         case Delete():
             return objects.delete(path, action.uid, action.resource_version, grace=0 if action.force else None)
         case Get():

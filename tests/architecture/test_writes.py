@@ -27,11 +27,11 @@ def callers(names: set[str], of: str | None) -> dict[str, set[str]]:
 
 def test_only_these_modules_make_the_request_of_a_write() -> None:
     assert callers(FACTORIES, "objects") == {
-        "writes": FACTORIES - {"merge"},
+        "writes": FACTORIES,
         "leader": {"create", "replace"},
         "recorder": {"create", "merge"},
         "terminating_namespace": {"create"},  # a dry run
-        "handover": {"replace", "merge", "delete"},  # of Workloads, before the first decision of a term
+        "handover": {"merge", "delete"},  # of Workloads, before the first decision of a term
     }
 
 

@@ -72,8 +72,8 @@ def test_a_refusal_is_reported_once() -> None:
 
 
 CHANGES: dict[str, Action] = {
-    "FailedUpdateObject": Update("v1", "configmaps", "demo-config", {}),
-    "FailedUpdatePodGroup": Update("v1", "podgroups", "demo", {}),
+    "FailedUpdateObject": Update("v1", "configmaps", "demo-config", {}, {}),
+    "FailedUpdatePodGroup": Update("v1", "podgroups", "demo", {}, {}),
     "FailedUpdatePod": SetImage("demo-worker-0", "uid-0", "main", "image", "other", "0", "attempt 1 begins"),
 }
 

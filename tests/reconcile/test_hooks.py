@@ -82,6 +82,8 @@ DATA = {"data": {"hosts": ["a", "b"], "more": {"x": 1}}}
             DATA, {"data": {"hosts": ["a", "b"], "more": 1}}, "update configmaps/demo-config", id="another kind of value"
         ),
         pytest.param(DATA, {}, "update configmaps/demo-config", id="emptied"),
+        pytest.param({"data": {"rules": []}}, {"data": {"rules": None}}, None, id="an empty list comes back as null"),
+        pytest.param({"data": {"x": {}}}, {"data": {}}, None, id="an empty object does not come back"),
         pytest.param(None, DATA, "delete configmaps/demo-config (no longer wanted)", id="not wanted"),
         pytest.param(None, None, None, id="neither"),
     ],

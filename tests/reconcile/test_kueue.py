@@ -26,6 +26,7 @@ PLURALS = {
     "PriorityClass": "priorityclasses",
 }
 KEY = ("Workload", "testjob-demo-d2260")
+SIZED = {"name": "test-container", "image": "image", "resources": {"limits": {"cpu": 4}}}
 
 
 def cluster_object(kind: str, name: str, **content: Any) -> Manifest:
@@ -249,6 +250,14 @@ def test_a_job_that_is_scaled_asks_anew(reserved: bool) -> None:
     assert (one.workload["metadata"]["uid"] != before) == reserved, "what waits keeps its place in the queue"
     one.admit()
     assert len(one.pods) == 4
+
+
+def test_what_a_template_no_longer_has_is_asked_no_more() -> None:
+    one = queued({"Worker": {**replica_spec(OWN), "template": {"spec": {"containers": [SIZED]}}}})
+    assert "resources" in one.workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
+    one.manifest["spec"][OWN.replica_specs]["Worker"] = replica_spec(OWN)
+    one.scale("Worker", 1).settle()
+    assert "resources" not in one.workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
 
 
 # -- what is asked --------------------------------------------------------------------------------------------------------

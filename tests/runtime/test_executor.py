@@ -13,7 +13,7 @@ from jobcommon.api import labels
 from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
-from jobcommon.client.request import JSON_PATCH, Request, Response, Transport
+from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response, Transport
 from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.controller.telemetry import telemetry
 from jobcommon.controller.unstored import UnstoredError
@@ -86,7 +86,8 @@ SERVICE = Create("v1", "services", "train", {"metadata": {"name": "train"}})
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
 RELEASE = RemoveFinalizer("p", "pod-uid", ("other", FINALIZER))
 STOP = SetImage("p", "pod-uid", "main", "image", "image:stopped:attempt-1", "0", "test", ((labels.STOP_ORDERED, "now"),))
-UPDATE = Update("v1", "configmaps", "c", {"metadata": {"name": "c", "uid": "u", "resourceVersion": "3"}})
+FOUND = {"metadata": {"name": "c", "uid": "u", "resourceVersion": "3"}, "data": {"a": "1", "b": "2"}}
+UPDATE = Update("v1", "configmaps", "c", FOUND, {"data": {"a": "3", "b": None}})
 
 
 def work(*actions: Action, orphans_of: str | None = None, **plan_fields: Any) -> Work:
@@ -204,7 +205,7 @@ async def test_the_requests_of_each_action() -> None:
     assert delete_job.path == JOB
     assert body(delete_job)["preconditions"] == {"uid": UID, "resourceVersion": "12"}
     assert body(delete_job)["propagationPolicy"] == "Background"
-    release, stop = transport.made("PATCH")
+    update, release, stop = transport.made("PATCH")
     assert (release.path, release.content_type) == (f"{POD}/p", JSON_PATCH)
     assert body(release) == [
         {"op": "test", "path": "/metadata/uid", "value": "pod-uid"},
@@ -220,8 +221,9 @@ async def test_the_requests_of_each_action() -> None:
         {"op": "replace", "path": "/spec/containers/0/image", "value": "image:stopped:attempt-1"},
         {"op": "add", "path": "/metadata/annotations/training.kubeflow.org~1stop-ordered", "value": "now"},
     ]
-    (update,) = transport.made("PUT")
-    assert (update.path, body(update)) == ("/api/v1/namespaces/default/configmaps/c", UPDATE.manifest)
+    assert (update.path, update.content_type) == ("/api/v1/namespaces/default/configmaps/c", MERGE_PATCH)
+    assert body(update) == {"metadata": {"uid": "u", "resourceVersion": "3"}, "data": {"a": "3", "b": None}}
+    assert UPDATE.manifest == {**FOUND, "data": {"a": "3"}}, "what the server makes of it"
     assert [r.path for r in transport.made("POST")] == ["/api/v1/namespaces/default/services", POD]
 
 

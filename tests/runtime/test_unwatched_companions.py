@@ -85,7 +85,7 @@ async def test_an_update_that_is_refused_is_told_and_tried_with_back_off() -> No
     async with life() as world:
 
         async def refuses(request: Request) -> Response | None:
-            if (request.method, request.path) != ("PUT", CONFIG):
+            if (request.method, request.path) != ("PATCH", CONFIG):
                 return None
             times.append(world.clock.monotonic())
             return refusal(403, "Forbidden", "immutable")

@@ -71,7 +71,7 @@
   verbs: [update]
 - apiGroups: ['']
   resources: [configmaps]
-  verbs: [get, create, update]
+  verbs: [get, create, patch]
 - apiGroups: ['']
   resources: [secrets]
   verbs: [get, create, delete]
@@ -89,7 +89,7 @@
   verbs: [update]
 - apiGroups: ['']
   resources: [configmaps]
-  verbs: [get, create, update]
+  verbs: [get, create, patch]
 - apiGroups: ['']
   resources: [secrets]
   verbs: [get, create, delete]
@@ -98,10 +98,10 @@
   verbs: [get, create, delete]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles]
-  verbs: [get, create, delete, update]
+  verbs: [get, create, delete, patch]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [rolebindings]
-  verbs: [get, create, delete, update]
+  verbs: [get, create, delete, patch]
 - apiGroups: ['']
   resources: [pods/exec]
   verbs: [create, get]
@@ -239,7 +239,7 @@
   verbs: [update]
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
-  verbs: [get, list, watch, create, delete, update]
+  verbs: [get, list, watch, create, delete, patch]
 {{- end }}
 
 {{- define "jobcommon.rules.view.pytorch" }}
@@ -356,22 +356,22 @@
 {{- define "jobcommon.rules.gang.volcano" }}
 - apiGroups: [scheduling.volcano.sh]
   resources: [podgroups]
-  verbs: [get, list, watch, create, delete, update]
+  verbs: [get, list, watch, create, delete, patch]
 {{- end }}
 
 {{- define "jobcommon.rules.gang.kubernetes" }}
 - apiGroups: [scheduling.k8s.io]
   resources: [podgroups]
-  verbs: [get, list, watch, create, delete, update]
+  verbs: [get, list, watch, create, delete, patch]
 - apiGroups: [scheduling.k8s.io]
   resources: [workloads]
-  verbs: [get, list, watch, create, delete, update]
+  verbs: [get, list, watch, create, delete, patch]
 {{- end }}
 
 {{- define "jobcommon.rules.gang.coscheduling" }}
 - apiGroups: [scheduling.x-k8s.io]
   resources: [podgroups]
-  verbs: [get, list, watch, create, delete, update]
+  verbs: [get, list, watch, create, delete, patch]
 {{- end }}
 
 {{- define "jobcommon.rules.gang.priorities" }}
@@ -383,10 +383,10 @@
 {{- define "jobcommon.rules.kueue" }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
-  verbs: [get, list, watch, create, delete, update]
+  verbs: [get, list, watch, create, delete, patch]
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads/status]
-  verbs: [update]
+  verbs: [patch]
 {{- end }}
 
 {{- define "jobcommon.rules.kueue.cluster" }}
@@ -408,7 +408,7 @@
 {{- define "jobcommon.rules.kueue.release" }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
-  verbs: [list, delete, update]
+  verbs: [list, delete, patch]
 {{- end }}
 
 {{- define "jobcommon.rules.kueue.release.cluster" }}
