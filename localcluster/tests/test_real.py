@@ -17,7 +17,7 @@ from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.server import serve_node
 from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackendError
-from localcluster.request import Request
+from localcluster.request import Request, Response
 from tests.polling import polled
 
 Obj = dict[str, Any]
@@ -77,6 +77,14 @@ async def test_a_server_without_controllers_gets_ours(api: Api) -> None:
     await api.call("DELETE", f"{CORE}/team")
     for path in (f"{CORE}/default/secrets/kept", f"{CORE}/team"):
         await polled(lambda path=path: api.get(path), lambda found: found is None)
+
+
+async def test_a_real_server_refuses_in_plain_text_what_it_does_not_serve() -> None:
+    class Real:
+        async def send(self, _: Request) -> Response:
+            return Response(404, b"404 page not found\n")
+
+    assert await Api(Real()).get("/apis/none/v1") is None  # type: ignore[arg-type]
 
 
 class Played:

@@ -5,35 +5,20 @@ pass the same checks, and are journalled and watched like those of any client.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import msgspec
 
 from localcluster.apiserver.env import Env
+from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.storage import Change, Item, Storage, Table
 from localcluster.apiserver.users import MASTERS, User
-from localcluster.request import JSON, JSON_PATCH, MERGE_PATCH, Request, Response
+from localcluster.request import JSON, MERGE_PATCH, Request, Response
 
 Obj = dict[str, Any]
-
-
-class Resources(Protocol):
-    """Which resources are served."""
-
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource that a path names."""
-        ...
-
-    def stored_as(self, table: str) -> Resource | None:
-        """A resource whose version is the one in which the objects of a table are stored."""
-        ...
-
-    def where(self, condition: Callable[[Resource], bool]) -> Iterator[Resource]:
-        """The served resources that fulfil a condition."""
-        ...
 
 
 class Server(Protocol):
@@ -50,7 +35,7 @@ class Server(Protocol):
         ...
 
     @property
-    def registry(self) -> Resources:
+    def registry(self) -> Registry:
         """What it serves."""
         ...
 
@@ -86,7 +71,7 @@ class Access:
         return self._server.storage
 
     @property
-    def registry(self) -> Resources:
+    def registry(self) -> Registry:
         """The resources that are served."""
         return self._server.registry
 
@@ -113,7 +98,7 @@ class Access:
         parts += [quote(part) for part in (name, subresource) if part]
         return "/".join(parts)
 
-    def send(self, method: str, path: str, body: Obj | list[Obj] | None = None, content_type: str = JSON) -> Response:
+    def send(self, method: str, path: str, body: Obj | None = None, content_type: str = JSON) -> Response:
         """Send a request as this controller. Raises NotStoredError."""
         encoded = None if body is None else msgspec.json.encode(body)
         response = self._server.handle(Request(method, path, (), encoded, content_type), self.user)
@@ -142,7 +127,3 @@ class Access:
         """Replace the finalizers of exactly this version of the object."""
         meta = {"uid": item.uid, "resourceVersion": str(item.rv), "finalizers": finalizers or None}
         return self.send("PATCH", self.path(resource, item.namespace, item.name), {"metadata": meta}, MERGE_PATCH)
-
-    def json_patch(self, path: str, operations: list[Obj]) -> Response:
-        """Send a JSON patch."""
-        return self.send("PATCH", path, operations, JSON_PATCH)

@@ -2,14 +2,12 @@
 
 import asyncio
 import http.client
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-import msgspec
-
 from localcluster.apiserver.env import Env
-from localcluster.apiserver.registry import CRD_TABLE
+from localcluster.apiserver.registry import CRD_TABLE, Registry
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Obj, Storage
 from localcluster.apiserver.users import User
@@ -17,9 +15,7 @@ from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.kubelet.api import Api, Informer
 from localcluster.request import Request, Response
 
-_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-#: The same objects as those of the core group.
-_TWICE = "events.events.k8s.io"
+_NEEDED = {"list", "watch", "delete"}
 _SECONDS = 30.0
 #: What passes once the mirror has caught up, or the server has: the write is due again.
 _AGAIN = (409, 429)
@@ -43,33 +39,6 @@ class _Objects(Storage):
         self._publish(place, Change(table, kind, self.rv, item, before))
 
 
-class _Discovered:
-    """The resources that the server says that it has, each in the version it prefers."""
-
-    def __init__(self) -> None:
-        self.by_table: dict[str, Resource] = {}
-
-    def add(self, resource: Resource) -> bool:
-        """Whether it is new and its objects can be followed."""
-        table = resource.storage_key
-        new = table not in self.by_table and table != _TWICE and {"list", "watch", "delete"} <= {*resource.verbs}
-        if new:
-            self.by_table[table] = resource
-        return new
-
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """See `Resources`."""
-        return next(self.where(lambda one: (one.group, one.version, one.plural) == (group, version, plural)), None)
-
-    def stored_as(self, table: str) -> Resource | None:
-        """See `Resources`."""
-        return self.by_table.get(table)
-
-    def where(self, condition: Callable[[Resource], bool]) -> Iterator[Resource]:
-        """See `Resources`."""
-        return filter(condition, tuple(self.by_table.values()))
-
-
 class Mirror:
     """A `Server` at `endpoint`. Its writes block: it is for a process of its own."""
 
@@ -78,7 +47,7 @@ class Mirror:
     def __init__(self, endpoint: Endpoint) -> None:
         self.env = Env.system()
         self.storage = _Objects(history=1)
-        self.registry = _Discovered()
+        self.registry = Registry(self.storage, _custom)
         self._endpoint = endpoint
         self._connection: http.client.HTTPConnection | None = None
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -89,7 +58,11 @@ class Mirror:
         transport = HttpTransport(self._endpoint, user_agent="controllers")
         self._api = Api(transport)
         try:
-            await asyncio.gather(*[self._start(one).wait() async for one in _resources(transport) if self.registry.add(one)])
+            roots = {_root(one) for one in self.registry.all()}
+            served = {root: await self._api.get(root) or {"resources": ()} for root in roots}
+            there = {(root, one["name"]) for root, found in served.items() for one in found["resources"]}
+            known = [one for one in self.registry.all() if (_root(one), one.plural) in there and {*one.verbs} >= _NEEDED]
+            await asyncio.gather(*[self._start(one).wait() for one in known])
             yield
         finally:
             for task in self._following.values():
@@ -104,29 +77,21 @@ class Mirror:
         def changed(old: Obj | None, new: Obj | None) -> None:
             self.storage.hold(table, old, new)
             if table == CRD_TABLE:
-                self._defined(new, (new or old or {})["metadata"]["name"])
+                self._follow_definitions()
 
-        root = f"/apis/{resource.group}" if resource.group else "/api"
-        informer = Informer(self._api, f"{root}/{resource.version}/{resource.plural}", changed)
+        informer = Informer(self._api, f"{_root(resource)}/{resource.plural}", changed)
         self._following[table] = asyncio.create_task(informer.run())
         return informer.synced
 
-    def _defined(self, definition: Obj | None, table: str) -> None:
-        """A CustomResourceDefinition has changed, or is gone with its objects."""
-        if definition is None:
-            self.registry.by_table.pop(table, None)
-            if table in self._following:
-                self._following.pop(table).cancel()
-            for item in self.storage.table(table).items():
-                self.storage.hold(table, item.obj, None)
-            return
-        conditions = (definition.get("status") or {}).get("conditions") or ()
-        spec = definition["spec"]
-        names, versions = spec["names"], [one["name"] for one in spec["versions"] if one["served"]]
-        if any(one["type"] == "Established" and one["status"] == "True" for one in conditions) and versions:
-            resource = Resource(spec["group"], versions[0], names["plural"], names["kind"], spec["scope"] == "Namespaced")
-            if self.registry.add(resource):
+    def _follow_definitions(self) -> None:
+        """Follow the custom resources there are: one is listed in vain until its definition is established."""
+        for resource in self.registry.where(lambda one: one.custom):
+            if resource.storage_key not in self._following:
                 self._start(resource)
+        for table in [table for table in self._following if self.registry.stored_as(table) is None]:
+            self._following.pop(table).cancel()
+            for item in [*self.storage.table(table).items()]:
+                self.storage.hold(table, item.obj, None)
 
     def handle(self, request: Request, user: User | None = None) -> Response:
         """One request; a status of 500 and more says that it is due again."""
@@ -153,12 +118,16 @@ class Mirror:
         return http.client.HTTPSConnection(at.netloc, timeout=_SECONDS, context=self._endpoint.ssl_context)
 
 
-async def _resources(transport: HttpTransport) -> AsyncIterator[Resource]:
-    for path in ("/api", "/apis"):
-        answer = await transport.send(Request("GET", path, headers={"Accept": _DISCOVERY}))
-        for group in msgspec.json.decode(answer.body)["items"]:
-            for version in group["versions"]:
-                for one in version["resources"]:
-                    kind, namespaced = one["responseKind"]["kind"], one["scope"] == "Namespaced"
-                    name = group["metadata"].get("name") or ""
-                    yield Resource(name, version["version"], one["resource"], kind, namespaced, verbs=tuple(one["verbs"]))
+def _root(resource: Resource) -> str:
+    return f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+
+
+def _custom(definition: Obj) -> list[Resource]:
+    """The resources of a definition, without their schemas."""
+    spec = definition["spec"]
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    return [
+        Resource(spec["group"], one["name"], names["plural"], names["kind"], namespaced, crd_version=one)
+        for one in spec["versions"]
+        if one["served"]
+    ]

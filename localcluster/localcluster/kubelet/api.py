@@ -22,7 +22,10 @@ class Api:
         """One request with an optional JSON body."""
         payload = None if body is None else json.dumps(body).encode()
         response = await self._transport.send(Request(method, path, body=payload, content_type=content_type))
-        answer: Object = json.loads(response.body) if response.body else {}
+        try:
+            answer: Object = json.loads(response.body) if response.body else {}
+        except ValueError:  # what is not served is refused in plain text
+            answer = {"message": response.body.decode(errors="replace")}
         if response.status >= 400:
             raise StatusError(response.status, answer.get("reason") or "", answer.get("message") or "")
         return answer
