@@ -1,4 +1,4 @@
-"""``{{ name }}``: the values of declarations (to 0.4), params (0.5 on) and inputs (1.0 on), put where they are named."""
+"""``{{ name }}``: the values of declarations (to 0.4) and params (0.5 on), put where they are named."""
 
 import json
 import re
@@ -24,25 +24,6 @@ def read_params(section: Section, *keys: str) -> dict[str, Any]:
             section.notes.error(path, "must be a mapping of names to values, and given once")
             continue
         found = {name: _value(entry, f"{path}.{name}", section.notes) for name, entry in value.items()}
-    return found
-
-
-def read_inputs(section: Section, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a component's inputs: what `given` has, else their own. An input without a value is an error."""
-    found = dict(given)
-    for entry in section.sections("inputs"):
-        name = entry.text("name")
-        default, optional = entry.take("value"), entry.take("is_optional")
-        for known in ("type", "description", "is_list", "validation", "options", "delay_validation"):
-            entry.take(known)
-        entry.refuse("an input that goes elsewhere than into {{ name }} is not supported: use {{ name }}", "to_env", "to_init")
-        entry.close()
-        if name is None:
-            section.notes.error(entry.path, "name: is required")
-        elif name not in found:
-            if default is None and not optional:
-                section.notes.error(entry.path, f"has no value: give it one, or a params.{name} in an operation")
-            found[name] = default
     return found
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.cli.convert import document
-from jobcommon.cli.convert.component import is_component, read_component
 from jobcommon.cli.convert.draft import BATCH_JOB, Draft, manifest
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
 from jobcommon.cli.convert.generations import read_experiment
@@ -13,6 +12,7 @@ from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob, read_flat_mpijob
 from jobcommon.cli.convert.naming import MAX_NAME
 from jobcommon.cli.convert.targets import draft
 
+_COMPONENT = "is of Polyaxon 1.0 or later, which makes jobs of kubeflow.org itself: submit it there, or write such a job"
 _MARKS = ("version", "run", "environment", "hptuning", "component")
 
 
@@ -57,8 +57,9 @@ def convert(
 def _read(body: Mapping[str, Any], notes: Notes, name: str | None, image: str | None, fallback: str) -> Draft:
     if is_flat_mpijob(body):
         return read_flat_mpijob(body, notes, name=name, image=image)
-    if is_component(body):
-        return read_component(body, notes, name=name, image=image, fallback=fallback)
+    run = body.get("run")
+    if body.get("kind") in ("component", "operation") or (isinstance(run, Mapping) and isinstance(run.get("kind"), str)):
+        raise ConvertError((Finding("kind", _COMPONENT),))
     experiment = read_experiment(body, notes, name=name, image=image, fallback=fallback)
     # A job of what could not be read would only add errors that the first ones explain.
     notes.check()

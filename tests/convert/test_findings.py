@@ -17,11 +17,6 @@ def tasks(framework: str = "tensorflow", **replicas: Any) -> dict[str, Any]:
     return changed(framework=framework, environment={"replicas": {"n_workers": 2, **replicas}})
 
 
-def component(**run: Any) -> dict[str, Any]:
-    role = {"container": {"image": "i"}}
-    return {"version": 1.1, "kind": "component", "run": {"kind": "tfjob", "worker": role, **run}}
-
-
 def flat(**spec: Any) -> dict[str, Any]:
     template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "MPIJob", "metadata": {"name": "f"}}
@@ -93,21 +88,7 @@ ERRORS = [
     (changed(params={"a": {"ref": "runs.1", "value": "outputs.x"}}), "params.a: a reference to another run"),
     (changed(environment={"n_workers": 1, "nWorkers": 2}), "environment.nWorkers: is given twice"),
     (changed(termination={"max_retries": 1}, environment={"max_restarts": 2}), "environment.max_restarts says the same"),
-    (component(kind="xgbjob"), 'run.kind: "xgbjob" is not supported: use one of tfjob, pytorchjob'),
-    (component(worker=None), "run: has no role: name at least one of chief, ps, worker, evaluator"),
-    (component(worker={"container": {}}), "run.worker.container.image: is required"),
-    (
-        component(worker={"container": {"image": "i"}, "init": [{"git": {"url": "u"}}]}),
-        "run.worker.init[0].git: is fetched by Polyaxon's own images",
-    ),
-    (
-        component(worker={"container": {"image": "i"}, "environment": {"restartPolicy": "Maybe"}}),
-        "run.worker.environment.restartPolicy: Maybe is not supported",
-    ),
-    (component(cleanPodPolicy="Some"), "run.cleanPodPolicy: Some is not supported"),
-    ({**component(), "inputs": [{"name": "x", "type": "int"}]}, "inputs[0]: has no value"),
-    ({"kind": "operation", "version": 1.1, "hubRef": "x"}, "hubRef: names a component that is elsewhere"),
-    ({**component(), "matrix": {"kind": "grid"}}, "matrix: describes many runs"),
+    ({"kind": "component", "version": 1.1, "run": {"kind": "tfjob"}}, "kind: is of Polyaxon 1.0 or later"),
     (flat(), "spec: needs exactly one of gpus, processingUnits and replicas; there is none"),
     (flat(gpus=4, replicas=2), "there are gpus, replicas"),
     (flat(gpus=6, gpusPerNode=4), "spec.gpus: 6 must be a multiple"),
@@ -142,12 +123,6 @@ WARNINGS = [
     (changed(build={"image": "i", "nocache": True}), "build.nocache: is for building an image"),
     (changed(cache={"disable": True}), "cache: is a service of the Polyaxon platform"),
     (changed(termination={"culling": {"timeout": 1}}), "termination.culling: is watched by"),
-    ({**component(), "plugins": {"auth": True}}, "plugins: is a service of the Polyaxon platform"),
-    (
-        component(worker={"container": {"image": "i"}, "connections": ["s3"]}),
-        "run.worker.connections: needs Polyaxon's catalogue of connections",
-    ),
-    (component(worker={"container": {"image": "i"}, "environment": {"magic": 1}}), "run.worker.environment.magic: has"),
     (flat(replicas=1, colour=1), "spec.colour: has no meaning here"),
 ]
 
@@ -168,7 +143,6 @@ def test_a_light_launcher_leaves_its_gpus() -> None:
 
 def test_a_plain_document_has_no_warnings() -> None:
     assert converted(PLAIN)[1] == []
-    assert converted(component())[1] == []
 
 
 def test_all_errors_are_told_at_once() -> None:

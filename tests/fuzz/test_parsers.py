@@ -28,7 +28,6 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Stream
 from jobcommon.cache.store import Store
 from jobcommon.cli.convert import ConvertError, convert
-from jobcommon.cli.convert.component import is_component
 from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob
 from jobcommon.cli.yaml_document import DocumentError, documents
 from jobcommon.client import objects
@@ -405,8 +404,8 @@ def test_polyaxonfiles(document: Any) -> None:
     converted = trial("convert", lambda: convert(document), ConvertError)
     if converted is not None:
         manifest = json.loads(msgspec.json.encode(converted.manifest))
-        # The pods of the two other forms are passed on as they are: the operator says what is wrong in them.
-        if manifest["kind"] in CONVERTED and not is_component(document) and not is_flat_mpijob(document):
+        # The pods of a flat MPIJob are passed on as they are: the operator says what is wrong in them.
+        if manifest["kind"] in CONVERTED and not is_flat_mpijob(document):
             assert read_job(CONVERTED[manifest["kind"]], manifest).errors == ()
 
 
