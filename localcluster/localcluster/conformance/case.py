@@ -26,6 +26,10 @@ class Kind:
         """As objects carry it."""
         return self.prefix.removeprefix("/apis/").removeprefix("/api/")
 
+    def path(self, space: str = "") -> str:
+        """The path of the collection, in a namespace."""
+        return f"{self.prefix}/namespaces/{space}/{self.plural}" if self.namespaced else f"{self.prefix}/{self.plural}"
+
     def create(self, body: Any, code: int = 201, query: Json | None = None, **expect: Any) -> "Step":
         """POST."""
         return Step("POST", self, body=body, expect=Expect(code, **expect), query=query or {})
@@ -137,19 +141,6 @@ def at(value: Any, path: str) -> Any:
         else:
             return None
     return value
-
-
-def merge(target: Any, change: Any) -> Any:
-    """RFC 7386, as a new value."""
-    if not isinstance(change, Mapping):
-        return change
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in change.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result
 
 
 def same(body: Json) -> Json:

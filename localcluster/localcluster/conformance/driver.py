@@ -4,25 +4,13 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from localcluster.conformance import kinds
 from localcluster.conformance.case import Case, Expect, Json, Step, at
-from localcluster.conformance.kinds import (
-    ACCOUNTS,
-    CRDS,
-    NAMESPACES,
-    PODS,
-    SERVICES,
-    WIDGETS,
-    account,
-    obj,
-    pod,
-    service,
-    widget,
-    widget_crd,
-)
 from localcluster.conformance.real import Target
 from localcluster.errors import StatusError
 from localcluster.request import Request
@@ -34,7 +22,7 @@ _END = "zz-end-"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _PATIENCE = 10.0
 _PAUSE = 0.02
-_ENDS = {PODS: pod, SERVICES: service, WIDGETS: widget}
+_ENDS = {kinds.PODS: kinds.pod, kinds.SERVICES: kinds.service, kinds.WIDGETS: kinds.widget}
 
 
 @dataclass(slots=True)
@@ -56,17 +44,17 @@ class Driver:
 
     async def prepare(self) -> None:
         """Define the custom resource. Raises AssertionError when the server does not take it."""
-        await self._must("POST", f"{CRDS.prefix}/{CRDS.plural}", widget_crd(), (201, 409))
+        await self._must("POST", kinds.CRDS.path(), kinds.widget_crd(), (201, 409))
         # It is served a moment later.
-        served = await self._settled(Step("GET", WIDGETS), "default")
+        served = await self._settled(Step("GET", kinds.WIDGETS), "default")
         assert served.code == 200, f"{self.target.name}: widgets are not served: {served.code} {served.body}"
 
     async def run(self, case: Case) -> list[str]:
         """Run every step; gives what was expected and has not come."""
         space = f"{self._label}-{next(self._count)}"
-        await self._must("POST", f"{NAMESPACES.prefix}/namespaces", obj(NAMESPACES, space), (201,))
+        await self._must("POST", kinds.NAMESPACES.path(), kinds.obj(kinds.NAMESPACES, space), (201,))
         # Where a controller makes this account, it may have been faster.
-        await self._must("POST", f"{ACCOUNTS.prefix}/namespaces/{space}/{ACCOUNTS.plural}", account(), (201, 409))
+        await self._must("POST", kinds.ACCOUNTS.path(space), kinds.account(), (201, 409))
         problems: list[str] = []
         steps, number = case.steps(), 0
         step = next(steps, None)
@@ -92,10 +80,8 @@ class Driver:
     async def _step(self, step: Step, space: str) -> Answer:
         if step.pause:
             await self.target.wait(step.pause)
-        kind = step.kind
-        within = f"/namespaces/{space}" if kind.namespaced else ""
-        name = space if kind == NAMESPACES else step.name
-        path = "/".join(part for part in (f"{kind.prefix}{within}", kind.plural, name, step.subresource) if part)
+        name = space if step.kind == kinds.NAMESPACES else step.name
+        path = "/".join(part for part in (step.kind.path(space), name, step.subresource) if part)
         query = tuple((key, str(value)) for key, value in step.query.items())
         if step.method == "WATCH":
             return await self._watch(step, path, query)
@@ -104,8 +90,8 @@ class Driver:
     async def _watch(self, step: Step, path: str, asked: tuple[tuple[str, str], ...]) -> Answer:
         """Every event up to one that the driver causes itself."""
         end = f"{_END}{next(self._count)}"
-        ending = _ENDS[step.kind](end, labels=END_LABELS) if step.kind in _ENDS else obj(step.kind, end, labels=END_LABELS)
-        await self._must("POST", path, ending, (201,))
+        make = _ENDS.get(step.kind) or partial(kinds.obj, step.kind)
+        await self._must("POST", path, make(end, labels=END_LABELS), (201,))
         # A consistent list makes the real server's watch cache catch up, so that a watch "from now" is from now.
         await self._send("GET", path, query=(("limit", "1"),))
         query = {"timeoutSeconds": "10", **dict(asked), "watch": "true"}

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from localcluster.apiserver.rest.patch import merge
 from localcluster.conformance.case import (
     TABLE,
     UID,
@@ -14,7 +15,6 @@ from localcluster.conformance.case import (
     after,
     at,
     case,
-    merge,
     same,
 )
 from localcluster.conformance.kinds import CONFIG_MAPS, PODS, bound, config_map, each, pod

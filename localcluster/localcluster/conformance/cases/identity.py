@@ -1,6 +1,7 @@
 """Names, uids, versions: creates and updates."""
 
-from localcluster.conformance.case import VERSION, Expect, Json, Kind, Step, Steps, at, case, merge, same
+from localcluster.apiserver.rest.patch import merge
+from localcluster.conformance.case import VERSION, Expect, Json, Kind, Step, Steps, at, case, same
 from localcluster.conformance.kinds import CONFIG_MAPS, NAMESPACES, QUOTAS, SECRETS, config_map, each, obj
 
 

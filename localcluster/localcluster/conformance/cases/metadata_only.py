@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from localcluster.conformance.case import UID, Json, Kind, Step, Steps, at, case, merge, same
+from localcluster.apiserver.rest.patch import merge
+from localcluster.conformance.case import UID, Json, Kind, Step, Steps, at, case, same
 from localcluster.conformance.cases.deletion import HOLD
 from localcluster.conformance.kinds import PODS, WIDGETS, bound, each, widget
 

@@ -1,6 +1,7 @@
 """Pods: binding, what may change, and what the table of pods at the edge does not hold."""
 
-from localcluster.conformance.case import Expect, Json, Step, Steps, case, merge, same
+from localcluster.apiserver.rest.patch import merge
+from localcluster.conformance.case import Expect, Json, Step, Steps, case, same
 from localcluster.conformance.kinds import NODE, PODS, bound, pod
 from localcluster.request import MERGE_PATCH, STRATEGIC_PATCH
 
