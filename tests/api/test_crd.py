@@ -67,9 +67,9 @@ def test_committed_files_are_the_generated_ones() -> None:
         assert (folder / name).read_text() == text, f"{name} is not what the code generates: run `make crds`"
 
 
-def test_a_file_is_yaml_that_every_reader_takes_for_the_same(framework: Framework) -> None:
+def test_a_file_is_yaml_that_every_reader_takes_for_the_same() -> None:
     """PyYAML quotes neither "n" nor "1e3", which kubectl's library takes for a boolean and a number."""
-    crd = custom_resource_definition(framework)
+    crd = custom_resource_definition(PYTORCH)
     text = to_file(crd)
     assert yaml.load(text, LOADER) == crd
     assert text.startswith("apiVersion: apiextensions.k8s.io/v1\n")

@@ -49,12 +49,6 @@ def test_how_long_a_server_asks_us_to_wait(header: str | None) -> None:
     assert retry_after(header, NOW) == ASKED[header]
 
 
-@given(st.text(max_size=60))
-def test_no_header_raises(header: str) -> None:
-    found = retry_after(header, NOW)
-    assert found is None or 0 <= found <= MAX_RETRY_AFTER
-
-
 STATUSES: dict[bytes, tuple[str, str, float | None]] = {
     b'{"reason":"Conflict","message":"m","code":409}': ("Conflict", "m", None),
     b'{"reason":"ServerTimeout","details":{"retryAfterSeconds":3}}': ("ServerTimeout", "", 3.0),

@@ -75,31 +75,6 @@ def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) 
     assert planned(bench) == PODS
 
 
-@pytest.mark.parametrize("error", [FORBIDDEN, StatusError(409, "Conflict", "the object has been modified")], ids=str)
-def test_an_update_that_is_refused_is_told_and_waits_unless_it_conflicts(manifest: Manifest, error: StatusError) -> None:
-    bench, refused = Bench(GANG), error is FORBIDDEN
-    bench.sync()
-    bench.seen(bench.new(manifest))
-    bench.finish(bench.work())
-    scaled = job_manifest(GANG, {"Worker": 3})
-    work = bench.changed(scaled)
-    assert [str(action) for action in work.plan.actions] == ["update podgroups/demo"]
-    told = bench.finish(work, refuse=lambda _: error)
-    assert [event.reason for event in told.events if event.type == "Warning"] == ["FailedUpdatePodGroup"] * refused
-    if work.plan.status is not None:
-        scaled["status"] = status_of(work.plan).to_json()
-    bench.now += 1
-    bench.say("testjobs", "MODIFIED", scaled)
-    if refused:
-        again = bench.work()
-        assert not again.plan.actions
-        assert "update podgroups/demo is refused: not in your role" in status_of(again.plan).conditions[-1].message
-        bench.finish(again)
-        bench.bookmark()
-        bench.now += 9
-    assert planned(bench) == ["update podgroups/demo"]
-
-
 @pytest.mark.parametrize(
     ("refused", "synced"),
     [
