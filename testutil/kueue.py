@@ -104,7 +104,7 @@ OWNER_UNREAD = (
 its list as long as the request lasts.
 """
 
-_ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _NEEDED = ("type", "status", "reason", "message", "lastTransitionTime")
 _CONDITION = {
     "type": "object",
@@ -119,7 +119,7 @@ _CONDITION = {
 }
 _WORKLOAD = {
     "spec": {
-        **_ANY,
+        **ANY,
         "properties": {
             "active": {"type": "boolean", "default": True},
             "podSets": {
@@ -128,12 +128,12 @@ _WORKLOAD = {
                 "maxItems": MAX_POD_SETS,
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
-                "items": {**_ANY, "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 63}}},
+                "items": {**ANY, "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 63}}},
             },
         },
     },
     "status": {
-        **_ANY,
+        **ANY,
         "properties": {
             "conditions": {
                 "type": "array",
@@ -150,24 +150,27 @@ _WORKLOAD = {
 def definitions() -> list[Manifest]:
     """CustomResourceDefinitions of what the operator reads and writes, with the part of Kueue's schema that its writes meet."""
     return [
-        _definition("Workload", "Namespaced", _WORKLOAD, subresources={"status": {}}),
-        _definition("ResourceFlavor", "Cluster", {"spec": _ANY}),
-        _definition("WorkloadPriorityClass", "Cluster", {"value": {"type": "integer"}}),
+        definition(KUEUE_API, "Workload", _WORKLOAD),
+        definition(KUEUE_API, "ResourceFlavor", {"spec": ANY}, scope="Cluster"),
+        definition(KUEUE_API, "WorkloadPriorityClass", {"value": {"type": "integer"}}, scope="Cluster"),
     ]
 
 
-def _definition(kind: str, scope: str, properties: Manifest, **more: Any) -> Manifest:
+def definition(api_version: str, kind: str, properties: Manifest, *, scope: str = "Namespaced") -> Manifest:
+    """The CustomResourceDefinition of a kind that another project serves."""
+    group, _, version = api_version.partition("/")
     plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
     schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
-    version = {"name": "v1beta2", "served": True, "storage": True, "schema": schema, **more}
+    status = {"subresources": {"status": {}}} if "status" in properties else {}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.kueue.x-k8s.io"},
+        # kube-apiserver wants the annotation for groups of *.k8s.io.
+        "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
         "spec": {
-            "group": "kueue.x-k8s.io",
+            "group": group,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
             "scope": scope,
-            "versions": [version],
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema, **status}],
         },
     }

@@ -4,10 +4,21 @@ from dataclasses import dataclass
 
 from jobcommon.api.workload import V1ALPHA2, min_count
 from jobcommon.reconcile.plan import Action, Delete, Update
-from jobcommon.testutil.builders import Pod
+from jobcommon.testutil.builders import Manifest, Pod
 from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.kueue import ANY, definition
 
 GROUP, WORKLOAD = ("PodGroup", "demo"), ("Workload", "demo")
+
+
+def definitions(api_version: str) -> list[Manifest]:
+    """Both kinds for a server that has them not built in. Of v1alpha2 every spec is immutable."""
+    rules = [{"rule": "self == oldSelf", "message": "field is immutable"}] if api_version == V1ALPHA2 else []
+    spec = {**ANY, "x-kubernetes-validations": rules}
+    return [
+        definition(api_version, "Workload", {"spec": spec}),
+        definition(api_version, "PodGroup", {"spec": spec, "status": ANY}),
+    ]
 
 
 @dataclass

@@ -25,7 +25,7 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.native_definitions import definitions
+from jobcommon.testutil.native_gang import definitions
 from jobcommon.testutil.recording import Access, Recording, access
 from localcluster.client import PodBackend
 from tests.kinds import EVERY_KIND

@@ -10,7 +10,7 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.native_definitions import definitions
+from jobcommon.testutil.native_gang import definitions
 from localcluster.model import Access, DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, definition, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
