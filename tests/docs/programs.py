@@ -73,7 +73,7 @@ def helm(words: Sequence[str]) -> str:
     """The charts render with what is set."""
     from tests.charts.charts import helm as library
     from tests.charts.charts import render
-    from tests.migration.helm_command import parsed, values
+    from tests.docs.helm_command import parsed, values
 
     try:
         given = parsed(words)

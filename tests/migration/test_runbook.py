@@ -9,10 +9,12 @@ import asyncio
 import contextlib
 import copy
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,7 @@ import msgspec
 import pytest
 import yaml
 
-from jobcommon.cli.embedded import endpoint
 from jobcommon.client.request import JSON, MERGE_PATCH, Request, Transport
-from jobcommon.client.transport import HttpTransport
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
@@ -31,10 +31,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.cluster import cluster_for
 from jobcommon.testutil.polling import polled
-from localcluster.client import kubeconfig
-from localcluster.conformance import envtest
 from tests.cli.commands import ROOT, kubectl_path
-from tests.migration.runbook import INSTALLERS, OPERATORS, Block, blocks
 from tests.upgrade.reference import SHAPES, Shape
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -49,6 +46,33 @@ PODS = "/api/v1/namespaces/default/pods"
 PYTORCH_SHAPE = next(shape for shape in SHAPES if shape.framework is PYTORCH)
 
 
+#: Each old operator, by whose name its blocks are marked. Ours is installed with kubectl; tests/charts installs it with Helm.
+OPERATORS = ("training-operator", "mpi-operator")
+_BLOCK = re.compile(r"^## (?P<heading>[^\n]+)$|^```sh ?(?P<words>[^\n]*)\n(?P<commands>.*?)^```$", re.MULTILINE | re.DOTALL)
+_EXITS = re.compile(r"^# exits with (\d)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some commands below a heading, and the exit code that the text announces."""
+
+    heading: str
+    commands: str
+    code: int = 0
+
+
+def steps(operator: str) -> dict[str, list[Block]]:
+    """By heading, the blocks of the document for the old `operator`; one without words about either is for both."""
+    found: dict[str, list[Block]] = {}
+    heading = ""
+    for match in _BLOCK.finditer((ROOT / "docs" / "migration.md").read_text(encoding="utf-8")):
+        heading = match["heading"] or heading
+        if match["commands"] and not {*(match["words"] or "").split()} & ({*OPERATORS, "helm"} - {operator}):
+            announced = _EXITS.match(match["commands"])
+            found.setdefault(heading, []).append(Block(heading, match["commands"], int(announced[1]) if announced else 0))
+    return found
+
+
 class Cluster:
     """A server, its administrator's kubeconfig, and the directory in which commands are run."""
 
@@ -61,7 +85,6 @@ class Cluster:
         for name, command in {
             "kubectl": kubectl_path(),
             "jobcommon": f"{sys.executable} -m jobcommon.cli",
-            "helm": f"{sys.executable} {Path(__file__).with_name('helm_command.py')}",
         }.items():
             (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (programs / name).chmod(0o755)
@@ -92,26 +115,6 @@ class Cluster:
             out, _ = await process.communicate()
         assert process.returncode == block.code, f"{block.heading}: {block.commands}\n{out.decode()}"
         return out.decode()
-
-
-@asynccontextmanager
-async def embedded(directory: Path) -> AsyncIterator[Cluster]:
-    async with cluster_for(operators=False) as running:
-        yield Cluster(running.cluster.client, directory, running.cluster.kubeconfig())
-
-
-@asynccontextmanager
-async def real(directory: Path) -> AsyncIterator[Cluster]:
-    assets = envtest.assets()
-    if assets is None:
-        pytest.skip(f"no real API server: set {envtest.ASSETS} to a directory with etcd and kube-apiserver")
-    # Without a controller manager there are no service accounts, which pods of namespace default would need.
-    async with envtest.servers(assets, ["--disable-admission-plugins=ServiceAccount"]) as servers:
-        transport, found = HttpTransport(endpoint(servers.endpoint)), servers.endpoint
-        try:
-            yield Cluster(transport, directory, kubeconfig(found.base_url, found.token or "", servers.certificate))
-        finally:
-            await transport.close()
 
 
 def older(definition: Json, *versions: str) -> Json:
@@ -266,26 +269,11 @@ def is_now(condition: str) -> Callable[[Json], bool]:
     return lambda job: [one["type"] for one in (job.get("status") or {}).get("conditions") or ()][-1:] == [condition]
 
 
-def steps(operator: str, installer: str) -> dict[str, list[Block]]:
-    """The blocks by heading."""
-    found: dict[str, list[Block]] = {}
-    for block in blocks(operator, installer):
-        found.setdefault(block.heading, []).append(block)
-    return found
-
-
-SERVERS = {"embedded": embedded, "real": real}
-PATHS = [("training-operator", "kubectl"), ("training-operator", "helm"), ("mpi-operator", "kubectl")]
-
-
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize(("operator", "installer"), PATHS)
-async def test_the_runbook(operator: str, installer: str, server: str, tmp_path: Path) -> None:
-    if installer == "helm":
-        pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
-    check, stop, replace, install, back = steps(operator, installer).values()
-    async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(SERVERS[server](tmp_path))
+@pytest.mark.parametrize("operator", OPERATORS)
+async def test_the_runbook(operator: str, tmp_path: Path) -> None:
+    check, stop, replace, install, back = steps(operator).values()
+    async with cluster_for(operators=False) as running_cluster:
+        cluster = Cluster(running_cluster.cluster.client, tmp_path, running_cluster.cluster.kubeconfig())
         await old_operator(cluster, operator)
         training = operator == "training-operator"
         # A real server serves a kind some time after its definition was created.
@@ -357,11 +345,3 @@ async def _mpi_job_runs(cluster: Cluster) -> None:
     """The MPIJob was started anew, with a launcher pod of ours and without the batch Job."""
     await polled(lambda: uids(cluster, "pi"), lambda pods: set(pods) == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
     assert not await cluster.there("/apis/batch/v1/namespaces/default/jobs/pi-launcher")
-
-
-def test_every_block_belongs_to_a_path() -> None:
-    """What the test above does not run would be a command that is never tried."""
-    run = {block.commands for path in PATHS for block in blocks(*path)}
-    everything = {block.commands for operator in OPERATORS for installer in INSTALLERS for block in blocks(operator, installer)}
-    assert run == everything
-    assert len(run) >= 12

@@ -1,10 +1,8 @@
-"""The commands of Helm that the documents use, by Helm as a library: `python helm_command.py install ...`."""
+"""What the commands of Helm that the documents use say."""
 
 import argparse
-import os
 from collections.abc import Sequence
 
-import helm_python as helm
 import yaml
 
 
@@ -35,24 +33,3 @@ def values(settings: Sequence[str]) -> dict[str, object]:
             node = node.setdefault(parent, {})  # type: ignore[assignment]
         node[last] = value[1:-1].split(",") if value.startswith("{") else yaml.safe_load(value)
     return found
-
-
-def main() -> None:
-    """Install or uninstall a release."""
-    given = parsed()
-    with helm.Config(kubeconfig_path=os.environ["KUBECONFIG"], namespace=given.namespace) as config:
-        if given.command == "uninstall":
-            config.uninstall(given.name, timeout=180)
-            return
-        config.install(
-            given.chart,
-            given.name,
-            values(given.set),
-            namespace=given.namespace,
-            create_namespace=given.create_namespace,
-            timeout=180,
-        )
-
-
-if __name__ == "__main__":
-    main()
