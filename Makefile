@@ -100,7 +100,7 @@ pairs: $(DEV) ## histories in which two optional features meet; PAIRS='kueue gan
 mutants: $(DEV) ## known defects put back one by one, and which tests catch each (a quarter of an hour)
 	$(BIN)/python -m jobcommon.testutil.mutants --workers $(WORKERS)
 
-real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a marked kubeconfig leads to one; ONLY=text for some
+real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS has one; ONLY=text for some
 	$(BIN)/python -m jobcommon.testutil.real $(if $(ONLY),--only '$(ONLY)')
 
 pictures: $(DEV) ## take the picture in README.md anew

@@ -161,7 +161,7 @@ def definition(api_version: str, kind: str, properties: Manifest, *, scope: str 
     group, _, version = api_version.partition("/")
     plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
     schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
-    status = {"subresources": {"status": {}}} if "status" in properties else {}
+    status: Manifest = {"subresources": {"status": {}}} if "status" in properties else {}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

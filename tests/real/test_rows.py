@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from jobcommon.testutil.real import __main__ as command
-from jobcommon.testutil.real.cluster import MARKED, embedded_cluster
+from jobcommon.testutil.real.cluster import embedded_cluster
 from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB, held_pod
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.real.run import Run
@@ -100,8 +100,7 @@ def test_every_kind_goes_through_the_same_lifecycles() -> None:
 def test_without_a_cluster_it_says_so_and_ends_well(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for name in (envtest.ASSETS, MARKED, "KUBECONFIG"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv(envtest.ASSETS, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["real"])
     assert command.main() == 0

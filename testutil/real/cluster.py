@@ -1,11 +1,8 @@
 """The cluster that rows run on: a real control plane with what else is found of one, or the embedded cluster."""
 
 import json
-import os
-import shutil
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ import yaml
 
 from jobcommon.cli.embedded import ServerTransport, endpoint, install
 from jobcommon.client.config import find_cluster
-from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
@@ -26,7 +23,7 @@ from jobcommon.testutil.polling import polled
 from jobcommon.testutil.processes import ROOT, Process
 from jobcommon.testutil.real.containers import container_node
 from localcluster.client import Api, ClientError, StatusError, kubeconfig
-from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port, real
+from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)
 OPERATORS = "training-operators"
@@ -34,12 +31,7 @@ RIGHTS = ROOT / "charts" / "kustomize" / "base"
 #: What a row may need of its cluster.
 NODE, SERVER = "a node that can be killed", "an API server that can be killed"
 CONTAINERS, SCHEDULER, QUOTAS = "containers with limits", "a scheduler that preempts", "quotas that are counted"
-#: A cluster that is there counts only when it is marked: rows make and delete namespaces, and install our CRDs.
-MARKED, CONTEXT = "KUBECONFIG_REAL", "real"
-WHY_NOT = (
-    f"no real cluster: set {envtest.ASSETS} to a directory with etcd and kube-apiserver, or {MARKED} to the kubeconfig of a "
-    f"cluster that may be written to (KUBECONFIG counts when its current context is named {CONTEXT!r})"
-)
+WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with etcd and kube-apiserver"
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
 _NODE_GRACE, _TOLERATION = 8, 5
@@ -83,16 +75,55 @@ class Cluster:
 
 
 def given() -> bool:
-    """Whether the environment names a real cluster. Raises envtest.StartError when it does so wrongly."""
-    return envtest.assets() is not None or real.kubeconfig(MARKED, CONTEXT) is not None
+    """Whether the environment gives a real cluster. Raises envtest.StartError when it does so wrongly."""
+    return envtest.assets() is not None
+
+
+def embedded_cluster(directory: Path) -> AbstractAsyncContextManager[Cluster]:
+    """The embedded cluster, a process of its own."""
+    return _command(directory, "embedded", {})
 
 
 @asynccontextmanager
-async def embedded_cluster(directory: Path) -> AsyncIterator[Cluster]:
-    """The embedded cluster, a process of its own."""
+async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
+    """etcd, kube-apiserver and what else there is; pods in containers if a kubelet and all it needs is found, else processes.
+
+    Raises envtest.StartError.
+    """
+    assets = envtest.assets()
+    if assets is None:
+        raise envtest.StartError(WHY_NOT)
+    # In place of a controller manager that is missing, ours count no quotas and watch no nodes.
+    missing = () if (assets / envtest.CONTROLLERS).exists() else (NODE, QUOTAS)
+    lacks = dict.fromkeys(missing, f"{assets} has no {envtest.CONTROLLERS}")
+    admin = directory / f"{ADMINISTRATOR}.kubeconfig"
+    node = container_node(assets, directory, admin)
+    if node is None:
+        async with _command(directory, "real", lacks) as cluster:
+            yield cluster
+        return
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(envtest.servers(assets, (*_SERVER_ARGUMENTS, *envtest.fitting(assets))))
+        _secret(admin, kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
+        noticing = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
+        await stack.enter_async_context(envtest.controllers(assets, servers, *noticing))
+        address = (f"--bind-address={LOOPBACK}", f"--secure-port={free_port()}", "--leader-elect=false")
+        scheduler = Program(assets / "kube-scheduler", servers.work, (f"--kubeconfig={admin}", *address))
+        await stack.enter_async_context(scheduler)
+        transport = HttpTransport(endpoint(servers.endpoint), timeouts=_PATIENT)
+        stack.push_async_callback(transport.close)
+        found = await stack.enter_async_context(node)
+        name = f"kube-apiserver {servers.version}, kubelet and containerd"
+        cluster = Cluster(name, directory, transport, found.image, lacks, servers, found.kubelet, found.name, found.press)
+        yield await stack.enter_async_context(_prepared(cluster))
+
+
+@asynccontextmanager
+async def _command(directory: Path, server: str, lacks: dict[str, str]) -> AsyncIterator[Cluster]:
+    """The cluster of ``jobcommon up``, whose pods are processes."""
     path = directory / f"{ADMINISTRATOR}.kubeconfig"
-    arguments = ("up", "--no-operators", "--data-dir", str(directory / "data"), "--kubeconfig", str(path))
-    process = Process("cluster", (*arguments, "--port", str(free_port())), directory / "cluster.log")
+    arguments = ("up", "--no-operators", "--server", server, "--data-dir", str(directory / "data"), "--kubeconfig", str(path))
+    process = Process("cluster", arguments, directory / "cluster.log")
     await process.start()
     try:
 
@@ -104,82 +135,13 @@ async def embedded_cluster(directory: Path) -> AsyncIterator[Cluster]:
         transport = HttpTransport(await find_cluster(str(path)), timeouts=_PATIENT)
         try:
             await polled(lambda: Api(ServerTransport(transport)).get("/api/v1/namespaces/default"), retry_on=ClientError)
-            lacks = dict.fromkeys((NODE, SERVER, CONTAINERS, SCHEDULER), "the embedded cluster has none")
-            async with _prepared(Cluster("the embedded cluster", directory, transport, lacks=lacks)) as found:
+            lacks = {**dict.fromkeys((NODE, SERVER, CONTAINERS, SCHEDULER), "all parts are one process"), **lacks}
+            async with _prepared(Cluster(f"{server} server, pods as processes", directory, transport, lacks=lacks)) as found:
                 yield found
         finally:
             await transport.close()
     finally:
         await process.kill()
-
-
-@asynccontextmanager
-async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
-    """The real cluster that the environment names, started if need be. Raises envtest.StartError."""
-    assets = envtest.assets()
-    if assets is None:
-        async with _lasting(directory) as found:
-            yield found
-        return
-    async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(envtest.servers(assets, (*_SERVER_ARGUMENTS, *envtest.fitting(assets))))
-        admin = _write(directory, ADMINISTRATOR, endpoint(servers.endpoint), servers.certificate)
-        noticing = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
-        await stack.enter_async_context(envtest.controllers(assets, servers, *noticing))
-        if (assets / "kube-scheduler").exists():
-            options = [
-                f"--kubeconfig={admin}",
-                f"--bind-address={LOOPBACK}",
-                f"--secure-port={free_port()}",
-                "--leader-elect=false",
-            ]
-            await stack.enter_async_context(Program(assets / "kube-scheduler", servers.work, options))
-        transport = HttpTransport(endpoint(servers.endpoint), timeouts=_PATIENT)
-        stack.push_async_callback(transport.close)
-        cluster = Cluster(f"kube-apiserver {servers.version}", directory, transport, servers=servers)
-        if not (assets / envtest.CONTROLLERS).exists():
-            cluster.lacks = dict.fromkeys((NODE, QUOTAS), f"{assets} has no {envtest.CONTROLLERS}")
-        await _start_node(stack, cluster, assets, admin)
-        yield await stack.enter_async_context(_prepared(cluster))
-
-
-async def _start_node(stack: AsyncExitStack, cluster: Cluster, assets: Path, admin: Path) -> None:
-    """The real kubelet where it and what it needs is found, else the embedded cluster's, which runs pods as processes."""
-    containers = container_node(assets, cluster.directory, admin)
-    if containers is not None:
-        found = await stack.enter_async_context(containers)
-        cluster.node, cluster.image, cluster.node_name = found.kubelet, found.image, found.name
-        cluster.press = found.press
-        cluster.name += ", kubelet and containerd"
-        return
-    assert cluster.servers is not None
-    arguments = ["-m", "jobcommon.testutil.real.node", str(admin), str(cluster.directory), str(cluster.servers.work)]
-    cluster.node, cluster.node_name = (
-        Program(Path(sys.executable), ROOT, arguments, log=cluster.directory / "node.log"),
-        "local",
-    )
-    await stack.enter_async_context(cluster.node)
-    cluster.name += ", pods as processes"
-    cluster.lacks |= dict.fromkeys((CONTAINERS, SCHEDULER), "no kubelet with containerd was found")
-
-
-@asynccontextmanager
-async def _lasting(directory: Path) -> AsyncIterator[Cluster]:
-    """A cluster that is there already and outlives the run."""
-    path = real.kubeconfig(MARKED, CONTEXT)
-    if path is None:
-        raise envtest.StartError(WHY_NOT)
-    endpoint = await find_cluster(str(path))
-    transport = HttpTransport(endpoint, timeouts=_PATIENT)
-    try:
-        shutil.copy(path, directory / f"{ADMINISTRATOR}.kubeconfig")
-        why = "a cluster that outlives the run is not broken on purpose"
-        lacks = dict.fromkeys((NODE, SERVER, SCHEDULER), why)
-        image = os.environ.get("REAL_IMAGE", "busybox")
-        async with _prepared(Cluster(str(path), directory, transport, image, lacks)) as found:
-            yield found
-    finally:
-        await transport.close()
 
 
 @asynccontextmanager
@@ -206,12 +168,6 @@ async def _created(api: Api, path: str, body: dict[str, Any]) -> None:
     except StatusError as error:
         if error.code != 409:
             raise
-
-
-def _write(directory: Path, user: str, endpoint: StaticEndpoint, certificate: bytes) -> Path:
-    path = directory / f"{user}.kubeconfig"
-    _secret(path, kubeconfig(endpoint.base_url, str(endpoint.token), certificate))
-    return path
 
 
 def _secret(path: Path, text: str) -> None:

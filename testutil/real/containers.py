@@ -66,7 +66,7 @@ class ContainerNode:
 def container_node(assets: Path, directory: Path, kubeconfig: Path) -> AbstractAsyncContextManager[ContainerNode] | None:
     """The node, to be started; None where something of it is missing."""
     plugins = next((path for path in _PLUGINS if (path / "ptp").exists()), None)
-    found = all((assets / name).exists() for name in ("kubelet", "images.tar"))
+    found = all((assets / name).exists() for name in ("kubelet", "images.tar", "kube-scheduler"))
     found = found and all(shutil.which(name) for name in ("containerd", "ctr", "runc")) and os.geteuid() == 0
     if plugins is None or not found:
         return None
