@@ -165,9 +165,8 @@ class Gang:
     def _native(self, api_version: str) -> Iterable[Wanted]:
         if self.is_replaced:
             # Without its PodGroup it would not be known that the pods are to go, before that is on record.
-            return (
-                unwanted(self.job, self.observed, "the gang has changed") if all(slot.recorded for slot in self.stuck) else ()
-            )
+            known = all(slot.recorded for slot in self.stuck)
+            return unwanted(self.job, self.observed, "the gang has changed") if known else ()
         priority = self.needs.priority_class
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
         size = max(self.min_member, 1)
@@ -198,7 +197,7 @@ class Gang:
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {
             "minMember": self.min_member,
-            "minResources": _amounts(found.get("minResources"), self.needs.resources),
+            "minResources": _amounts(mapping_of(found.get("minResources")), self.needs.resources),
             "queue": policy.queue or job.annotations.get(names.VOLCANO_QUEUE) or found.get("queue"),
             "priorityClassName": self.needs.priority_class or None,
             "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
@@ -344,17 +343,10 @@ def _network_topology(policy: SchedulingPolicy) -> dict[str, str]:
     return {"mode": "hard", "highestTierName": policy.topology.key}
 
 
-def _amounts(found: Any, wanted: Mapping[str, str]) -> dict[str, str | None] | None:
-    """What is wanted, in the form that a server has given to equal amounts, and None for what must not be there."""
-    if not wanted:
-        return None
-    there = mapping_of(found)
-    amounts = {name: there[name] if _equal(there.get(name), amount) else amount for name, amount in wanted.items()}
-    return {**dict.fromkeys(there), **amounts}
-
-
-def _equal(found: Any, amount: str) -> bool:
+def _amounts(found: Mapping[str, Any], wanted: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """What is wanted, and None for other resources; what is `found` if a server has only written the same amounts otherwise."""
     try:
-        return str(parse_quantity(found)) == amount
+        as_we_write = {name: str(parse_quantity(amount)) for name, amount in found.items()}
     except ValueError:
-        return False
+        as_we_write = {}
+    return (found if as_we_write == wanted else {**dict.fromkeys(found), **wanted}) if wanted else None

@@ -29,6 +29,7 @@ from jobcommon.reconcile.workload_status import workload_status
 
 # Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
 WORKLOAD_POLL_SECONDS = 30.0
+_Fields = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ class Queue:
             return [self._unwanted(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
             return [] if active else [self._unwanted(found, "job is suspended")]
-        if not self.prebuilt and len(self._owned) > 1:
-            return [self._unwanted(one, "the job has another one") for one in self._owned[1:]]
+        if not self.prebuilt and (surplus := [one for one in self._owned[1:] if not one.view.deleting]):
+            return [self._unwanted(one, "the job has another one") for one in surplus]
         if self._stale(found):
             return [] if active or self.prebuilt else [self._replaced(found)]
         # One that Kueue has made says nothing of the job's pods but how many there are.
@@ -204,13 +205,10 @@ class Queue:
 
     # -- the parts of the Workload ------------------------------------------------------------------------------------
 
-    def _wanted(
-        self, corrected: Mapping[str, Any] | None = None, status: Mapping[str, Any] | None = None, *, exact: bool = False
-    ) -> Wanted:
+    def _wanted(self, corrected: _Fields = None, status: _Fields = None, *, exact: bool = False) -> Wanted:
         name, manifest = (self.workload_name, self._manifest) if self.found is None else (self.found.view.name, {})
         # Whether it is refused depends on the job's labels, too, which may change without a change of its spec.
-        options: dict[str, Any] = {"exact": exact, "required": False, "retried": True}
-        return Wanted(KUEUE_API, KUEUE_WORKLOADS, name, manifest, corrected, status, **options)
+        return Wanted(KUEUE_API, KUEUE_WORKLOADS, name, manifest, corrected, status, exact, required=False, retried=True)
 
     @property
     def _manifest(self) -> dict[str, Any]:
