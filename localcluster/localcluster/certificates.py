@@ -42,12 +42,12 @@ class Certificate:
         return context
 
 
-def self_signed(hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: datetime | None = None) -> Certificate:
-    """A fresh certificate for these addresses and names, its own authority, valid for a year from `now` (less an hour)."""
-    start = (now or datetime.now(UTC)) - timedelta(hours=1)
+def self_signed() -> Certificate:
+    """A fresh certificate for the loopback interface, its own authority, valid for a year (less an hour)."""
+    start = datetime.now(UTC) - timedelta(hours=1)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "embedded API server")])
-    names = [_general_name(host) for host in hosts]
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -69,13 +69,6 @@ def self_signed(hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: dateti
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )  # fmt: skip
     return Certificate(signed.public_bytes(serialization.Encoding.PEM), private)
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
 
 
 def _key_usage() -> x509.KeyUsage:

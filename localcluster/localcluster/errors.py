@@ -1,5 +1,6 @@
 """The errors of talking to an API server."""
 
+import json
 from dataclasses import dataclass
 
 
@@ -26,3 +27,12 @@ class StatusError(ClientError):
 
     def __str__(self) -> str:
         return f"{self.code} {self.reason}: {self.message}" if self.reason else f"{self.code}: {self.message}"
+
+
+def refusal(code: int, body: bytes) -> StatusError:
+    """The error of a response, whose body is a Status, or plain text where a path is not served."""
+    try:
+        status = json.loads(body)
+        return StatusError(code, status.get("reason") or "", status.get("message") or "")
+    except (ValueError, AttributeError):
+        return StatusError(code, message=body.decode(errors="replace"))

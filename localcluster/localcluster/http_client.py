@@ -7,10 +7,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 
 import aiohttp
-import msgspec
 from yarl import URL
 
-from localcluster.errors import StatusError, TransportError
+from localcluster.errors import TransportError, refusal
 from localcluster.request import Request, Response
 
 
@@ -53,7 +52,7 @@ class HttpTransport:
                     response = await stack.enter_async_context(self._opened(request))
                     stack.callback(_end, response)
                     if response.status >= 400:
-                        raise _refusal(response.status, await response.read())
+                        raise refusal(response.status, await response.read())
                 rest = b""
                 async for chunk in response.content.iter_any():
                     *lines, rest = (rest + chunk).split(b"\n")
@@ -91,16 +90,3 @@ def _end(response: aiohttp.ClientResponse) -> None:
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
     response.close()
-
-
-class _Status(msgspec.Struct):
-    reason: str | None = None
-    message: str | None = None
-
-
-def _refusal(code: int, body: bytes) -> StatusError:
-    try:
-        status = msgspec.json.decode(body, type=_Status)
-    except msgspec.DecodeError:
-        status = _Status()
-    return StatusError(code, status.reason or "", status.message or "")

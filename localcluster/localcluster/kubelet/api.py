@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from localcluster.errors import ClientError, StatusError
+from localcluster.errors import ClientError, StatusError, refusal
 from localcluster.request import JSON, STRATEGIC_PATCH, Request, Transport
 
 Object = dict[str, Any]
@@ -22,12 +22,9 @@ class Api:
         """One request with an optional JSON body."""
         payload = None if body is None else json.dumps(body).encode()
         response = await self._transport.send(Request(method, path, body=payload, content_type=content_type))
-        try:
-            answer: Object = json.loads(response.body) if response.body else {}
-        except ValueError:  # what is not served is refused in plain text
-            answer = {"message": response.body.decode(errors="replace")}
         if response.status >= 400:
-            raise StatusError(response.status, answer.get("reason") or "", answer.get("message") or "")
+            raise refusal(response.status, response.body)
+        answer: Object = json.loads(response.body) if response.body else {}
         return answer
 
     async def get(self, path: str) -> Object | None:
