@@ -63,9 +63,9 @@ KINDS = (
 )
 
 
-@pytest.fixture
-def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
-    with cluster_up(tmp_path) as kubectl:
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
         yield kubectl
 
 
@@ -122,16 +122,15 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
     assert any("Created pod: " in line and leader in line for line in events[f"{kind.name.lower()}/sdk"])
 
     training.delete_job("sdk")
-    kubectl.until_gone("pods", "-l", "training.kubeflow.org/job-name=sdk")
+    kubectl.until_gone("pods,services", "-l", "training.kubeflow.org/job-name=sdk")
     assert training.list_jobs() == []
     with pytest.raises(RuntimeError, match="Failed to get"):
         training.get_job("sdk")
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_job_that_fails(kubectl: Kubectl, kind: Kind) -> None:
-    training = TrainingClient(config_file=str(kubectl.kubeconfig), job_kind=kind.name)
-    training.create_job(kind.job("fails", "exit 3"))
+def test_a_job_that_fails(kubectl: Kubectl) -> None:
+    training = TrainingClient(config_file=str(kubectl.kubeconfig))
+    training.create_job(KINDS[0].job("fails", "exit 3"))
     with pytest.raises(RuntimeError, match="is Failed"):
         wait(training, "fails", "Succeeded")
     wait(training, "fails", "Failed")
