@@ -9,7 +9,6 @@ from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
-from jobcommon.reconcile import reporting
 from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
@@ -89,7 +88,6 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
     if annotations := {**labels.of_template(metadata.get("annotations")), **attempt}:
         pod["metadata"]["annotations"] = annotations
-    reporting.add_credentials(framework, job, pod, framework.main_container(spec, replica.index))
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
@@ -205,7 +203,7 @@ def _main_container(framework: Framework, job: Job, container: dict[str, Any], v
     ports = container.get("ports") or []
     if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
         container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
-    container = with_env(container, [*variables, *reporting.variables(framework, job)])
+    container = with_env(container, variables)
     if not job.restarts_together:
         return container
     kept = [entry for entry in container.get("env") or () if entry.get("name") != ATTEMPT_VARIABLE]

@@ -3,19 +3,18 @@
 from collections.abc import Iterable
 from typing import Any
 
-from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.framework import Job
-from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.plan import Action, Plan, Urgency, in_order
 from jobcommon.reconcile.rendering import condition_states
+from jobcommon.reconcile.situation import Situation
 
 
-def compose(job: Job, observed: Observed, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
+def compose(view: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
     """The plan with those actions and that status; `more` are further fields of it."""
-    ordered = in_order(actions, observed.backed_off)
-    logs = logs_to_keep(job, ordered, observed.pods)
-    return Plan(actions=ordered, logs=logs, status=if_changed(job, status), reason=reason, **more)
+    ordered = in_order(actions, view.observed.backed_off)
+    logs = tuple(log for extension in view.extensions for log in extension.logs(ordered))
+    return Plan(actions=ordered, logs=logs, status=if_changed(view.job, status), reason=reason, **more)
 
 
 def if_changed(job: Job, status: JobStatus) -> JobStatus | None:

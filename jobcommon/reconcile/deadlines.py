@@ -25,7 +25,8 @@ from jobcommon.reconcile.waiting import MAX_CAUSE
 class Deadline:
     """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`, `waiting` for that.
 
-    With `restarts`, all its replicas begin a new attempt instead, because of `cause`, a part of a sentence.
+    With `restarts`, all its replicas begin a new attempt instead, because of `cause`, a part of a sentence. It is not `in_vain`
+    if the program could not run.
     """
 
     at: float
@@ -33,6 +34,7 @@ class Deadline:
     message: str
     cause: str = ""
     restarts: bool = False
+    in_vain: bool = True
     waiting: tuple[Note, ...] = ()
 
 
@@ -66,4 +68,4 @@ def of_placement(job: Job, slots: Slots) -> Deadline | None:
     message = f"Job {job.name} has failed because {cause}"
     # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
     _, restarted = limits.restarts_so_far(job.status) if job.restarts_together else (0, None)
-    return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts)
+    return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts, in_vain=False)

@@ -119,8 +119,7 @@ def _plan(
 ) -> Plan:
     """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
     return compose(
-        view.job,
-        view.observed,
+        view,
         reason,
         actions,
         status,
@@ -237,7 +236,6 @@ def _go_on(view: Situation, running: bool) -> Plan:
     status = status.model_copy(update={"start_time": view.start_time})
     wakes = [*view.wakes, *(deadline.at for deadline in view.deadlines if deadline.at > now)]
     wakes += filter(isfinite, [*view.delays.values(), *([awaited] if awaited is not None else [])])
-    wakes += [view.stall.at] if view.stall is not None and view.stall.at > now else []
     wakes += [now + RECHECK_PERIOD] if about_to_need and view.observed.last_observed else []
     wakes += [at for at in (view.waits.wake_at, view.queue.wake_at(now)) if at is not None]
     return _plan(

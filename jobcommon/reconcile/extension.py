@@ -4,16 +4,16 @@ The decision asks each of them in its declared order, whatever the phase of the 
 extension yields is a value, and the decision says what follows from it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jobcommon.api.replica import Replica
-from jobcommon.framework import EnvVar
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.intents import Course, Intent
-from jobcommon.reconcile.plan import Action, Event
-from jobcommon.reconcile.rendering import Note
+from jobcommon.reconcile.plan import Action, Event, KeepLog
+from jobcommon.reconcile.rendering import Note, Statement
 from jobcommon.reconcile.slots import Slot
 
 
@@ -37,17 +37,21 @@ class Extension:
 
     fields: ClassVar[tuple[str, ...]] = ()
 
-    def record(self) -> Mapping[str, Any]:
-        """The values of its `fields`."""
+    def record(self, status: JobStatus) -> Mapping[str, Any]:
+        """The values of its `fields` in the `status` that is to be written."""
         return {}
-
-    def variables(self) -> Collection[EnvVar]:
-        """Variables for the main container of each pod that is to be created."""
-        return ()
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The manifest of a pod that is to be created."""
         return pod
+
+    def statements(self, current: ConditionType) -> Iterable[tuple[Statement, Event | None]]:
+        """Conditions of its own beside the `current` one, each with the event of its transition."""
+        return ()
+
+    def exhausted(self) -> tuple[str, str] | None:
+        """The reason and the message with which a job fails that would be restarted otherwise."""
+        return None
 
     def deadlines(self) -> Iterable[Deadline]:
         """Times after which the job fails or all its replicas are restarted."""
@@ -67,6 +71,10 @@ class Extension:
 
     def notes(self) -> Iterable[Note]:
         """What to add to the condition of a job that restarts."""
+        return ()
+
+    def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
+        """The logs that are kept before those actions."""
         return ()
 
     def wakes(self) -> Iterable[float]:

@@ -6,14 +6,16 @@ needed: an operator that dies in between leaves the finalizer, and the next one 
 that the platform ended is left out: its log has no cause, and its node may not answer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Terminated
 from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
+from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.plan import Action, KeepLog, SetImage
+from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import last_is_earlier
 
 MAX_LOG_BYTES = 64 * 1024
@@ -28,6 +30,17 @@ MAX_LAST = 4
 UNKEPT = "not all logs and events of failed replicas are kept"
 #: The key of the events on the job.
 JOB_EVENTS = "job.events"
+
+
+class KeptLogs(Extension):
+    """The logs that are kept, in one pass."""
+
+    def __init__(self, view: Situation) -> None:
+        self._view = view
+
+    def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
+        """See `logs_to_keep`."""
+        return logs_to_keep(self._view.job, actions, self._view.observed.pods)
 
 
 def config_map_name(job: str) -> str:

@@ -1,7 +1,23 @@
 """The optional features of jobs, in the order in which they are asked."""
 
+from itertools import combinations
+
+from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.failed_logs import KeptLogs
 from jobcommon.reconcile.in_place import InPlace
 from jobcommon.reconcile.node_loss import NodeLoss
+from jobcommon.reconcile.progress import ReportedProgress
+from jobcommon.reconcile.reporting import Reporting
 from jobcommon.reconcile.situation import Feature
+from jobcommon.reconcile.time_spent import Time
 
-FEATURES: tuple[Feature, ...] = (NodeLoss, InPlace)
+
+def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
+    """The features, to be asked in that order. Raises ValueError if two record one field of the status."""
+    for one, other in combinations(features, 2):
+        if both := sorted({*one.fields} & {*other.fields}):
+            raise ValueError(f"{one.__name__} and {other.__name__} both record {', '.join(both)}")
+    return features
+
+
+FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, KeptLogs, Time)

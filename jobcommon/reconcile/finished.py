@@ -58,7 +58,7 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
     wakes = [*view.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
     urgent = urgency(job.status, status)
-    return compose(job, observed, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
+    return compose(view, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
 
 
 _COURSES = {

@@ -23,7 +23,7 @@ from jobcommon.api.memo import last_result_cached
 from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_REPLACED, ConditionType
+from jobcommon.api.status import MAX_REPLACED, ConditionType, JobStatus
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
@@ -78,7 +78,7 @@ class InPlace(Extension):
         annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica)}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
 
-    def record(self) -> Mapping[str, Any]:
+    def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The replicas of the attempt whose pods are made anew."""
         return {"replaced_pods": self.replaced}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobcommon.api import labels, reasons
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, NodeFailures
+from jobcommon.api.status import MAX_MESSAGE, JobStatus, NodeFailures
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, Verdict
@@ -65,7 +65,7 @@ class NodeLoss(Extension):
         found = (_force_due(self._job, slot) for slot in self._view.slots.ours)
         return [due for due in found if due is not None and due > self._view.now]
 
-    def record(self) -> Mapping[str, Any]:
+    def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The failures by node, with those of this pass."""
         return {"node_failures": counted(self._job, self._view.accounting.entries)}
 

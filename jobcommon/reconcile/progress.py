@@ -8,8 +8,10 @@ The times in the status are of the clocks of several processes, which may be wro
 training. So a deadline counts from the last sign of life that the process which decides has seen, by its monotonic clock.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import MAX_REPLICAS, StallAction
@@ -33,8 +35,11 @@ from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict, decode
-from jobcommon.reconcile.plan import Plan, Urgency
+from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.plan import WARNING, Event, Plan, Urgency
+from jobcommon.reconcile.rendering import Sentence, Statement
 from jobcommon.reconcile.reporting import reports
+from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Active, Ended, Leaving, Slots, Starting
 
 RECORD_SECONDS = 10.0
@@ -58,6 +63,73 @@ class Stall:
     text: str
     record: StallRecord
     deadline: Deadline | None
+
+
+class ReportedProgress(Extension):
+    """The progress of a job, in one pass."""
+
+    fields = ("stall", "early_failures", "failed_replicas", "progress")
+
+    def __init__(self, view: Situation) -> None:
+        self._view, self._job = view, view.job
+
+    @cached_property
+    def _stall(self) -> Stall | None:
+        """When and why the job counts as stalled; None while the kubelet is to restart a program of it."""
+        view, observed = self._view, self._view.observed
+        if any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in view.slots.living):
+            return None
+        return stall(self._job, view.now, observed.same_for, view.whole, observed.reported, observed.reachable_for)
+
+    @cached_property
+    def _early_failures(self) -> EarlyFailures | None:
+        return early_failures(self._job, self._view.accounting, self._view.slots)
+
+    @cached_property
+    def _failed_replicas(self) -> list[ReplicaFailures]:
+        return failed_replicas(self._job, self._view.accounting, self._view.slots)
+
+    @property
+    def _progress(self) -> JobProgress | None:
+        """What is on record. Of its restarts, one that is not in vain is not held against `maxRestartsWithoutProgress`."""
+        known = self._job.status.progress
+        if known is None or self._view.in_vain:
+            return known
+        return known.model_copy(update={"restarts": (known.restarts or 0) + 1})
+
+    def statements(self, current: ConditionType) -> Iterable[tuple[Statement, Event | None]]:
+        """The condition Stalled, while it holds and once it does not any more."""
+        found, job = self._stall, self._job
+        was = job.status.has(ConditionType.STALLED)
+        if found is not None and self._view.now >= found.at and current == ConditionType.RUNNING:
+            said = Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text))
+            yield said, None if was else Event(WARNING, reasons.STALLED, found.text)
+        elif was:
+            over = Sentence(f"{job.kind} {job.key} is not stalled any more")
+            yield Statement(ConditionType.STALLED, False, reasons.PROGRESSING, over), None
+
+    def deadlines(self) -> Iterable[Deadline]:
+        """What follows from a stall on record."""
+        return [self._stall.deadline] if self._stall is not None and self._stall.deadline is not None else []
+
+    def exhausted(self) -> tuple[str, str] | None:
+        """Why the job is not restarted any more although backoffLimit allows it."""
+        text = in_vain(self._job, self._view.accounting, self._early_failures, self._failed_replicas, self._progress)
+        return (reasons.NO_PROGRESS, text) if text else None
+
+    def record(self, status: JobStatus) -> Mapping[str, Any]:
+        """What later passes need of the stall and of the failed runs."""
+        stalled = self._stall if status.has(ConditionType.STALLED) else None
+        return {
+            "stall": stalled.record if stalled is not None else None,
+            "early_failures": self._early_failures,
+            "failed_replicas": self._failed_replicas,
+            "progress": self._progress,
+        }
+
+    def wakes(self) -> Iterable[float]:
+        """When the job is to count as stalled."""
+        return [self._stall.at] if self._stall is not None and self._stall.at > self._view.now else []
 
 
 def plan_report(
@@ -267,9 +339,11 @@ def _failed_since(status: JobStatus) -> int:
     return status.early_failures.count if status.early_failures is not None else 0
 
 
-def in_vain(job: Job, accounting: Accounting, early: EarlyFailures | None, failed: Iterable[ReplicaFailures]) -> str:
+def in_vain(
+    job: Job, accounting: Accounting, early: EarlyFailures | None, failed: Iterable[ReplicaFailures], known: JobProgress | None
+) -> str:
     """Why the job is not restarted any more although backoffLimit allows it; "" while it is."""
-    policy, known = job.run_policy, job.status.progress
+    policy = job.run_policy
     limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
     text = f"Job {job.name} has failed because"
     # Where all replicas are restarted together, one failure of an attempt is charged.
@@ -285,15 +359,6 @@ def in_vain(job: Job, accounting: Accounting, early: EarlyFailures | None, faile
         runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
         return f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
     return ""
-
-
-def not_in_vain(job: Job) -> Job:
-    """The job, of whose restarts one more is not held against `maxRestartsWithoutProgress`."""
-    known = job.status.progress
-    if known is None:
-        return job
-    known = known.model_copy(update={"restarts": (known.restarts or 0) + 1})
-    return replace(job, status=job.status.model_copy(update={"progress": known}))
 
 
 def step_of(report: TrainerStatus) -> int | None:

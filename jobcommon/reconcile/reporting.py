@@ -5,10 +5,16 @@ address and the audience name the job's own kind, because jobs of several kinds 
 annotation of the pod itself, so that no job needs a ConfigMap for it.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from jobcommon.api import labels
-from jobcommon.framework import EnvVar, Framework, Job
+from jobcommon.api import labels, reasons
+from jobcommon.api.replica import Replica
+from jobcommon.framework import EnvVar, Job
+from jobcommon.reconcile.children import with_env
+from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.plan import WARNING, Event
+from jobcommon.reconcile.situation import Situation
 
 URL, CA_CERT, TOKEN = "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_CA_CERT", "KUBEFLOW_TRAINER_SERVER_TOKEN"
 VOLUME = "kubeflow-trainer-token"
@@ -26,28 +32,43 @@ def reports(job: Job) -> bool:
     return bool(job.run_policy.report_progress) and job.options.progress is not None
 
 
-def variables(framework: Framework, job: Job) -> list[EnvVar]:
-    """The variables by which a program finds the server."""
-    if job.options.progress is None or not reports(job):
-        return []
-    where = audience(framework.api_version, job.namespace, framework.plural, job.name)
-    url = f"{job.options.progress.url.rstrip('/')}/apis/{where}"
-    return [EnvVar(URL, url), EnvVar(CA_CERT, f"{DIRECTORY}/ca.crt"), EnvVar(TOKEN, f"{DIRECTORY}/token")]
+class Reporting(Extension):
+    """What makes the programs of a job report, in one pass."""
 
+    def __init__(self, view: Situation) -> None:
+        self._framework, self._job = view.framework, view.job
 
-def add_credentials(framework: Framework, job: Job, pod: dict[str, Any], main: str) -> None:
-    """Mount the certificate and the token into the main container of `pod`, a manifest."""
-    if job.options.progress is None or not reports(job):
-        return
-    pod["metadata"].setdefault("annotations", {})[labels.PROGRESS_CA] = job.options.progress.certificate
-    spec = pod["spec"]
-    who = audience(framework.api_version, job.namespace, framework.plural, job.name)
-    token = {"audience": who, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
-    authority = {"path": "ca.crt", "fieldRef": {"fieldPath": f"metadata.annotations['{labels.PROGRESS_CA}']"}}
-    sources = [{"serviceAccountToken": token}, {"downwardAPI": {"items": [authority]}}]
-    others = [volume for volume in spec.get("volumes") or () if volume.get("name") != VOLUME]
-    spec["volumes"] = [*others, {"name": VOLUME, "projected": {"sources": sources}}]
-    spec["containers"] = [_with_mount(c) if c.get("name") == main else c for c in spec["containers"]]
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod with the certificate, the token, and the variables by which its program finds the server."""
+        framework, job, server = self._framework, self._job, self._job.options.progress
+        if server is None or not reports(job):
+            return pod
+        who = audience(framework.api_version, job.namespace, framework.plural, job.name)
+        token = {"audience": who, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
+        authority = {"path": "ca.crt", "fieldRef": {"fieldPath": f"metadata.annotations['{labels.PROGRESS_CA}']"}}
+        sources = [{"serviceAccountToken": token}, {"downwardAPI": {"items": [authority]}}]
+        url = EnvVar(URL, f"{server.url.rstrip('/')}/apis/{who}")
+        variables = (url, EnvVar(CA_CERT, f"{DIRECTORY}/ca.crt"), EnvVar(TOKEN, f"{DIRECTORY}/token"))
+        metadata, spec = pod["metadata"], pod["spec"]
+        main = framework.main_container(job.replica_specs[replica.type], replica.index)
+        volumes = [volume for volume in spec.get("volumes") or () if volume.get("name") != VOLUME]
+        containers = [
+            with_env(_with_mount(container), variables) if container.get("name") == main else container
+            for container in spec["containers"]
+        ]
+        annotations = {**(metadata.get("annotations") or {}), labels.PROGRESS_CA: server.certificate}
+        volumes.append({"name": VOLUME, "projected": {"sources": sources}})
+        return {
+            **pod,
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {**spec, "volumes": volumes, "containers": containers},
+        }
+
+    def events(self) -> Iterable[Event]:
+        """One event if the job asks for reports and the operator takes none."""
+        if self._job.run_policy.report_progress and self._job.options.progress is None:
+            text = "reportProgress has no effect: the operator takes no reports"
+            yield Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True)
 
 
 def _with_mount(container: dict[str, Any]) -> dict[str, Any]:

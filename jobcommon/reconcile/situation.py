@@ -13,13 +13,11 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import (
     MAX_MESSAGE,
     ConditionType,
-    EarlyFailures,
     JobStatus,
-    ReplicaFailures,
 )
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Outcome, Tallies
-from jobcommon.reconcile import attempt, begun, deadlines, limits, progress, restarts, waiting
+from jobcommon.reconcile import attempt, begun, deadlines, limits, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
@@ -32,7 +30,6 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
 from jobcommon.reconcile.queueing import unqueued
 from jobcommon.reconcile.rendering import Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
-from jobcommon.reconcile.time_spent import time_spent
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
 Feature = Callable[["Situation"], Extension]
@@ -41,7 +38,10 @@ Feature = Callable[["Situation"], Extension]
 
 @dataclass(frozen=True)
 class Situation:
-    """The observed state, and the accounting after this pass: `counted` enters all that has ended, each for itself."""
+    """The observed state, and the accounting after this pass: `counted` enters all that has ended, each for itself.
+
+    A restart that is not `in_vain` is not held against the progress of the program.
+    """
 
     framework: Framework
     job: Job
@@ -55,6 +55,7 @@ class Situation:
     blocked: Blocked
     must_exist: tuple[tuple[str, str], ...]
     features: Sequence[Feature]
+    in_vain: bool = True
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
@@ -157,14 +158,13 @@ class Situation:
         stated = [self.created()]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
-        stalled = self.stall.text if self.stall is not None and self.now >= self.stall.at else ""
         if lost or self.accounting.attempt > job.attempt:
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             cause = f"{causes or cause}{more}"[:MAX_MESSAGE]
             stated.append(new := self._restarting(cause))
             events.append(Event(WARNING, reasons.of_kind(job.kind, reasons.RESTARTING), str(new.sentence)))
-        elif job.status.has(ConditionType.RESTARTING) and not (running and self._whole()):
+        elif job.status.has(ConditionType.RESTARTING) and not (running and self.whole):
             stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
         elif running or job.status.has(ConditionType.RUNNING):
             remarks = (*[Note(outside) for outside in [unqueued(job)] if outside], *restarts.notes(self.slots))
@@ -172,13 +172,10 @@ class Situation:
             stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), said))
         else:
             stated[0] = self.created(*self.waits.notes)
-        if stalled and stated[-1].type == ConditionType.RUNNING:
-            reason = reasons.STALLED
-            stated.append(Statement(ConditionType.STALLED, True, reason, Sentence(stalled)))
-            events += [Event(WARNING, reason, stalled)] if not job.status.has(ConditionType.STALLED) else []
-        elif job.status.has(ConditionType.STALLED):
-            said = Sentence(f"{job.kind} {job.key} is not stalled any more")
-            stated.append(Statement(ConditionType.STALLED, False, reasons.PROGRESSING, said))
+        current = stated[-1].type
+        for statement, event in (pair for extension in self.extensions for pair in extension.statements(current)):
+            stated.append(statement)
+            events += [event] if event is not None else []
         status = self.status(*stated)
         return status.model_copy(update={"last_restart_cause": cause or status.last_restart_cause}), events
 
@@ -196,21 +193,13 @@ class Situation:
         return [note for extension in self.extensions for note in extension.notes()]
 
     @cached_property
-    def stall(self) -> progress.Stall | None:
-        """When and why the job counts as stalled; None while the kubelet is to restart a program of it."""
-        observed = self.observed
-        if any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in self.slots.living):
-            return None
-        seen = observed.same_for, self._whole(), observed.reported, observed.reachable_for
-        return progress.stall(self.job, self.now, *seen)
-
-    @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:
         """The times at which the job or its attempt ends, in order of precedence."""
         found = [deadlines.of_job(self.job, self.start_time, self.waits.notes)]
         # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
         if self.accounting.attempt == self.job.attempt and not self.blocked.unread:
-            found += [self.stall.deadline if self.stall is not None else None, deadlines.of_placement(self.job, self.slots)]
+            found += [deadline for extension in self.extensions for deadline in extension.deadlines()]
+            found.append(deadlines.of_placement(self.job, self.slots))
         return tuple(d for d in found if d is not None and not (d.restarts and self.keeps_attempt))
 
     @property
@@ -224,16 +213,6 @@ class Situation:
         if begun.is_started(self.job):
             return self.job.status.start_time
         return None if self.is_waiting else format_time(self.now)
-
-    @cached_property
-    def early_failures(self) -> EarlyFailures | None:
-        """The failures soon after the start in a row, with those of this pass."""
-        return progress.early_failures(self.job, self.accounting, self.slots)
-
-    @cached_property
-    def failed_replicas(self) -> list[ReplicaFailures]:
-        """The failed runs by replica, with those of this pass."""
-        return progress.failed_replicas(self.job, self.accounting, self.slots)
 
     @cached_property
     def missing(self) -> Sequence[Replica]:
@@ -283,7 +262,8 @@ class Situation:
         """The scheduler of its pod; "" if it is unknown, because no pod can be made of the template any more."""
         return "" if replica.type in self.blocked.types else self.pod(replica)["spec"].get("schedulerName", "")
 
-    def _whole(self) -> bool:
+    @cached_property
+    def whole(self) -> bool:
         """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
         gone = Counter(slot.replica.type for slot in self.slots.notable if slot.given_up)
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
@@ -311,9 +291,6 @@ class Situation:
         ]
         if outside := unqueued(job):
             events.append(Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True))
-        if job.run_policy.report_progress and job.options.progress is None:
-            text = "reportProgress has no effect: the operator takes no reports"
-            events.append(Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True))
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
@@ -344,18 +321,14 @@ class Situation:
         unkept = [Note(quoted=self.observed.unkept)] if self.observed.unkept else []
         status = rendered(job.status, statements, unkept, self.now)
         times = restarts.count(job, self.accounting, self.slots, ends=ends) or None
-        stalled = self.stall if status.has(ConditionType.STALLED) else None
         status = status.model_copy(
             update={
-                "stall": stalled.record if stalled is not None else None,
                 "replica_statuses": replica_statuses(
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
                 "restarts": times,
                 "last_restart_time": restarts.recorded_time(job.status, (times, disruptions, attempt_number), self.now),
                 "disruptions": disruptions or None,
-                "early_failures": self.early_failures,
-                "failed_replicas": self.failed_replicas,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
                 "failures": restarts.failures(job, self.accounting, self.slots),
@@ -364,5 +337,5 @@ class Situation:
             }
         )
         for extension in self.extensions:
-            status = status.model_copy(update=dict(extension.record()))
-        return status.model_copy(update={"time_spent": time_spent(job, status, self.slots.wanted.values(), self.now)})
+            status = status.model_copy(update=dict(extension.record(status)))
+        return status

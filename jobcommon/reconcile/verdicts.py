@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType
-from jobcommon.reconcile import attempt, limits, progress, restarts
+from jobcommon.reconcile import attempt, limits, restarts
 from jobcommon.reconcile.accounting import is_counted
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.rendering import Note
@@ -140,8 +140,10 @@ def _used_up(view: Situation) -> JobVerdict | None:
     if view.accounting.attempt > MAX_ATTEMPT:
         text = f"{job.kind} {job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
         return Fail(view, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
-    text = progress.in_vain(job, view.accounting, view.early_failures, view.failed_replicas)
-    return Fail(view, reasons.NO_PROGRESS, text, leaving) if text else None
+    for extension in view.extensions:
+        if (exhausted := extension.exhausted()) is not None:
+            return Fail(view, *exhausted, leaving)
+    return None
 
 
 def _resumed(view: Situation) -> JobVerdict | None:
@@ -155,10 +157,8 @@ def _overdue(view: Situation) -> JobVerdict | None:
         return None
     if not deadline.restarts:
         return Fail(view, deadline.reason, deadline.message, waiting=deadline.waiting)
-    # Nothing has run in vain where some replicas found no node.
-    job = progress.not_in_vain(view.job) if deadline.reason == reasons.PENDING_TOO_LONG else view.job
-    pods = [slot.pod for slot in view.slots.ours]
-    again = replace(view, job=job, accounting=attempt.after_deadline(job, view.accounting, pods))
+    charged = attempt.after_deadline(view.job, view.accounting, [slot.pod for slot in view.slots.ours])
+    again = replace(view, accounting=charged, in_vain=deadline.in_vain)
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.
     return replace(failed, view=view, remarks=()) if isinstance(failed, Fail) else BeginAttempt(again, deadline.cause)

@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from jobcommon.reconcile import plan
+from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.features import FEATURES, asked_in_order
+from jobcommon.reconcile.node_loss import NodeLoss
+from jobcommon.reconcile.situation import Feature
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -181,3 +186,20 @@ def test_golden_plan(name: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(found)
     assert found == path.read_text(), "if this is meant: make golden"
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.__name__)
+@pytest.mark.parametrize("name", sorted(SITUATIONS))
+def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: Feature) -> None:
+    world = SITUATIONS[name]()
+    others = [other for other in FEATURES if other is not feature]
+    decided = plan(world.framework, world.job, world.observed, world.now, others)
+    assert f"{decided.describe()}\n" == (GOLDEN / f"plan_{name}.txt").read_text()
+
+
+def test_two_features_that_write_one_field_are_refused_when_they_are_loaded() -> None:
+    class Other(Extension):
+        fields = ("node_failures",)
+
+    with pytest.raises(ValueError, match="NodeLoss and Other both record node_failures"):
+        asked_in_order(NodeLoss, Other)
