@@ -14,8 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.charts.charts import SAMPLE, of_kind, render, the
 from tests.docs.blocks import blocks
 from tests.runtime.fakes import a_job
-from tests.runtime.test_manager import Process, processes
-from tests.runtime.world import JOBS, PODS, world_with_testjobs
+from tests.runtime.world import ELECTING, JOBS, PODS, Process, processes, world_with_testjobs
 
 ON = {"metrics": {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}}
 # What Prometheus adds to each series that it scrapes through the ServiceMonitor.
@@ -37,7 +36,7 @@ class Selector:
 async def exposed() -> dict[str, Labels]:
     """The series that a process has exposed after a restart, a success and a failure: their labels, with their values."""
     world = world_with_testjobs()
-    process = Process(world)
+    process = Process(world, settings=ELECTING)
     async with processes(world, process):
         world.ok("POST", JOBS, a_job(restart="ExitCode"))
         await world.clock.until(lambda: len(world.pods()) == 2)

@@ -21,9 +21,8 @@ from jobcommon.runtime import logging
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
-from jobcommon.runtime.manager import Env, run_operators
 from tests.runtime.fakes import TESTJOB, a_job, quiet_log, reply, turns
-from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
+from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
 
 class Publisher:
@@ -143,13 +142,9 @@ async def test_what_raises_costs_its_own_key_a_back_off(world: World, monkeypatc
 async def logged(world: World, env: Callable[..., object], *words: str) -> list[Mapping[str, object]]:
     """The log of an operator whose framework has this function, once it has a line with one of the words."""
     out = StringIO()
-    runtime, stop = Env(world.clock, Random(3).random, "host_1"), asyncio.Event()
-    framework, log = replace(TESTJOB, env=env), logging.setup("json", "info", out)
-    operator = asyncio.create_task(run_operators(world.transport, [framework], SETTINGS, stop=stop, env=runtime, log=log))
-    world.ok("POST", JOBS, a_job())
-    await world.clock.until(lambda: any(word in out.getvalue() for word in words), step=0.1)
-    stop.set()
-    await world.clock.until(operator.done)
+    async with operating(world, replace(TESTJOB, env=env), log=logging.setup("json", "info", out)):
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: any(word in out.getvalue() for word in words), step=0.1)
     return list(map(json.loads, out.getvalue().splitlines()))
 
 

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from io import StringIO
@@ -20,42 +18,15 @@ import pytest
 
 from jobcommon.api.labels import OPERATOR_NAME
 from jobcommon.client.request import MERGE_PATCH
-from jobcommon.framework import FINALIZER, Framework
+from jobcommon.framework import FINALIZER
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import cancelled
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
-from tests.runtime.tap import Tap
-from tests.runtime.world import JOBS, SETTINGS, World, operating, world_with_testjobs
+from tests.runtime.world import ELECTING, JOBS, SETTINGS, Process, World, operating, processes, world_with_testjobs
 
-ELECTING = replace(SETTINGS, leader_elect=True)
 OTHER = replace(TESTJOB, kind="OtherJob", plural="otherjobs", name="other")
-
-
-class Process:
-    """A manager at work, with its own name."""
-
-    def __init__(self, world: World, name: str = "a", settings: Settings = ELECTING, *frameworks: Framework) -> None:
-        self.tap = Tap(world.transport)
-        env = Env(world.clock, Random(name).random, name)
-        self.manager = Manager(
-            self.tap, frameworks or (TESTJOB,), settings, election_transport=world.transport, env=env, log=quiet_log()
-        )
-        self.task = asyncio.create_task(self.manager.run())
-
-
-@asynccontextmanager
-async def processes(world: World, *started: Process) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        for process in started:
-            process.tap.open.set()
-            process.manager.stop()
-        for process in started:
-            await world.clock.until(process.task.done, step=0.1)
-            process.task.result()
 
 
 @pytest.fixture
@@ -76,9 +47,9 @@ async def test_a_kind_without_crd_does_not_block_the_others(world: World) -> Non
 
 
 async def test_only_the_leader_works_and_another_takes_over_after_a_graceful_end(world: World) -> None:
-    first = Process(world, "a")
+    first = Process(world, "a", ELECTING)
     await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
-    second = Process(world, "b")
+    second = Process(world, "b", ELECTING)
     async with processes(world, second):
         async with processes(world, first):
             world.ok("POST", JOBS, a_job("one"))
@@ -93,7 +64,7 @@ async def test_only_the_leader_works_and_another_takes_over_after_a_graceful_end
 
 
 async def test_a_lost_lease_stops_writes_and_empties_the_caches(world: World) -> None:
-    process = Process(world)
+    process = Process(world, settings=ELECTING)
     async with processes(world, process):
         await world.clock.until(lambda: process.manager.drivers)
         (before,) = process.manager.drivers
@@ -109,7 +80,7 @@ async def test_a_lost_lease_stops_writes_and_empties_the_caches(world: World) ->
 
 
 async def test_the_writes_under_way_are_finished_before_the_lease_is_released(world: World) -> None:
-    process = Process(world)
+    process = Process(world, settings=ELECTING)
     async with processes(world, process):
         await world.clock.until(lambda: process.manager.ready and process.manager.drivers)
         process.tap.open.clear()
@@ -153,7 +124,7 @@ async def test_a_write_that_hangs_does_not_hold_up_the_end_for_ever(world: World
 
 
 async def test_a_lease_whose_writes_were_broken_off_runs_out_by_itself(world: World) -> None:
-    process = Process(world)
+    process = Process(world, settings=ELECTING)
     await world.clock.until(lambda: process.manager.ready and process.manager.drivers)
     process.tap.open.clear()
     world.ok("POST", JOBS, a_job())
@@ -216,8 +187,8 @@ async def test_a_rate_limit_is_kept(world: World) -> None:
 
 async def test_counts_and_health_are_served(world: World) -> None:
     settings = replace(SETTINGS, metrics_port=0, metrics_host="127.0.0.1", metrics_token="s3cret")
-    process, out = Process(world, settings=settings), StringIO()
-    process.manager.log = logging.setup("json", "info", out)
+    out = StringIO()
+    process = Process(world, settings=settings, log=logging.setup("json", "info", out))
 
     def port() -> int | None:
         return next((line["port"] for line in map(json.loads, out.getvalue().splitlines()) if "port" in line), None)
@@ -245,9 +216,9 @@ async def test_counts_and_health_are_served(world: World) -> None:
 
 
 async def test_a_standby_reports_that_it_does_not_lead(world: World) -> None:
-    first = Process(world, "a")
+    first = Process(world, "a", ELECTING)
     await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
-    second = Process(world, "b")
+    second = Process(world, "b", ELECTING)
     async with processes(world, first, second):
         await world.clock.until(lambda: second.manager.ready)
         leads = [p.manager.metrics.registry.get_sample_value("leader_election_master_status", LEASE) for p in (first, second)]

@@ -69,11 +69,13 @@ async def test_a_deleted_job_leaves_no_memory(monkeypatch: pytest.MonkeyPatch) -
     # What the recorder keeps is bounded: a bound of a few entries is reached before the first measurement.
     monkeypatch.setattr(recorder, "MEMORY_LIMIT", 4)
     world = world_with_testjobs()
-    async with operating(world):
+    async with operating(world) as process:
         await batch(world, range(BATCH))
+        process.tap.writes.clear()
         before = held()
         for number in range(1, 1 + BATCHES):
             await batch(world, range(number * BATCH, (number + 1) * BATCH))
+        process.tap.writes.clear()
         after = held()
     assert before["jobcommon.runtime.driver.Driver"] == 1
     # The last job that was decoded or planned may be held, and differ; one object for every second job is too much.

@@ -6,8 +6,7 @@ import pytest
 
 from jobcommon.runtime.metrics import Metrics, Readings
 from tests.runtime.fakes import TESTJOB, a_job
-from tests.runtime.test_manager import Process, processes
-from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
+from tests.runtime.world import ELECTING, JOBS, SETTINGS, Process, World, processes, world_with_testjobs
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: Wo
 
 
 async def test_on_standby_nothing_is_reported_of_jobs(world: World) -> None:
-    process = Process(world, "a")
+    process = Process(world, "a", ELECTING)
     metrics = process.manager.metrics
     async with processes(world, process):
         await world.clock.until(lambda: process.manager.ready and bool(process.manager.drivers))

@@ -1,9 +1,10 @@
 """A CustomResourceDefinition that is older than the operator: the API server drops what it does not know of a status."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from copy import deepcopy
 from io import StringIO
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,11 +15,10 @@ from jobcommon.client.request import Request, Response
 from jobcommon.controller.unstored import missing_fields
 from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import BoundPod
-from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.report_server import ReportedJob
 from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
 from tests.runtime.tap import Passing
-from tests.runtime.world import JOBS, SETTINGS, World
+from tests.runtime.world import JOBS, Process, World, operating
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "testjobs.kubeflow.org"
@@ -46,47 +46,36 @@ async def may_not_read_the_schema(request: Request) -> Response | None:
     return refusal(403, "Forbidden") if request.path.startswith("/openapi") else None
 
 
-class Bench(World):
-    """An operator of a kind whose installed definition has this schema for the status."""
+@asynccontextmanager
+async def operated(status: dict[str, Any], *, openapi: bool = True) -> AsyncIterator[tuple[World, Process, StringIO]]:
+    """An operator of a kind whose installed definition has this schema for the status, and its log."""
+    world, out = World(), StringIO()
+    world.ok("POST", DEFINITIONS, crd(status=status))
+    if not openapi:
+        world.transport = Passing(world.transport, may_not_read_the_schema)  # type: ignore[assignment]
+    async with operating(world, log=logging.setup("json", "debug", out)) as process:
+        await world.clock.until(lambda: process.manager.drivers and process.manager.drivers[0].controller.synced)
+        yield world, process, out
 
-    def __init__(self, status: dict[str, Any], *, openapi: bool) -> None:
-        super().__init__()
-        self.ok("POST", DEFINITIONS, crd(status=status))
-        if not openapi:
-            self.transport = Passing(self.transport, may_not_read_the_schema)  # type: ignore[assignment]
-        self.log = StringIO()
-        env = Env(self.clock, Random(3).random, "host_1")
-        log = logging.setup("json", "debug", self.log)
-        self.manager = Manager(self.transport, [TESTJOB], SETTINGS, env=env, log=log)
 
-    def install(self, status: dict[str, Any]) -> None:
-        found = self.ok("GET", f"{DEFINITIONS}/{NAME}")
-        self.ok("PUT", f"{DEFINITIONS}/{NAME}", {**found, "spec": crd(status=status)["spec"]})
+def install(world: World, status: dict[str, Any]) -> None:
+    found = world.ok("GET", f"{DEFINITIONS}/{NAME}")
+    world.ok("PUT", f"{DEFINITIONS}/{NAME}", {**found, "spec": crd(status=status)["spec"]})
 
-    async def __aenter__(self) -> "Bench":
-        self.task = asyncio.create_task(self.manager.run())
-        await self.clock.until(lambda: self.manager.drivers and self.manager.drivers[0].controller.synced)
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self.manager.stop()
-        await self.clock.until(self.task.done, step=0.5)
-        self.task.result()
+def unstored(process: Process) -> float | None:
+    return process.sample("training_operator_unstored_status_fields")
 
-    @property
-    def unstored(self) -> float | None:
-        name = "training_operator_unstored_status_fields"
-        return self.manager.metrics.registry.get_sample_value(name, {"framework": TESTJOB.name})
 
-    def message(self) -> str:
-        return str(self.job()["status"]["conditions"][0]["message"])
+def message(world: World) -> str:
+    return str(world.job()["status"]["conditions"][0]["message"])
 
 
 @pytest.mark.parametrize("openapi", [True, False], ids=["schema readable", "by writes alone"])
 async def test_no_action_while_status_fields_are_pruned_then_resume(openapi: bool) -> None:
-    async with Bench(OLD, openapi=openapi) as world:
+    async with operated(OLD, openapi=openapi) as (world, process, out):
         await world.clock.advance(1)
-        assert world.manager.ready is not openapi, "the schema is checked before there is a job"
+        assert process.manager.ready is not openapi, "the schema is checked before there is a job"
         world.ok("POST", JOBS, a_job(workers=1, restart="ExitCode", backoffLimit=2))
         await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
         uid = world.pods()[0]["metadata"]["uid"]
@@ -95,29 +84,29 @@ async def test_no_action_while_status_fields_are_pruned_then_resume(openapi: boo
         await world.clock.until(lambda: "Restarting" in world.conditions(), step=0.1)
         await world.clock.advance(200)
         assert [pod["metadata"]["uid"] for pod in world.pods()] == [uid], "its failure is not on record"
-        assert not world.manager.ready
-        assert world.unstored
-        assert "the CustomResourceDefinition testjobs.kubeflow.org is outdated: status." in world.log.getvalue()
-        await world.clock.until(lambda: "testjobs.kubeflow.org is outdated" in world.message(), step=1)
-        world.install(model_schema(JobStatus))
+        assert not process.manager.ready
+        assert unstored(process)
+        assert "the CustomResourceDefinition testjobs.kubeflow.org is outdated: status." in out.getvalue()
+        await world.clock.until(lambda: "testjobs.kubeflow.org is outdated" in message(world), step=1)
+        install(world, WHOLE)
         mended = world.clock.monotonic()
         await world.clock.until(lambda: world.pods()[0]["metadata"]["uid"] != uid, step=0.5)
         assert world.clock.monotonic() - mended <= (20 if openapi else 90)
         assert world.job()["status"]["restarts"] == 1
-        await world.clock.until(lambda: world.manager.ready and not world.unstored, step=0.5)
-        await world.clock.until(lambda: "outdated" not in world.message(), step=1)
-        assert "keeps the whole status again" in world.log.getvalue()
+        await world.clock.until(lambda: process.manager.ready and not unstored(process), step=0.5)
+        await world.clock.until(lambda: "outdated" not in message(world), step=1)
+        assert "keeps the whole status again" in out.getvalue()
 
 
 async def test_a_definition_that_is_replaced_by_an_older_one_is_noticed_by_the_next_write() -> None:
-    async with Bench(model_schema(JobStatus), openapi=True) as world:
-        await world.clock.until(lambda: world.manager.ready)
+    async with operated(WHOLE) as (world, process, _):
+        await world.clock.until(lambda: process.manager.ready)
         world.ok("POST", JOBS, a_job(workers=1, restart="ExitCode", backoffLimit=2))
         await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
-        world.install(OLD)
-        assert world.manager.ready
+        install(world, OLD)
+        assert process.manager.ready
         world.play_all("Failed", 139)
-        await world.clock.until(lambda: not world.manager.ready, step=0.1)
+        await world.clock.until(lambda: not process.manager.ready, step=0.1)
 
 
 @pytest.mark.parametrize(
@@ -143,17 +132,17 @@ def test_undeclared_status_fields_are_found(schema: dict[str, Any], fields: set[
 
 
 async def test_a_report_of_progress_that_was_dropped_does_not_count_as_recorded() -> None:
-    async with Bench(OLD, openapi=True) as world:
+    async with operated(OLD) as (world, process, out):
         world.ok("POST", JOBS, a_job(workers=1, reportProgress=True))
         await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
-        writer = world.manager.report_writer()
+        writer = process.manager.report_writer()
         writing = asyncio.create_task(writer.run())
         await world.clock.advance(1)
         pod, job = world.pods()[0]["metadata"], world.job()["metadata"]
         report = TrainerStatus(progress_percentage=50, last_updated_time="2026-11-24T02:00:00Z")
         target = ReportedJob(TESTJOB, "default", job["name"])
         writer.take(target, BoundPod("default", pod["name"], pod["uid"]), report)
-        await world.clock.until(lambda: "the API server dropped status.progress, status.trainerStatus" in world.log.getvalue())
-        world.install(model_schema(JobStatus))
+        await world.clock.until(lambda: "the API server dropped status.progress, status.trainerStatus" in out.getvalue())
+        install(world, WHOLE)
         await world.clock.until(lambda: "trainerStatus" in world.job()["status"], step=1)
         writing.cancel()

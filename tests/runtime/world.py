@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,15 +12,18 @@ import msgspec
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.framework import Framework
+from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env as RuntimeEnv
-from jobcommon.runtime.manager import run_operators
+from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from localcluster import ApiServer, Env
 from localcluster.client import ADMIN
 from tests.runtime.fakes import TESTJOB, FakeClock, crd, quiet_log
+from tests.runtime.tap import Tap
 
 Json = dict[str, Any]
 SETTINGS = Settings(metrics_port=None)
+ELECTING = replace(SETTINGS, leader_elect=True)
 JOBS = "/apis/kubeflow.org/v1/namespaces/default/testjobs"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -81,19 +85,48 @@ class World:
                     self.call("DELETE", f"{path}/{found['metadata']['name']}")
 
 
+class Process:
+    """The operators of some frameworks at work, as a process of that name; its writes are kept, and can be held up."""
+
+    def __init__(
+        self, world: World, name: str = "a", settings: Settings = SETTINGS, *frameworks: Framework, log: Log | None = None
+    ) -> None:
+        self.tap = Tap(world.transport)
+        env, log = RuntimeEnv(world.clock, Random(name).random, name), log or quiet_log()
+        self.manager = Manager(
+            self.tap, frameworks or (TESTJOB,), settings, election_transport=world.transport, env=env, log=log
+        )
+        self.task = asyncio.create_task(self.manager.run())
+
+    def sample(self, name: str, **labels: str) -> float | None:
+        """A metric of the framework."""
+        return self.manager.metrics.registry.get_sample_value(name, {"framework": TESTJOB.name, **labels})
+
+
+@asynccontextmanager
+async def processes(world: World, *started: Process, step: float = 0.1) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        for process in started:
+            process.tap.open.set()
+            process.manager.stop()
+        for process in started:
+            await world.clock.until(process.task.done, step=step)
+            process.task.result()
+
+
 @asynccontextmanager
 async def operating(
-    world: World, framework: Framework = TESTJOB, settings: Settings = SETTINGS, name: str = "host_1"
-) -> AsyncIterator[asyncio.Event]:
-    stop = asyncio.Event()
-    env = RuntimeEnv(world.clock, Random(3).random, name)
-    operator = asyncio.create_task(run_operators(world.transport, [framework], settings, stop=stop, env=env, log=quiet_log()))
-    try:
-        yield stop
-    finally:
-        stop.set()
-        await world.clock.until(operator.done)
-        operator.result()
+    world: World,
+    framework: Framework = TESTJOB,
+    settings: Settings = SETTINGS,
+    name: str = "host_1",
+    log: Log | None = None,
+) -> AsyncIterator[Process]:
+    process = Process(world, name, settings, framework, log=log)
+    async with processes(world, process, step=0.01):
+        yield process
 
 
 def world_with_testjobs() -> World:

@@ -1,12 +1,10 @@
 """S18, S23: secrets stay where they belong, and no man in the middle is trusted."""
 
-import asyncio
 import base64
 import json
 import ssl
 from io import StringIO
 from pathlib import Path
-from random import Random
 
 import pytest
 import yaml
@@ -16,14 +14,13 @@ from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint
 from jobcommon.operators.mpi import MPI
 from jobcommon.runtime import logging
-from jobcommon.runtime.manager import Env as RuntimeEnv
-from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import job_manifest
 from localcluster import ApiServer, Env, serve
 from localcluster.client import ADMIN, self_signed
 from tests.cli.commands import answered
 from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched
+from tests.runtime.world import operating
 
 TOKEN = "canary-token-6f1d"
 ENVIRONMENT = "canary-environment-77ab"
@@ -36,27 +33,17 @@ async def test_s18_canaries_are_in_no_log_event_status_or_metric() -> None:
     template = json.loads(json.dumps(LAUNCHER))
     template["template"]["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": ENVIRONMENT}]
     settings = Settings(metrics_port=None, metrics_token=METRICS, log_level="debug")
-    manager = Manager(
-        world.transport,
-        [MPI],
-        settings,
-        env=RuntimeEnv(world.clock, Random(2).random, "host_1"),
-        log=logging.setup("json", "debug", out),
-    )
-    running = asyncio.create_task(manager.run())
-    world.submit({"Launcher": template, "Worker": 2}, run_policy={"backoffLimit": 1})
-    await world.clock.until(lambda: ALL <= world.named(), step=0.5)  # noqa: SIM300
-    secret = world.ok("GET", SECRET)["data"]
-    world.play_all("Running")
-    world.ok("DELETE", f"{CORE}/configmaps/train-config")
-    world.play("train-worker-1", "Failed", 137)
-    await world.clock.advance(30)
-    world.play("train-launcher", "Failed", 1)
-    await world.clock.advance(60)
-    metrics = manager.metrics.render().decode()
-    manager.stop()
-    await world.clock.until(running.done)
-    running.result()
+    async with operating(world, MPI, settings, log=logging.setup("json", "debug", out)) as process:
+        world.submit({"Launcher": template, "Worker": 2}, run_policy={"backoffLimit": 1})
+        await world.clock.until(lambda: ALL <= world.named(), step=0.5)  # noqa: SIM300
+        secret = world.ok("GET", SECRET)["data"]
+        world.play_all("Running")
+        world.ok("DELETE", f"{CORE}/configmaps/train-config")
+        world.play("train-worker-1", "Failed", 137)
+        await world.clock.advance(30)
+        world.play("train-launcher", "Failed", 1)
+        await world.clock.advance(60)
+        metrics = process.manager.metrics.render().decode()
     logs = out.getvalue()
     assert "train" in logs
     assert '"level": "debug"' in logs
@@ -65,7 +52,7 @@ async def test_s18_canaries_are_in_no_log_event_status_or_metric() -> None:
     private = base64.b64decode(secret["ssh-privatekey"]).decode()
     # Any line of the key, and the whole in the form of the Secret.
     key = {line for line in private.splitlines() if len(line) > 40} | {secret["ssh-privatekey"]}
-    for place in (logs, events, status, metrics, repr(settings), repr(manager.settings)):
+    for place in (logs, events, status, metrics, repr(settings), repr(process.manager.settings)):
         for canary in (ENVIRONMENT, METRICS, *key):
             assert canary not in place
 
