@@ -75,12 +75,6 @@ class Servers:
         await self.program.start()
         await _ready(self.endpoint, self.store, self.program)
 
-    async def restart_store(self) -> None:
-        """kill -9 of etcd; it is back and the API server ready on return. Raises StartError."""
-        await self.store.kill()
-        await self.store.start()
-        await _ready(self.endpoint, self.store, self.program)
-
 
 @asynccontextmanager
 async def servers(

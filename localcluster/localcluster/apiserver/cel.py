@@ -77,14 +77,18 @@ def _skip(expression: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(expression: str, *, optional_old: bool = False, kind: str = "BOOL") -> Program | None:
+def compile_expression(expression: str, *, optional_old: bool = False) -> Program | None:
     """The compiled expression, or None when it has to be skipped (which is logged once).
 
     With `optional_old`, `oldSelf` is an optional: the caller passes `optionalOld` as a list of none or one value.
-    Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL or STRING).
+    Raises `CelError` when the expression is wrong or gives another type than a bool.
     """
     found = _engine()
     if found is None:
+        return None
+    if "__" in expression:
+        # Names of fields that CEL has as words of its own, or with a dot, a dash or a slash.
+        _skip(expression)
         return None
     types, environment = found
     text = expression
@@ -99,8 +103,8 @@ def compile_expression(expression: str, *, optional_old: bool = False, kind: str
             return None
         raise CelError(f"compilation failed: {_readable(str(error))}") from error
     returned = compiled.return_type()
-    if returned not in (getattr(types, kind), types.DYN):
-        raise CelError(f"cel expression must evaluate to a {kind.lower()}")
+    if returned not in (types.BOOL, types.DYN):
+        raise CelError("cel expression must evaluate to a bool")
     return Program(compiled, types.ERROR)
 
 

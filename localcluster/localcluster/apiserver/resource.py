@@ -40,7 +40,6 @@ class Strategy:
     """The rules of one kind. Functions that change an object work on a private copy, in place.
 
     `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
-    `unstored` changes what the answer to a dry run would promise;
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
     fields (the latter what may not change, `validate_new` what only a new object may not have).
     """
@@ -48,7 +47,6 @@ class Strategy:
     default: Callable[[Obj], None] = nothing
     on_create: Callable[[Obj], None] = nothing
     on_update: Callable[[Obj, Obj], None] = lambda _new, _old: None
-    unstored: Callable[[Obj], None] = nothing
     validate: Callable[[Obj], Sequence[Cause]] = no_causes
     validate_new: Callable[[Obj], Sequence[Cause]] = no_causes
     validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
@@ -87,7 +85,6 @@ class Resource:
     list_kind: str = ""
     #: Whether metadata.generation counts changes of the desired state.
     generation: bool = False
-    create_on_update: bool = False
     unconditional_update: bool = True
     #: Whether DELETE answers with the object it deleted rather than with a Status.
     returns_deleted: bool = False

@@ -17,15 +17,6 @@ def on_create(obj: Obj) -> None:
     meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_CLEANUP]
 
 
-def unstored(obj: Obj) -> None:
-    """A dry run establishes nothing."""
-    obj["status"] |= {"acceptedNames": {"plural": "", "kind": ""}, "conditions": None}
-    meta = obj["metadata"]
-    meta["finalizers"] = [name for name in meta["finalizers"] if name != CRD_CLEANUP]
-    if not meta["finalizers"]:
-        del meta["finalizers"]
-
-
 def on_update(new: Obj, old: Obj) -> None:
     """Accepted names and stored versions follow the spec; further conditions stay."""
     before = {**(old.get("status") or {}), **(new.get("status") or {})}

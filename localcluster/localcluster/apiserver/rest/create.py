@@ -139,6 +139,5 @@ def _refuse_existing(call: Call, name: str) -> None:
 
 def _store(call: Call, new: Obj) -> Obj:
     if call.dry_run:
-        call.resource.strategy.unstored(new)
         return new
     return call.storage.put(call.resource.storage_key, call.namespace, new["metadata"]["name"], new).obj

@@ -16,7 +16,7 @@ from localcluster.apiserver.errors import (
 )
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.rest.accept import accept
-from localcluster.apiserver.rest.create import create_object, prepare, validate
+from localcluster.apiserver.rest.create import prepare, validate
 from localcluster.apiserver.storage import Item
 from localcluster.request import Response
 
@@ -36,13 +36,6 @@ def update(call: Call) -> Response:
     table = call.storage.table(call.resource.storage_key)
     live = table.get(call.namespace, call.info.name)
     if live is None:
-        if call.resource.create_on_update and not call.info.subresource and not meta.get("uid"):
-            if not call.dry_run:
-                # Whatever its resourceVersion, as on the real server.
-                meta.pop("resourceVersion", None)
-            return call.answer(create_object(call, obj), 201)
-        if call.resource.create_on_update and not call.info.subresource:
-            raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
         raise call.missing()
     if meta.get("uid") and meta["uid"] != live.uid:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {live.uid}"

@@ -23,16 +23,6 @@ from localcluster.apiserver.schema.trim import branches, step
 #: How many verdicts are remembered at one place of a schema.
 _MOST_KNOWN = 1024
 _OLD = re.compile(r"\boldSelf\b")
-_RESERVED = {
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return",
-}  # fmt: skip
-_ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
-_KINDS = {
-    "FieldValueRequired": "Required value",
-    "FieldValueForbidden": "Forbidden",
-    "FieldValueDuplicate": "Duplicate value",
-}
 
 
 @dataclass(frozen=True)
@@ -41,7 +31,6 @@ class Rule:
 
     source: Json
     program: cel.Program | None
-    message_program: cel.Program | None
 
     @property
     def uses_old(self) -> bool:
@@ -60,19 +49,12 @@ def has_rules(node: Json) -> bool:
 
 
 def compile_rule(source: Json) -> Rule:
-    """Compiles one rule with its message; raises `cel.CelError`."""
-    optional_old = bool(source.get("optionalOldSelf"))
-    message = source.get("messageExpression")
-    return Rule(
-        source,
-        cel.compile_expression(source["rule"], optional_old=optional_old),
-        cel.compile_expression(message, optional_old=optional_old, kind="STRING") if message else None,
-    )
+    """Compiles one rule; raises `cel.CelError`."""
+    return Rule(source, cel.compile_expression(source["rule"], optional_old=bool(source.get("optionalOldSelf"))))
 
 
 def compile_rules(node: Json, full: Json) -> Json:
-    """The trimmed schema `node` with, at every level, the compiled ``rules`` and the ``renames`` CEL needs; `full` is
-    untrimmed.
+    """The trimmed schema `node` with, at every level, the compiled ``rules``; `full` is untrimmed.
 
     Rules that do not compile are left out: the CRD was refused for them, or comes from a store that did not check.
     """
@@ -83,7 +65,6 @@ def compile_rules(node: Json, full: Json) -> Json:
             rule = compile_rule(source)
             if rule.program is not None:
                 result["rules"].append(rule)
-    result["renames"] = _renames(full) if result["rules"] else None
     result["known"] = {}
     if "properties" in node:
         result["properties"] = {key: compile_rules(one, full["properties"][key]) for key, one in node["properties"].items()}
@@ -91,28 +72,6 @@ def compile_rules(node: Json, full: Json) -> Json:
         if isinstance(node.get(key), dict):
             result[key] = compile_rules(node[key], full[key])
     return result
-
-
-def _renames(full: Json) -> Json | None:
-    """Where property names must be escaped: the schema's shape cut down to those places, each with its ``names``."""
-    names = {key: escaped for key in full.get("properties", {}) if (escaped := escape(key)) != key}
-    below: Json = {"names": names} if names else {}
-    properties = {key: found for key, one in full.get("properties", {}).items() if (found := _renames(one))}
-    if properties:
-        below["properties"] = properties
-    for key in ("items", "additionalProperties"):
-        if isinstance(full.get(key), dict) and (found := _renames(full[key])):
-            below[key] = found
-    return below or None
-
-
-def escape(name: str) -> str:
-    """A property name as CEL sees it."""
-    if name in _RESERVED:
-        return f"__{name}__"
-    for plain, escaped in _ESCAPES:
-        name = name.replace(plain, escaped)
-    return name
 
 
 def rule_causes(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str = "") -> Iterator[Cause]:
@@ -168,12 +127,7 @@ def _digest(value: Any) -> bytes:
 
 def _own(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str) -> Iterator[Cause]:
     shape = "object" if full.get("x-kubernetes-embedded-resource") else full.get("type", "string")
-    before = _cel_value(node["renames"], old) if has_old else None
-    variables = {
-        "self": _cel_value(node["renames"], value),
-        "oldSelf": before,
-        "optionalOld": [before] if has_old else [],
-    }
+    variables = {"self": value, "oldSelf": old if has_old else None, "optionalOld": [old] if has_old else []}
     for rule in node["rules"]:
         if rule.needs_old and not has_old:
             continue
@@ -182,14 +136,10 @@ def _own(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str)
             continue
         where = path + _field_path(rule.source.get("fieldPath", ""))
         if isinstance(outcome, cel.Failure):
-            message = f"{_error_text(outcome.message)} evaluating rule: {_message(rule, variables)}"
+            message = f"{_error_text(outcome.message)} evaluating rule: {_message(rule)}"
         else:
-            message = _message(rule, variables)
-        reason = rule.source.get("reason", "FieldValueInvalid")
-        head = _KINDS.get(reason, f'Invalid value: "{shape}"')
-        head = f'{head}: "{shape}"' if reason == "FieldValueDuplicate" else head
-        separator = "" if reason == "FieldValueDuplicate" else f": {message}"
-        yield Cause(reason, where.removeprefix(".") or "<nil>", head + separator)
+            message = _message(rule)
+        yield Cause("FieldValueInvalid", where.removeprefix(".") or "<nil>", f'Invalid value: "{shape}": {message}')
 
 
 def _error_text(message: str) -> str:
@@ -197,26 +147,9 @@ def _error_text(message: str) -> str:
     return f"no such key: {found[1]}" if found else message
 
 
-def _message(rule: Rule, variables: Json) -> str:
-    if rule.message_program is not None:
-        text = rule.message_program.run(variables)
-        if isinstance(text, str) and text.strip() and "\n" not in text:
-            return text
+def _message(rule: Rule) -> str:
     return str(rule.source.get("message") or f"failed rule: {rule.source['rule'].strip()}")
 
 
 def _field_path(text: str) -> str:
     return re.sub(r"\['([^']*)'\]", lambda found: f".{found[1]}", text)
-
-
-def _cel_value(renames: Json | None, value: Any) -> Any:
-    """The value with escaped property names; what needs no escape is shared, not copied."""
-    if renames is None:
-        return value
-    changed = {key: _cel_value(below, item) for below, key, item in branches(renames, value)}
-    if isinstance(value, dict):
-        names = renames.get("names", {})
-        return {names.get(key, key): changed.get(key, item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [changed.get(index, item) for index, item in enumerate(value)]
-    return value
