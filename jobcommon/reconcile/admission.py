@@ -13,6 +13,7 @@ from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job
 from jobcommon.reconcile.children import MAX_LABEL
 from jobcommon.reconcile.pod_sets import PodSets, annotations_of, asks_for_topology, topology_of
+from jobcommon.reconcile.rendering import Hold
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,12 @@ class Admission:
         return self.workload.assignments if self.workload is not None and self.workload.has("Admitted") else {}
 
     @property
-    def lacks(self) -> str:
-        """What is missing to create pods as they are admitted; "" if nothing is."""
+    def hold(self) -> Hold | None:
+        """What is missing to create pods as they are admitted; None if nothing is."""
         missing = dict.fromkeys(flavor for one in self.assignments.values() for flavor in _flavors(one))
         unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.cluster]
-        return (
-            f"ResourceFlavor {unread[0]} is not there, or the operator may not list and watch resourceflavors" if unread else ""
-        )
+        text = "is not there, or the operator may not list and watch resourceflavors"
+        return Hold(f"ResourceFlavor {unread[0]} {text}") if unread else None
 
     def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""

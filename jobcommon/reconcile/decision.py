@@ -77,7 +77,7 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now, features)
-    job = replace(as_addressed(job, observed), unadmitted=queue.unadmitted)
+    job = replace(as_addressed(job, observed), held=queue.hold is not None)
     return carry_out(judge(Situation.start(framework, job, observed, now, features)))
 
 
@@ -153,7 +153,7 @@ def _fail(view: Situation, reason: str, said: Sentence) -> Plan:
 
 def _end(view: Situation, end: Statement, event: Event) -> Plan:
     """The final status alone: pods are deleted once it is stored, because they are the evidence."""
-    status = view.status(view.created(hindered=False), end, ends=True)
+    status = view.status(view.created(held=False), end, ends=True)
     moment = format_time(view.now)
     changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, view.now)}
     status = status.model_copy(update=changes)
@@ -168,9 +168,9 @@ def _end(view: Situation, end: Statement, event: Event) -> Plan:
 def _suspended_status(view: Situation) -> tuple[JobStatus, Event]:
     job = view.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
-    unadmitted = f": {job.unadmitted}" if job.unadmitted and not job.run_policy.suspend else ""
-    said = Sentence(f"{job.kind} {job.name} is suspended", quoted=unadmitted)
-    created = view.created(*view.waits.notes, hindered=False)
+    hold = view.queue.hold if not job.run_policy.suspend else None
+    said = Sentence(f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}", hold.quoted if hold else "")
+    created = view.created(*view.waits.notes, held=False)
     status = view.status(created, Statement(ConditionType.SUSPENDED, True, reason, said), active=False)
     return status, Event(NORMAL, reason, str(said))
 
@@ -181,7 +181,7 @@ def _record_suspension(view: Situation) -> Plan:
     first = [] if view.slots.ours else view.queue.actions(view.now, active=False)
     live = any(isinstance(action, Update | Delete) for action in first)
     # The cache of Workloads may be older than that of jobs: another operator has let it run on a later one.
-    queued = job.unadmitted and not job.run_policy.suspend
+    queued = job.held and not job.run_policy.suspend
     seen = view.queue.as_cached if queued and begun.is_started(job) and not view.observed.kueue_off else None
     events = [*view.waits.events[:MAX_EVENTS], event]
     return _plan(view, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
@@ -192,7 +192,7 @@ def _stay_suspended(view: Situation) -> Plan:
     job, (status, _) = view.job, _suspended_status(view)
     why = "job is suspended"
     entered = {entry.pod.uid for entry in view.accounting.entries}
-    if view.blocked.unread:
+    if view.held.unread:
         entered |= {slot.pod.uid for slot in view.slots.ours if slot.over}
     pods = pod_actions(view.slots, Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED), view.extensions)
     clean_up = [*pods, *delete_services(view.observed, why), *remove_pod_group(job, view.observed)]
@@ -228,7 +228,7 @@ def _go_on(view: Situation, running: bool) -> Plan:
     delayed = dict.fromkeys((*view.delays, *view.change.delayed), Standing.DELAYED)
     pods = list(pod_actions(view.slots, Course.GO_ON, delayed, view.extensions))
     awaited = view.change.due
-    missing = list(create_pods(job, (r for r in view.missing if r not in view.held), view.pod)) if awaited is None else []
+    missing = list(create_pods(job, (r for r in view.missing if r not in view.holds), view.pod))
     about_to_need = view.waits_to_be_started or bool(missing)
     others = _others(view, now - RECHECK_PERIOD if about_to_need else -inf)
     creates: list[Action] = [*others, *missing, *view.queue.actions(now, active=True)]
@@ -259,7 +259,7 @@ def _replaces(action: Action) -> bool:
 
 
 def _others(view: Situation, since: float) -> list[Action]:
-    if view.blocked.types:
+    if view.held.types:
         return []
     whose = view.framework, view.job, view.observed
     return reconcile_services(*whose) + reconcile_companions(*whose, since) + view.gang.actions()

@@ -26,7 +26,7 @@ from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.gang_needs import Needs
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
-from jobcommon.reconcile.rendering import Note
+from jobcommon.reconcile.rendering import Hold, Note
 from jobcommon.reconcile.slots import Slot, Slots
 from jobcommon.reconcile.waiting import MAX_CAUSE
 from jobcommon.reconcile.wanted import Wanted, changes
@@ -76,8 +76,12 @@ class Gang:
         return self.observed.companions.get((POD_GROUPS, self.job.name)) if self.job.options.gang else None
 
     @property
-    def waiting(self) -> str:
-        """What the creation of the job's missing pods waits for; "" if they may be created."""
+    def hold(self) -> Hold | None:
+        """What the creation of the job's missing pods waits for; None if they may be created."""
+        return Hold(f"its pods wait for {self._awaited}") if self._awaited else None
+
+    @property
+    def _awaited(self) -> str:
         if self.scheduler is None or not self.members:
             return ""
         if self.is_replaced if self.scheduler.native else self.found is not None and self.found.deleting:
@@ -151,7 +155,7 @@ class Gang:
         return self.is_frozen and not self.is_replaced and workload.min_count(self._raw) > self.min_member
 
     @property
-    def stuck(self) -> list[Slot]:
+    def unplaceable(self) -> list[Slot]:
         """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are.
 
         They are entered as stopped by us (`accounting.stopping`), and then retired as all that is on record.
@@ -165,8 +169,8 @@ class Gang:
     def _native(self, api_version: str) -> Iterable[Wanted]:
         if self.is_replaced:
             # Without its PodGroup it would not be known that the pods are to go, before that is on record.
-            known = all(slot.recorded for slot in self.stuck)
-            return unwanted(self.job, self.observed, "the gang has changed") if known else ()
+            recorded = all(slot.recorded for slot in self.unplaceable)
+            return unwanted(self.job, self.observed, "the gang has changed") if recorded else ()
         priority = self.needs.priority_class
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
         size = max(self.min_member, 1)
@@ -240,7 +244,7 @@ class Gang:
         """What the PodGroup waits for, as its scheduler reports it; nothing if all pods have a node or it reports nothing."""
         if self.scheduler is None or self.found is None:
             return ()
-        if not self.waiting and all(slot.pod.scheduled for slot in self.slots.wanted.values() if slot.stays):
+        if not self._awaited and all(slot.pod.scheduled for slot in self.slots.wanted.values() if slot.stays):
             return ()
         if (waits := names.waits_of(self.found.raw)) is None:
             return ()
@@ -249,7 +253,7 @@ class Gang:
         return (Note(f"gang of {names.size_of(self.found.raw)} pods", quoted),)
 
     @property
-    def unserved(self) -> str:
+    def topology_ignored(self) -> str:
         """Why the topology of the policy is not applied: the field and its remedy; "" if it is, or without a topology."""
         topology, scheduler = _policy(self.job).topology, self.scheduler
         queued = self.job.options.kueue and self.job.labels.get(kueue.QUEUE_LABEL)
@@ -273,11 +277,11 @@ class Gang:
     def events(self) -> Iterable[Event]:
         """Events on problems of the gang, each emitted once."""
         if self.off:
-            yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}"[:1024], lasting=True)
-        if self.unserved:
-            yield Event(WARNING, reasons.TOPOLOGY_IGNORED, self.unserved[:1024], lasting=True)
-        if self.waiting:
-            yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self.waiting}", lasting=True)
+            yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}", lasting=True)
+        if self.topology_ignored:
+            yield Event(WARNING, reasons.TOPOLOGY_IGNORED, self.topology_ignored, lasting=True)
+        if self._awaited:
+            yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self._awaited}", lasting=True)
         if (
             self.scheduler is not None
             and not self.scheduler.native
@@ -286,7 +290,7 @@ class Gang:
             text = (
                 f"Templates name the scheduler {', '.join(others)}, which is kept; {self.scheduler.name} places other pods only"
             )
-            yield Event(WARNING, reasons.OTHER_SCHEDULER, text[:1024], lasting=True)
+            yield Event(WARNING, reasons.OTHER_SCHEDULER, text, lasting=True)
 
     @property
     def notes(self) -> list[Note]:
@@ -296,7 +300,7 @@ class Gang:
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
             field = "spec.runPolicy.schedulingPolicy.minAvailable"
             return [Note(f"{field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits")]
-        return [Note(self.unserved)] if self.unserved else []
+        return [Note(self.topology_ignored)] if self.topology_ignored else []
 
     # -- templates ----------------------------------------------------------------------------------------------------
 

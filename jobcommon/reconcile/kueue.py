@@ -1,6 +1,6 @@
 """Kueue's Workload of a job that is labelled for a queue, where this operator owns it (``--kueue own``).
 
-While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.unadmitted` is the reason.
+While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.hold` says why.
 What is admitted goes into the pods (`admission`), and the job's state into the Workload (`workload_status`). It keeps its quota
 until the pods have ended.
 """
@@ -24,6 +24,7 @@ from jobcommon.reconcile.admission import Admission
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.reconcile.plan import Action, Get
 from jobcommon.reconcile.pod_sets import PodSets, annotations_of
+from jobcommon.reconcile.rendering import Hold, Note
 from jobcommon.reconcile.wanted import Wanted, changes
 from jobcommon.reconcile.workload_status import workload_status
 
@@ -58,13 +59,13 @@ class Queue:
         return str(found.spec.get("queueName") or "")
 
     @property
-    def kept(self) -> str:
-        """That the job keeps its quota though its label names another queue or none; "" if the label is as it was."""
+    def notes(self) -> list[Note]:
+        """That the job keeps its quota though its label names another queue or none."""
         label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "")
         if not self._holding or label == self._holding:
-            return ""
-        now = f"names {label}" if label else "is gone"
-        return f"the label {kueue.QUEUE_LABEL} {now}; the job keeps its quota in queue {self.name} until its last pod has ended"
+            return []
+        keeps = f"the job keeps its quota in queue {self.name} until its last pod has ended"
+        return [Note(f"the label {kueue.QUEUE_LABEL} {f'names {label}' if label else 'is gone'}; {keeps}")]
 
     @cached_property
     def workload_name(self) -> str:
@@ -103,12 +104,11 @@ class Queue:
         return Get(KUEUE_API, KUEUE_WORKLOADS, self.found.view.name), self.found.view.resource_version
 
     @cached_property
-    def unadmitted(self) -> str:
-        """Why the queue does not let the job run; "" if it does. A job that runs goes on when Kueue's API is gone."""
+    def hold(self) -> Hold | None:
+        """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
         if not self.name or (self.observed.kueue_off and begun.is_started(self.job)):
-            return ""
-        why = self._obstacle_to_admission()
-        return f"it waits in queue {self.name}: {why}" if why else ""
+            return None
+        return Hold(f"it waits in queue {self.name}: ", why) if (why := self._not_admitted()) else None
 
     @cached_property
     def admission(self) -> Admission:
@@ -117,7 +117,7 @@ class Queue:
 
     def wake_at(self, now: float) -> float | None:
         """When to look again for a change that comes without an event (seconds since the epoch)."""
-        awaited = self.admission.lacks or (self.name and self.found is None and self._obstacle)
+        awaited = self.admission.hold or (self.name and self.found is None and self._not_made)
         return now + WORKLOAD_POLL_SECONDS if awaited else None
 
     # -- what is written ----------------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ class Queue:
         if found is None:
             if active or not self.name or self.observed.kueue_off:
                 return []
-            hindered = self.prebuilt or job.run_policy.suspend or job.status.finished or job.errors or self._obstacle
-            return [] if hindered else [self._wanted()]
+            left_out = self.prebuilt or job.run_policy.suspend or job.status.finished or job.errors or self._not_made
+            return [] if left_out else [self._wanted()]
         if found.view.deleting:
             return []
         if found.view.owner is None or found.view.owner.uid != job.uid:
@@ -159,7 +159,7 @@ class Queue:
 
     # -- why it waits -------------------------------------------------------------------------------------------------
 
-    def _obstacle_to_admission(self) -> str:
+    def _not_admitted(self) -> str:
         found = self.found
         if self.observed.kueue_off:
             return self.observed.kueue_off
@@ -171,7 +171,7 @@ class Queue:
         if found is None:
             rejected = self.observed.rejections.get((KUEUE_WORKLOADS, self.workload_name))
             refused = rejected.message if rejected is not None else self.observed.refusal
-            return self._obstacle or refused or "its Workload is to be created"
+            return self._not_made or refused or "its Workload is to be created"
         if found.view.deleting:
             return f"its Workload {found.view.name} is being deleted"
         if found.view.owner is None or found.view.owner.uid != self.job.uid:
@@ -181,10 +181,10 @@ class Queue:
             return self._too_many or f"the job is not the one for which its Workload {found.view.name} asks"
         if not found.admitted:
             return found.said
-        return "" if begun.is_started(self.job) else self.admission.lacks
+        return "" if begun.is_started(self.job) else str(self.admission.hold or "")
 
     @cached_property
-    def _obstacle(self) -> str:
+    def _not_made(self) -> str:
         """Why the job's Workload cannot be made; "" if it can be."""
         return self._too_many or (self._priority if isinstance(self._priority, str) else "")
 
@@ -271,7 +271,7 @@ class Queue:
 
     def _replaced(self, found: Workload) -> Wanted:
         """A Workload without quota asks for the new pods and keeps its place; with quota it cannot be changed."""
-        if self._obstacle or found.has("QuotaReserved"):
+        if self._not_made or found.has("QuotaReserved"):
             return self._unwanted(found, "the job has changed")
         annotations = {kueue.POD_SETS: self._pod_sets.digest}
         return self._wanted({"metadata": {"annotations": annotations}, "spec": self._spec}, exact=True)

@@ -9,7 +9,7 @@ UNQUEUED = labels.PREFIX + "unqueued"
 """The annotation of a job that may have a queue's label and run without it, with the value ``allowed``."""
 
 
-def unqueued(job: Job) -> str:
+def not_queued(job: Job) -> str:
     """That the job is not queued, and what to change; "" for a job that is, or that needs no queue.
 
     Kueue's webhook suspends each new job of a kind whose integration is on, and Kueue later sets `suspend` to false. Since

@@ -62,6 +62,18 @@ class Note:
         who = f"{named}{f' and {others} more' if others > 0 else ''}: " if named else ""
         return (f"{who}{self.text}", False), (self.quoted, True)
 
+    def __str__(self) -> str:
+        return "".join(text for text, _ in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(Note):
+    """What delays a job, or replicas of it. Each has words, for the condition: without them it cannot be made."""
+
+    def __post_init__(self) -> None:
+        if not (self.text or self.quoted):
+            raise ValueError("a hold has words")
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:

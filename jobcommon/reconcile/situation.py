@@ -19,19 +19,20 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Outcome, Tallies
 from jobcommon.reconcile import attempt, begun, deadlines, limits, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
-from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.gang import Gang
+from jobcommon.reconcile.held_types import HeldTypes, held_types
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
-from jobcommon.reconcile.queueing import unqueued
-from jobcommon.reconcile.rendering import Note, Sentence, Statement, rendered
+from jobcommon.reconcile.queueing import not_queued
+from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
+_EARLIER = Hold("it waits for the pods of its last attempt to end")
 Feature = Callable[["Situation"], Extension]
 """Makes the extension of one pass."""
 
@@ -52,7 +53,7 @@ class Situation:
     accounting: Accounting
     tallies: Tallies
     gang: Gang
-    blocked: Blocked
+    held: HeldTypes
     must_exist: tuple[tuple[str, str], ...]
     features: Sequence[Feature]
     in_vain: bool = True
@@ -60,18 +61,18 @@ class Situation:
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
         """The situation of `job`, with each pod classified and those that have ended entered."""
-        slots = arrange(framework, job, observed.pods, find_blocked(framework, job, started=True).types)
-        blocked = find_blocked(framework, job, started=begun.is_started(job) or bool(slots.ours))
+        slots = arrange(framework, job, observed.pods, held_types(framework, job, started=True).types)
+        held = held_types(framework, job, started=begun.is_started(job) or bool(slots.ours))
         # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
         counted = account_for_pods(job, slots, entering=not job.unread or job.status.finished)
         tallies = tally(job, slots, counted.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
-        counted = stopping(counted, gang.stuck)
+        counted = stopping(counted, gang.unplaceable)
         together = job.restarts_together
         # Where the first failure restarts all replicas, it alone is charged.
         charged = attempt.without_consequences(framework, job, counted, slots) if together else counted
         must_exist = counted.must_exist(now)
-        return cls(framework, job, observed, now, slots, counted, charged, tallies, gang, blocked, must_exist, tuple(features))
+        return cls(framework, job, observed, now, slots, counted, charged, tallies, gang, held, must_exist, tuple(features))
 
     @cached_property
     def extensions(self) -> Sequence[Extension]:
@@ -103,7 +104,7 @@ class Situation:
     @property
     def is_waiting(self) -> bool:
         """Whether the job is not to be started yet."""
-        return bool(self.gang.waiting) or self.blocked.start
+        return self.gang.hold is not None or self.held.start
 
     @property
     def has_begun(self) -> bool:
@@ -134,7 +135,7 @@ class Situation:
         earlier, recorded_at = limits.restarts_so_far(self.job.status)
         for slot in self.slots.notable:
             match slot.state:
-                case Recorded() if slot.replica.type in self.blocked.types:
+                case Recorded() if slot.replica.type in self.held.types:
                     found[slot.pod.uid] = inf
                 case Recorded(given_up=False) if not slot.deleting:
                     due = limits.restart_due(slot.pod.started, earlier, self.now, recorded_at)
@@ -154,7 +155,7 @@ class Situation:
     def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
         """The status of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
         job = self.job
-        waiting = (*self.hindrances, *self.waits.notes)
+        waiting = (*self.hold_notes, *self.waits.notes)
         stated = [self.created()]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
@@ -167,7 +168,7 @@ class Situation:
         elif job.status.has(ConditionType.RESTARTING) and not (running and self.whole):
             stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
         elif running or job.status.has(ConditionType.RUNNING):
-            remarks = (*[Note(outside) for outside in [unqueued(job)] if outside], *restarts.notes(self.slots))
+            remarks = (*[Note(outside) for outside in [not_queued(job)] if outside], *restarts.notes(self.slots))
             said = Sentence(f"{job.kind} {job.key} is running", remarks=remarks, waiting=waiting)
             stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), said))
         else:
@@ -197,7 +198,7 @@ class Situation:
         """The times at which the job or its attempt ends, in order of precedence."""
         found = [deadlines.of_job(self.job, self.start_time, self.waits.notes)]
         # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
-        if self.accounting.attempt == self.job.attempt and not self.blocked.unread:
+        if self.accounting.attempt == self.job.attempt and not self.held.unread:
             found += [deadline for extension in self.extensions for deadline in extension.deadlines()]
             found.append(deadlines.of_placement(self.job, self.slots))
         return tuple(d for d in found if d is not None and not (d.restarts and self.keeps_attempt))
@@ -205,7 +206,7 @@ class Situation:
     @property
     def keeps_attempt(self) -> bool:
         """Whether no attempt may begin, because pods of some type would be deleted and could not be created again."""
-        return bool(self.blocked.types)
+        return bool(self.held.types)
 
     @property
     def start_time(self) -> str | None:
@@ -216,35 +217,45 @@ class Situation:
 
     @cached_property
     def missing(self) -> Sequence[Replica]:
-        """The replicas that are to have a pod and have none, but for those of types that `blocked` names."""
+        """The replicas that are to have a pod and have none. Each is created by this pass, or in `holds`."""
         done = self.accounting.succeeded
-        return [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]
+        return [r for r in self.slots.vacant if r.index not in done[r.type]]
 
     @cached_property
-    def held(self) -> Mapping[Replica, str]:
+    def holds(self) -> Mapping[Replica, Hold]:
         """Those of `missing` whose pods may not be created now, and why."""
-        if (job_wide := self.queue.admission.lacks or self._gang_waits) and self.missing:
-            return dict.fromkeys(self.missing, job_wide)
-        found: dict[Replica, str] = {}
-        for replica in self.missing:
-            if self.job.pod_name(replica) in self.observed.predecessors:
-                found[replica] = "pods of an earlier job of this name are still terminating"
-            elif not self.framework.may_create(self.job, replica, self.tallies):
-                found[replica] = f"{replica.type} is created when the replicas that it needs are ready"
-        return found
+        return {replica: hold for replica in self.missing if (hold := self._hold_of(replica)) is not None}
+
+    def _hold_of(self, replica: Replica) -> Hold | None:
+        if replica.type in self.held.types:
+            return self.held.hold
+        if (of_all := self._hold_of_all) is not None:
+            return of_all
+        if self.job.pod_name(replica) in self.observed.predecessors:
+            return Hold("pods of an earlier job of this name are still terminating")
+        if not self.framework.may_create(self.job, replica, self.tallies):
+            return Hold(f"{replica.type} is created when the replicas that it needs are ready")
+        return self._refusal if "pods" in self.observed.backed_off else None
+
+    @cached_property
+    def _hold_of_all(self) -> Hold | None:
+        return self.queue.admission.hold or self.gang.hold or (_EARLIER if self.change.due is not None else None)
+
+    @cached_property
+    def _refusal(self) -> Hold:
+        return Hold(quoted=self.observed.refusal or "the API server refuses pods for now")
 
     @property
-    def _gang_waits(self) -> str:
-        return f"its pods wait for {self.gang.waiting}" if self.gang.waiting else ""
-
-    @property
-    def hindrances(self) -> Sequence[Note]:
+    def hold_notes(self) -> Sequence[Note]:
         """Why the job does not go on as its spec says."""
-        passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
-        overdue = "activeDeadlineSeconds has passed, which ends the job once its spec can be read" if passed else ""
-        held = dict.fromkeys(self.held.values()) or [self._gang_waits if not begun.is_started(self.job) else ""]
-        own = (overdue, self.blocked.why, *held, self.queue.kept)
-        return [note for note in (*map(Note, own), Note(quoted=self.observed.refusal)) if note != Note()]
+        passed = self.held.unread and any(self.now >= deadline.at for deadline in self.deadlines)
+        overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
+        start = self.gang.hold if not begun.is_started(self.job) else None
+        refusal = self._refusal if self.observed.refusal else None
+        found = (overdue, self.held.hold, *self.holds.values(), start, *self.queue.notes, refusal)
+        # The condition of a job that restarts says that itself.
+        said = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
+        return list(dict.fromkeys(note for note in found if note is not None and note not in said))
 
     @cached_property
     def waits(self) -> waiting.WaitingReasons:
@@ -260,7 +271,7 @@ class Situation:
 
     def _scheduler(self, replica: Replica) -> str:
         """The scheduler of its pod; "" if it is unknown, because no pod can be made of the template any more."""
-        return "" if replica.type in self.blocked.types else self.pod(replica)["spec"].get("schedulerName", "")
+        return "" if replica.type in self.held.types else self.pod(replica)["spec"].get("schedulerName", "")
 
     @cached_property
     def whole(self) -> bool:
@@ -282,14 +293,14 @@ class Situation:
             for slot in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
-        events += self.blocked.events
+        events += self.held.events
         events += [event for extension in self.extensions for event in extension.events()]
         job = self.job
         events += [
             Event(WARNING, reasons.POLICY_OVERRULED, text[:MAX_MESSAGE], lasting=True)
             for text in overruled_policies(self.framework, job)
         ]
-        if outside := unqueued(job):
+        if outside := not_queued(job):
             events.append(Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True))
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
@@ -297,9 +308,9 @@ class Situation:
 
     # -- the status -------------------------------------------------------------------------------------------------
 
-    def created(self, *waiting: Note, hindered: bool = True) -> Statement:
-        """The Created condition, with what hinders the job, unless it is not `hindered` any more."""
-        remarks = (*self.gang.notes, *self.hindrances) if hindered else ()
+    def created(self, *waiting: Note, held: bool = True) -> Statement:
+        """The Created condition, with why the job is `held`."""
+        remarks = (*self.gang.notes, *self.hold_notes) if held else ()
         said = Sentence(f"{self.job.kind} {self.job.name} is created", remarks=remarks, waiting=waiting)
         return Statement(ConditionType.CREATED, True, reasons.of_kind(self.job.kind, reasons.CREATED), said)
 

@@ -171,8 +171,8 @@ class Slots:
         return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier)
 
 
-def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str] = ()) -> Slots:
-    """Classify the job's pods. Of the replica types in `blocked`, no pod is surplus."""
+def arrange(framework: Framework, job: Job, pods: Collection[PodView], held: Collection[str] = ()) -> Slots:
+    """Classify the job's pods. Of the replica types in `held`, no pod is surplus."""
     by_name = {pod.name: pod for pod in pods}
     classifier, attempt = _Classifier(framework, job, pods), job.attempt
     wanted: dict[Replica, Slot] = {}
@@ -185,7 +185,7 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
             earlier.append(classifier.slot(replica, pod, EARLIER))
         else:
             wanted[replica] = classifier.wanted(replica, pod)
-    frozen = {kind.lower() for kind in blocked}
+    frozen = {kind.lower() for kind in held}
     for _, pod in sorted(by_name.items()):
         if (former := _former_slot(job, pod)) is None:
             unowned.append(classifier.slot(_NOWHERE, pod, UNKNOWN))

@@ -88,7 +88,7 @@ def _invalid(view: Situation) -> JobVerdict | None:
 
 def _unread(view: Situation) -> JobVerdict | None:
     """What an end means for the job is unknown, so nothing but a suspension is decided."""
-    if not view.blocked.unread:
+    if not view.held.unread:
         return None
     return Suspend(view) if view.job.suspended else GoOn(view, running=False)
 

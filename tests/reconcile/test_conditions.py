@@ -5,7 +5,7 @@ import pytest
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.rendering import MAX_FOREIGN, Conditions, Note, Sentence, Statement, normalized, set_condition
+from jobcommon.reconcile.rendering import MAX_FOREIGN, Conditions, Hold, Note, Sentence, Statement, normalized, set_condition
 from jobcommon.testutil.builders import START, condition, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -215,3 +215,9 @@ def test_new_numbers_of_others_change_no_message(first: Sentence, then: Sentence
     assert len(before[0].message) <= MAX_MESSAGE
     after_it = set_condition(before, Statement(ConditionType.RUNNING, True, "Running", then), START + 9)
     assert (after_it != before) == written
+
+
+def test_a_hold_has_words() -> None:
+    with pytest.raises(ValueError, match="a hold has words"):
+        Hold()
+    assert str(Hold("it waits: ", "no room")) == "it waits: no room"

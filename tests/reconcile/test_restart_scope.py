@@ -243,7 +243,9 @@ def test_a_resume_waits_for_the_pods_of_before() -> None:
     going = {"Worker-0": "running,deleting"}
     recorded = next_pass(resumed, decide(TEST_JOB, resumed, going))
     assert recorded["status"]["attempt"] == 1
-    assert creates(plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, suspended, going), NOW)) == []
+    waits = plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, suspended, going), NOW)
+    assert creates(waits) == []
+    assert status_of(waits).conditions[-1].message.endswith("; it waits for the pods of its last attempt to end.")
     assert creates(plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, suspended), NOW)) == ALL
 
 

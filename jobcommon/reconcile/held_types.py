@@ -1,4 +1,4 @@
-"""What is blocked: parts of a job that has begun and whose spec has errors, or a job that this operator cannot start.
+"""The replica types that are held: some of a job that has begun and whose spec has errors, or all of one that cannot start.
 
 A job that has begun is never failed for an error: an edit, an older CRD or another operator may have accepted a spec that is
 refused today. Running pods continue and are counted; nothing is created or deleted for the replica types that an error
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jobcommon.api import reasons
-from jobcommon.api.status import MAX_MESSAGE
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.plan import WARNING, Event
+from jobcommon.reconcile.rendering import Hold
 
 _TYPE = re.compile(r"\[([^\]]*)\]")
 # Errors there concern the job as a whole and no pod: the field counts as not set.
@@ -23,35 +23,36 @@ _GANG = "spec.runPolicy.schedulingPolicy"
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class HeldTypes:
     """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so the job's
-    progress is unknown; `start`: the job must not be started. `why` is for the condition, "" when nothing is blocked.
+    progress is unknown; `start`: the job must not be started.
     """
 
     types: frozenset[str] = frozenset()
     unread: bool = False
     start: bool = False
-    why: str = ""
+    hold: Hold | None = None
 
     @property
     def events(self) -> list[Event]:
         """The same as an event, emitted once."""
         reason = reasons.WAITING if self.start else reasons.INVALID_SPEC
-        return [Event(WARNING, reason, self.why[:MAX_MESSAGE], lasting=True)] if self.why else []
+        return [Event(WARNING, reason, str(self.hold), lasting=True)] if self.hold is not None else []
 
 
-_NONE = Blocked()
+_NONE = HeldTypes()
 
 
-def find_blocked(framework: Framework, job: Job, *, started: bool) -> Blocked:
-    """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
+def held_types(framework: Framework, job: Job, *, started: bool) -> HeldTypes:
+    """What the errors of the job's spec hold, or the operator's options if the job has not `started` yet."""
     if not job.errors:
         why = "" if started else framework.blocked(job)
-        return Blocked(frozenset(job.replica_specs), start=True, why=f"it waits: {why}") if why else _NONE
+        return HeldTypes(frozenset(job.replica_specs), start=True, hold=Hold(f"it waits: {why}")) if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
-    return Blocked(frozenset(types), unread=bool(job.unread), why="the spec is invalid: " + "; ".join(map(str, job.errors)))
+    hold = Hold("the spec is invalid: " + "; ".join(map(str, job.errors)))
+    return HeldTypes(frozenset(types), unread=bool(job.unread), hold=hold)
 
 
 def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]) -> Iterable[str]:
