@@ -26,7 +26,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
-from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
+from tests.cli.commands import PATIENCE, answered, cluster_up, started
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import Output, api_for, reader
 from tests.diagnosis.scenarios import SCENARIOS
@@ -295,11 +295,11 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
         there = ("--kubeconfig", str(kubectl.kubeconfig), "--image", "any")
         script = tmp_path / "train.py"
         script.write_text("import sys\nprint('in pieces', flush=True)\nsys.exit(9)\n")
-        done = jobcommon("run", str(script), "--workers", "2", "--name", "broken", *there)
+        done = answered("run", str(script), "--workers", "2", "--name", "broken", *there)
         assert done.returncode == 9, done.stdout + done.stderr
         assert "broken-master-0 | in pieces" in done.stdout
         assert "pytorchjob/broken  Failed  ProgramFailed" in done.stdout
-        again = jobcommon("run", str(script), "--name", "broken", *there)
+        again = answered("run", str(script), "--name", "broken", *there)
         assert (again.returncode, again.stdout) == (2, "")
         assert "pytorchjob/broken exists in namespace default and is over; give the new one another name" in again.stderr
         assert kubectl("get", "configmap", "broken-script", "-o", "jsonpath={.metadata.ownerReferences[0].name}") == "broken"
@@ -314,7 +314,7 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
 
         stuck = tmp_path / "stuck.yaml"
         stuck.write_text(yaml.safe_dump(unschedulable()))
-        done = jobcommon("run", "-f", str(stuck), "--stuck-after", "5", "--kubeconfig", str(kubectl.kubeconfig))
+        done = answered("run", "-f", str(stuck), "--stuck-after", "5", "--kubeconfig", str(kubectl.kubeconfig))
         assert done.returncode == 3, done.stdout + done.stderr
         assert "pytorchjob/demo  Created  NodeSelector" in done.stdout
         assert "do:   correct nodeSelector" in done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import ROOT, answered, jobcommon
+from tests.cli.commands import ROOT, answered
 from tests.convert.documents import DIRECTORY
 
 EXAMPLES = ROOT / "examples" / "polyaxon"
@@ -40,7 +40,7 @@ def test_example_runs(name: str) -> None:
     if name == "horovod.yml":
         # Where sshd puts itself when it separates privileges; a machine whose init does not start it may lack it.
         SSHD_STATE.mkdir(exist_ok=True)
-    done = jobcommon("run", "-f", f"examples/polyaxon/{name}")
+    done = answered("run", "-f", f"examples/polyaxon/{name}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [pattern for pattern in (*RUNS[name], r"Succeeded +True") if not re.search(pattern, done.stdout)] == [], done.stdout
     assert done.stderr == ""
