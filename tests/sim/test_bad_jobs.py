@@ -45,8 +45,8 @@ class Trial:
         self.bad, self.frameworks = bad, frameworks
         self.healthy = [f"h{n}" for n in range(len(frameworks))]
         self.manifests = [job.manifest(f"p{n}") for n, job in enumerate(bad)]
-        steps = [UserStep(f.name, partial(take_anything, framework=f), at=0.0) for f in frameworks]
-        steps += [UserStep(f"p{n}", partial(self._submit, n), at=0.0) for n in range(len(bad))]
+        steps = [UserStep(f.name, partial(take_anything, framework=f)) for f in frameworks]
+        steps += [UserStep(f"p{n}", partial(self._submit, n)) for n in range(len(bad))]
         jobs = tuple(healthy(framework, name) for name, framework in zip(self.healthy, frameworks, strict=True))
         of_mpi = [m["metadata"]["name"] for m in (*jobs, *self.manifests) if m["kind"] == MPI.kind]
         ends = {**{f"{name}-worker-*": FOREVER for name in of_mpi}, "*": DONE}

@@ -51,12 +51,10 @@ from jobcommon.testutil.real.steps import (
     freed,
     image_set,
     kept,
-    logs,
     make,
     make_pod,
     namespace_is_gone,
     over,
-    patch,
     pending,
     recorded,
     replaced,
@@ -65,7 +63,7 @@ from jobcommon.testutil.real.steps import (
     run,
     suspend,
 )
-from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, RESTARTING, RUNNING, SUSPENDED, Expected, Row
+from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, RUNNING, SUSPENDED, Expected, Row
 
 
 # fmt: off
@@ -196,16 +194,6 @@ def restarts() -> Iterator[Row]:
     yield Row("the main container failed, another one lives", (both, end(3, "master-0")),
         Expected(FAILED, reason="PyTorchJobFailed"),
         PYTORCHJOB.job("Never", others=(script("other", "trap 'exit 0' TERM; while :; do sleep 0.2; done"),)))
-    yield Row("scaled below an override", (run("worker-0", "worker-1"),
-            patch({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}}), ending("worker-1"), end(0, "worker-0")),
-        Expected(pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 143",)}),
-        _with_override(TFJOB.job("Never")), TFJOB)
-    yield Row("a dynamic worker is given up, another one is replaced",
-        (run("worker-0", "worker-1", "worker-2"), end(1, "worker-1"), done("worker-1"), end(137, "worker-2"),
-            becomes(RESTARTING), replaced("worker-2"), becomes(RUNNING), end(0, "worker-0")),
-        Expected(restarts=1, pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 1",),
-            "worker-2": ("Failed 137", "Failed 143")}),
-        _with_spec(TFJOB.job("ExitCode", replicas={"Worker": 3}), enableDynamicWorker=True), TFJOB)
     grows = "[ $(hostname) = job-worker-1 ] && exec tail /dev/zero; trap 'exit 143' TERM; while :; do sleep 0.2; done"
     hog = {"command": ["sh", "-c", grows], "startupProbe": None,
         "resources": {"limits": {"memory": "16Mi"}}}
@@ -247,11 +235,6 @@ def in_place() -> Iterator[Row]:
 def _ends_well(job: Manifest, other: Manifest) -> Manifest:
     specs = other["spec"]["pytorchReplicaSpecs"]
     job["spec"]["pytorchReplicaSpecs"]["Master"] = specs["Master"]
-    return job
-
-
-def _with_override(job: Manifest) -> Manifest:
-    job["spec"]["tfReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": {"metadata": {"labels": {"a": "b"}}}}]
     return job
 
 
@@ -342,13 +325,6 @@ def pods() -> Iterator[Row]:
         started,
         containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
-    yield row("its log before it is scheduled", (logs("p", ""), delete("p"), over("p")), "Pending", (),
-        schedulingGates=[{"name": "jobcommon.test/gate"}])
-    waits = 'container "main" in pod "job-p" is waiting to start: PodInitializing'
-    told = script("first", "echo begun; while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
-    yield row("its log before it starts and after its end",
-        (pending("p"), logs("p", f"400: {waits}"), end(0, "p"), done("p"), logs("p", "main"), logs("p", "begun", "first")),
-        "Succeeded 0", (), initContainers=[told], containers=[script("main", "echo main")])
     yield row("evicted by its kubelet, its node low on memory",
         (run("p"), node_pressure(True), done("p"), node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
         (*started, "Failed"), containers=[container("main", on_term="", resources={"requests": {"memory": "1Mi"}})])

@@ -41,18 +41,15 @@ DONE = (Exit(after=5.0),)
 
 @dataclass(frozen=True, slots=True)
 class UserStep:
-    """One thing that the user (or another controller) does, once: at `at` seconds, or `after` seconds since `when` held.
+    """One thing that the user (or another controller) does, once: `after` seconds since `when` held.
 
     `do` acts through the server and raises `testutil.sim.user.RefusedError` when it is to be tried again a second later.
-    Steps of one `chain` are done in their order, each after the one before.
     """
 
     name: str
     do: Callable[[ApiServer], None]
-    at: float | None = None
     when: Callable[[ApiServer], bool] | None = None
     after: float = 0.0
-    chain: str = ""
 
 
 @dataclass(frozen=True)

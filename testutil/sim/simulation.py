@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+import msgspec
+
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim import image
 from jobcommon.testutil.sim.canonical import end_state
 from jobcommon.testutil.sim.fault_scheduler import FaultScheduler
 from jobcommon.testutil.sim.faults import Fault
@@ -26,7 +27,7 @@ from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
 from localcluster import ApiServer, Controllers, Env
-from localcluster.model import Change, Controller
+from localcluster.model import Change, Controller, Obj, Resource, resources_of
 
 QUIET_SECONDS = 65.0
 """A run is at rest after this time without a change and with nothing due: a cache that failed to list retries in a minute."""
@@ -37,6 +38,7 @@ STOP_SECONDS = 60.0
 MOST_PLANS = 300
 """How often a process may come to plan one job in a minute: the most seen without a defect is 95."""
 _POLL = 5.0
+_HISTORY = 4096
 _UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 #: Latencies of requests and watches, by seed: a fast network, a slow one, a very slow one.
 _PROFILES = (
@@ -44,6 +46,17 @@ _PROFILES = (
     ((0.0005, 0.05), (0.001, 0.2)),
     ((0.005, 0.5), (0.01, 2.0)),
 )
+
+
+_compiled: dict[bytes, list[Resource]] = {}
+
+
+def _resources(definition: Obj) -> list[Resource]:
+    """What a definition serves, which follows from its spec alone: compiled once for all servers of a process."""
+    spec = msgspec.json.encode(definition["spec"])
+    if spec not in _compiled:
+        _compiled[spec] = resources_of(definition)
+    return _compiled[spec]
 
 
 def is_slow(seed: int) -> bool:
@@ -101,7 +114,7 @@ class Simulation:
         self.loop = SimLoop()
         self.random = Random(f"{seed}/engine")  # noqa: S311 - reproducibility is the point
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
-        self.server: ApiServer = image.boot(scenario.frameworks, Env.seeded(seed, now))
+        self.server = ApiServer(Env.seeded(seed, now), history=_HISTORY, compiled=_resources)
         self.network = FaultyNetwork(self, faults)
         self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
         self.network.links = self.links

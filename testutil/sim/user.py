@@ -4,7 +4,6 @@ Everything goes through the server's front door with the rights of an administra
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -31,24 +30,14 @@ class RefusedError(Exception):
     """The server did not do what the user asked for."""
 
 
-@dataclass
-class _Chain:
-    """Steps that follow each other."""
-
-    left: list[UserStep] = field(default_factory=list)
-    held_since: float | None = None
-    retry_at: float = 0.0
-
-
 class User:
-    """Installs the kinds, creates objects and jobs, and then does the scenario's steps. `done`: nothing is left to do."""
+    """Installs the kinds, creates the jobs, and then does the scenario's steps in turn. `done`: nothing is left to do."""
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._server = server
-        self._began = server.env.now()
-        self._chains: dict[str, _Chain] = {}
-        for step in scenario.user:
-            self._chains.setdefault(step.chain, _Chain()).left.append(step)
+        self._left = list(scenario.user)
+        self._held_since: float | None = None
+        self._retry_at = 0.0
         for framework in scenario.frameworks:
             install(server, framework)
         plurals = {framework.kind: framework.plural for framework in scenario.frameworks}
@@ -58,36 +47,30 @@ class User:
     @property
     def done(self) -> bool:
         """Whether all steps are done."""
-        return not any(chain.left for chain in self._chains.values())
+        return not self._left
 
     def step(self) -> float | None:
         """Do what is due."""
         now = self._server.env.now()
-        due = [self._advance(chain, now) for chain in self._chains.values()]
-        return min((at for at in due if at is not None), default=None)
-
-    def _advance(self, chain: _Chain, now: float) -> float | None:
-        while chain.left:
-            due = self._due(chain, chain.left[0], now)
+        while self._left:
+            due = self._due(self._left[0], now)
             if due is None or due > now:
                 return due
             try:
-                chain.left[0].do(self._server)
+                self._left[0].do(self._server)
             except RefusedError:
-                chain.retry_at = now + RETRY_SECONDS
-                return chain.retry_at
-            chain.left.pop(0)
-            chain.held_since = None
+                self._retry_at = now + RETRY_SECONDS
+                return self._retry_at
+            self._left.pop(0)
+            self._held_since = None
         return None
 
-    def _due(self, chain: _Chain, step: UserStep, now: float) -> float | None:
-        if step.at is not None:
-            return max(self._began + step.at, chain.retry_at)
-        if chain.held_since is None:
+    def _due(self, step: UserStep, now: float) -> float | None:
+        if self._held_since is None:
             if step.when is not None and not step.when(self._server):
                 return None
-            chain.held_since = now
-        return max(chain.held_since + step.after, chain.retry_at)
+            self._held_since = now
+        return max(self._held_since + step.after, self._retry_at)
 
 
 _definitions: dict[str, Obj] = {}
