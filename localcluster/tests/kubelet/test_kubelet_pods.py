@@ -330,30 +330,6 @@ async def test_liveness_restarts_and_readiness_reports(local: Cluster) -> None:
     await local.told("live", "Unhealthy")
 
 
-async def test_two_pods_talk_by_name(local: Cluster) -> None:
-    server = (
-        "import socket; s=socket.create_server(('a.job.default.svc', 23456)); c,_=s.accept();"
-        "print(c.recv(9).decode(), c.getpeername()[0])"
-    )
-    client = (
-        "import socket,time\n"
-        "peer, me = ('a.job.default.svc.cluster.local', 23456), (socket.gethostname(), 0)\n"
-        "while True:\n"
-        "  try: c=socket.create_connection(peer, source_address=me); break\n"
-        "  except OSError: time.sleep(0.05)\n"
-        "c.sendall(b'hello'); print(c.getpeername()[0])"
-    )
-    service = {"clusterIP": "None", "selector": {"x": "1"}, "publishNotReadyAddresses": True}
-    await local.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "job"}, "spec": service})
-    for name, program in (("b", client), ("a", server)):
-        item = pod(name, "python", "-c", program, spec={"subdomain": "job"})
-        item["metadata"]["labels"] = {"x": "1"}
-        await local.create(item)
-    a, b = await local.ended("a"), await local.ended("b")
-    assert await local.logs("a") == f"hello {b['status']['podIP']}\n"
-    assert await local.logs("b") == f"{a['status']['podIP']}\n"
-
-
 LISTENER = """
 import asyncio, socket, time
 four = socket.create_server(("0.0.0.0", 23456))

@@ -105,14 +105,6 @@ def test_orphaning(api: Cluster) -> None:
     assert "ownerReferences" not in api.get(f"{PODS}/p").body["metadata"]
 
 
-def test_the_collector_catches_up_after_a_restart(api: Cluster) -> None:
-    owner = api.owner("a")
-    api.post(PODS, pod("p", ownerReferences=[owner]))
-    api.delete(f"{CRS}/a")
-    Controllers(api.server).step()
-    assert api.get(PODS).names == []
-
-
 def test_namespaces_have_their_contents_and_are_emptied(api: Cluster) -> None:
     api.post("/api/v1/namespaces", {"metadata": {"name": "n"}})
     api.step()

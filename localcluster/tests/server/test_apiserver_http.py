@@ -171,20 +171,6 @@ async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
     assert (status["reason"], status["details"]["causes"]) == ("NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}])
 
 
-async def test_the_in_process_transport() -> None:
-    server, backend = ApiServer(Env.system()), Echo()
-    transport = InProcessTransport(server, pods=backend)
-    created = await transport.send(Request("POST", PODS, (), json.dumps(pod("a")).encode()))
-    assert created.status == 201
-    lines = transport.stream(Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0"), ("timeoutSeconds", "3"))))
-    assert json.loads(await anext(lines))["type"] == "ADDED"
-    waiting = asyncio.ensure_future(anext(lines))
-    await transport.send(Request("DELETE", f"{PODS}/a"))
-    assert json.loads(await waiting)["type"] == "MODIFIED"
-    assert [json.loads(line)["type"] async for line in lines] == ["DELETED"]
-    assert not server.storage.table("pods").history.listeners
-
-
 async def test_logs_and_refusals_in_process() -> None:
     server = ApiServer(Env.system())
     transport = InProcessTransport(server, pods=Echo())

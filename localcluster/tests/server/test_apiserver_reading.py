@@ -21,18 +21,6 @@ def fill(api: Api, *names: str) -> None:
         assert api.post(PODS, pod(name, labels={"app": name, "tier": "web" if name < "c" else "db"})).code == 201
 
 
-def test_custom_items_carry_their_kind(api: Api) -> None:
-    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
-    api.post(CRS, cr("a"))
-    for version in ("v1", "v1beta1"):
-        body = api.get(CRS.replace("v1", version)).body
-        assert (body["kind"], body["apiVersion"], body["items"][0]["apiVersion"]) == (
-            "FooList",
-            f"ex.com/{version}",
-            f"ex.com/{version}",
-        )
-
-
 @pytest.mark.parametrize(
     ("query", "message"),
     [

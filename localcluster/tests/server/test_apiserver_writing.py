@@ -20,13 +20,6 @@ def api() -> Api:
     return api
 
 
-def test_priority_classes(api: Api) -> None:
-    api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 100})
-    assert api.post(PODS, pod("a", spec={"priorityClassName": "high"})).body["spec"]["priority"] == 100
-    refused = api.post(PODS, pod("b", spec={"priorityClassName": "none"}))
-    assert (refused.code, "no PriorityClass with name none was found" in refused.message) == (403, True)
-
-
 def test_a_generated_name_avoids_taken_ones(api: Api) -> None:
     def generated() -> str:
         api.server.env.random.seed(7)
@@ -36,13 +29,6 @@ def test_a_generated_name_avoids_taken_ones(api: Api) -> None:
 
     first = generated()
     assert generated() != first
-
-
-def test_the_same_seed_gives_the_same_cluster() -> None:
-    first, second = Api(), Api()
-    for one in (first, second):
-        one.post(PODS, {**pod(""), "metadata": {"generateName": "job-"}})
-    assert first.get(PODS).body == second.get(PODS).body
 
 
 BAD_BODIES: dict[str, tuple[Any, int, str]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from localcluster.apiserver.crd import default_crd, established_status, validate_crd
 from localcluster.apiserver.custom import resources_of
-from localcluster.apiserver.resource import Resource, Scale
+from localcluster.apiserver.resource import Resource
 
 Json = dict[str, Any]
 
@@ -89,13 +89,6 @@ def test_preferred_version_is_first_and_unserved_ones_are_absent() -> None:
     names = ["v1alpha1", "v1", "v1beta2", "v10", "foo", "v1beta1"]
     versions = [version(name, storage=name == "v1") for name in names] + [version("v3", served=False, storage=False)]
     assert [one.version for one in resources(*versions)] == ["v10", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]
-
-
-def test_served_version() -> None:
-    scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
-    (found,) = resources(version(subresources={"status": {}, "scale": scale}, deprecated=True))
-    assert (found.status, found.scale) == (True, Scale("spec.n", "status.n"))
-    assert found.deprecation == "example.com/v1 Job is deprecated"
 
 
 def test_status_keeps_its_times_and_stored_versions() -> None:

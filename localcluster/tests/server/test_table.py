@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from localcluster.apiserver.table import to_table
-from localcluster.apiserver.table.custom import compile_path
 from localcluster.apiserver.table.duration import age, human_duration, unix_seconds
 
 NOW = unix_seconds("2026-11-21T12:00:00Z")
@@ -222,8 +221,3 @@ def test_custom_column(column: dict[str, Any], cell: Any) -> None:
 def test_custom_resource_without_columns_has_name_and_age() -> None:
     table = to_table("g", "K", [JOB], now=NOW, custom=True)
     assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Age"]
-
-
-def test_malformed_path_says_so() -> None:
-    with pytest.raises(ValueError, match="is not a JSONPath"):
-        compile_path(".a[?(")
