@@ -19,11 +19,18 @@ NO_MPI += [] if importlib.util.find_spec("mpi4py") else ["mpi4py"]
 AGE = re.compile(r"(?<= )(\d+[smh])+$", re.MULTILINE)
 
 
-@pytest.fixture
-def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
-    # A cluster each: what else there is changes the widths of kubectl's columns.
-    with cluster_up(tmp_path) as kubectl:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
         yield kubectl
+
+
+@pytest.fixture
+def kubectl(cluster: Kubectl) -> Iterator[Kubectl]:
+    yield cluster
+    # What else there is changes the widths of kubectl's columns.
+    cluster("delete", "tfjobs,pytorchjobs,mpijobs", "--all")
+    cluster.until_gone("pods,services", "-l", "training.kubeflow.org/job-name")
 
 
 def masked(output: str) -> str:
