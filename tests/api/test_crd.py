@@ -185,36 +185,6 @@ def test_defaults_of_a_version_stand_in_its_schema() -> None:
         custom_resource_definition(wrong)
 
 
-@pytest.mark.parametrize(
-    ("length", "replicas", "fits"),
-    [(63 - len("-worker-9"), 10, True), (63 - len("-worker-9"), 11, False), (63 - len("-worker-0"), 0, True)],
-)
-def test_the_name_of_the_last_pod_must_fit(length: int, replicas: int, fits: bool) -> None:
-    spec = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "main"}]}}}
-    job = {"apiVersion": "kubeflow.org/v1", "kind": "TestJob", "metadata": {"name": "n" * length}}
-    found = compile_schema(custom_resource_definition(SMALL)["spec"]["versions"][0]).validate(
-        {**job, "spec": {"testReplicaSpecs": {"Worker": spec}}}
-    )
-    assert (found == []) is fits
-
-
-MPI_POLICY: Json = {
-    "apiVersion": "kubeflow.org/v2beta1",
-    "kind": "MPIJob",
-    "metadata": {"name": "m" * (63 - len("-launcher"))},
-    "spec": {
-        "runPolicy": {"managedBy": "kubeflow.org/mpi-operator"},
-        "mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"name": "any"}]}}}},
-    },
-}
-
-
-def test_rules_follow_what_a_framework_understands() -> None:
-    """The old operator's name, any container name, and a launcher without an index."""
-    versions = custom_resource_definition(MPI)["spec"]["versions"]
-    assert compile_schema(versions[0]).validate(MPI_POLICY) == []
-
-
 def test_a_rule_for_a_field_that_is_not_there_is_an_error() -> None:
     wrong = Framework(**{**vars(SMALL), "rules": (CelRule("true", "m", path=("spec", "nothing")),)})
     with pytest.raises(ValueError, match=r"is for spec\.nothing, which the schema does not have"):

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from jobcommon.client.limiter import LimitedTransport, TokenBucket
-from jobcommon.client.request import Request
-from tests.runtime.fakes import FakeClock, ScriptedTransport, reply, turns
+from jobcommon.client.limiter import TokenBucket
+from tests.runtime.fakes import FakeClock, turns
 
 
 async def test_tokens_come_at_their_rate_after_the_burst() -> None:
@@ -50,18 +49,6 @@ async def test_a_cancelled_wait_causes_no_burst() -> None:
     assert [task.done() for task in (waiting[4], *late)] == [True, False, False, False, False]
     await clock.advance(4)
     await asyncio.gather(*late)
-
-
-async def test_a_limited_transport_limits_requests_and_streams() -> None:
-    clock = FakeClock()
-    server = ScriptedTransport().on("GET", "/", reply())
-    limited = LimitedTransport(server, TokenBucket(1, 1, clock.monotonic, clock.sleep_until).take)
-    tasks = [asyncio.create_task(limited.send(Request("GET", "/"))) for _ in range(3)]
-    await turns()
-    assert len(server.sent) == 1
-    await clock.advance(2.1)
-    assert len(server.sent) == 3
-    await asyncio.gather(*tasks)
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])

@@ -13,44 +13,17 @@ from tests.runtime.fakes import ScriptedTransport, reply, turns
 INTERACTIVE, BULK, BACKGROUND = PriorityLevel
 
 
-class Requests:
-    """Requests that hold their seats until they are ended."""
-
-    def __init__(self, flow_controller: FlowController) -> None:
-        self.flow_controller = flow_controller
-        self.seated: list[str] = []
-        self.ended: dict[str, asyncio.Event] = {}
-        self.tasks: list[asyncio.Task[None]] = []
-
-    async def start(self, flow: str, level: PriorityLevel, count: int = 1) -> None:
-        self.ended.setdefault(flow, asyncio.Event())
-        self.tasks += [asyncio.create_task(self._request(flow, level)) for _ in range(count)]
-        await turns()
-
-    async def end(self, flow: str) -> None:
-        self.ended[flow].set()
-        await turns()
-
-    async def _request(self, flow: str, level: PriorityLevel) -> None:
-        async with self.flow_controller.seat(flow, level=level):
-            self.seated.append(flow)
-            await self.ended[flow].wait()
-            self.seated.remove(flow)
-
-
 @pytest.mark.parametrize("level", [BULK, BACKGROUND])
 async def test_a_level_holds_its_share_of_the_seats_and_leaves_the_others_free(level: PriorityLevel) -> None:
-    seats = 4 * SHARE
-    requests = Requests(FlowController(seats))
-    await requests.start("big", level, 2 * seats)
-    assert requests.seated == ["big"] * 4
-    await requests.start("small", INTERACTIVE, seats)
-    assert requests.seated.count("small") == seats - 4
-    await requests.end("small")
-    assert requests.seated == ["big"] * 4
-    await requests.end("big")
-    await asyncio.gather(*requests.tasks)
-    assert (requests.flow_controller.in_use, requests.flow_controller.waiting) == (0, 0)
+    flow_controller, seats = FlowController(4 * SHARE), 4 * SHARE
+    big = [asyncio.create_task(flow_controller.seat("big", level=level).__aenter__()) for _ in range(2 * seats)]
+    await turns()
+    assert [task.done() for task in big] == [True] * 4 + [False] * (len(big) - 4)
+    small = [asyncio.create_task(flow_controller.seat("small").__aenter__()) for _ in range(seats)]
+    await turns()
+    assert [task.done() for task in small].count(True) == seats - 4
+    for task in (*big, *small):
+        task.cancel()
 
 
 async def test_a_lower_level_is_served_however_many_interactive_requests_come() -> None:
