@@ -1,11 +1,10 @@
 """Decoding of built-in kinds by their published schema, as the real server's typed decoder does it.
 
-A value of the wrong type is a 400; an unknown field is dropped and reported; an explicit null means unset. The walk of each
-definition is compiled once into closures, because every write of a pod goes through it.
+A value of the wrong type is a 400; an unknown field is dropped and reported; an explicit null means unset, and so does an empty
+list or map, and a zero where the real server's type has no pointer: in storage, it does not distinguish them.
 """
 
 import base64
-from collections.abc import Callable, Set
 from functools import cache
 from typing import Any
 
@@ -15,8 +14,13 @@ from localcluster.quantity import canonical
 from localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
-#: Decodes a value found at a path, adding the paths of unknown fields to the list.
-Decoder = Callable[[Any, str, list[str]], Any]
+_ZEROES = {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}}
+_TYPES = {
+    "boolean": ((bool,), "bool"),
+    "number": ((int, float), "float64"),
+    "object": ((dict,), "map"),
+    "array": ((list,), "[]"),
+}
 
 
 class _WrongTypeError(Exception):
@@ -47,190 +51,124 @@ def decode(group: str, version: str, kind: str, obj: Obj) -> tuple[Obj, list[str
     if name is None:
         return obj, []
     unknown: list[str] = []
-    return _run(kind, version, _definition(name), obj, unknown), unknown
+    return _run(kind, version, name, obj, unknown), unknown
 
 
 def decode_metadata(kind: str, meta: Obj) -> Obj:
     """The metadata of a custom object, with only known fields. Raises a 400 ApiError on a wrong type."""
     name = builtin_schemas.OBJECT_META["$ref"].removeprefix(builtin_schemas.REF_PREFIX)
-    found: Obj = _run(kind, "", _definition(name), meta, [])
-    return found
+    return _run(kind, "", name, meta, [])
 
 
-def _run(kind: str, version: str, decoder: Decoder, value: Any, unknown: list[str]) -> Any:
+def _run(kind: str, version: str, name: str, value: Obj, unknown: list[str]) -> Obj:
     try:
-        return decoder(value, "", unknown)
+        return _struct(_resolved(builtin_schemas.REF_PREFIX + name), value, "", unknown)
     except _WrongTypeError as error:
         where = f'{kind} in version "{version}"' if version else kind
         raise UndecodableError(kind, where, str(error)) from None
 
 
 @cache
-def _definition(name: str) -> Decoder:
+def _resolved(reference: str) -> Obj:
+    """The node of a definition, with the names of its fields of `plain` text, and of those `unset` if empty or zero."""
+    name = reference.removeprefix(builtin_schemas.REF_PREFIX)
     node = builtin_schemas.definitions()[name]
-    *_, package, version, kind = name.split(".")
-    return _compile(node, protobuf.unset_if_zero(f"{package}/{version}.{kind}") - {*node.get("required", ())})
-
-
-def _compile(node: Obj, unset_if_zero: Set[str] = frozenset()) -> Decoder:
-    if "$ref" in node:
-        return _reference(node["$ref"].removeprefix(builtin_schemas.REF_PREFIX))
-    if node.get("format") == "int-or-string":
-        return _scalar((str, int), "intstr.IntOrString")
-    match node.get("type"):
-        case "object":
-            return _object(node, unset_if_zero) if "properties" in node else _map(node)
-        case "array":
-            return _array(_compile(node.get("items", {})), _zero(node.get("items", {})))
-        case "string":
-            return {"date-time": _time, "byte": _bytes}.get(node.get("format", ""), _scalar((str,), "string"))
-        case "integer":
-            return _integer(node.get("format", "int32"))
-        case "boolean":
-            return _scalar((bool,), "bool")
-        case "number":
-            return _scalar((int, float), "float64")
-    return lambda value, _path, _unknown: value
-
-
-def _reference(name: str) -> Decoder:
     if name.endswith(".Quantity"):
-        return _quantity
-    found: list[Decoder] = []
-
-    def resolve(value: Any, path: str, unknown: list[str]) -> Any:
-        # Resolved on first use: definitions refer to themselves (JSONSchemaProps).
-        if not found:
-            found.append(_definition(name))
-        return found[0](value, path, unknown)
-
-    return resolve
+        return {**node, "format": "quantity"}
+    *_, package, version, kind = name.split(".")
+    fields = node.get("properties", {}).items()
+    plain = {key for key, below in fields if below.get("type") == "string" and "format" not in below}
+    collections = {key for key, below in fields if _is_collection(below)}
+    unset = collections | protobuf.unset_if_zero(f"{package}/{version}.{kind}")
+    return {**node, "plain": plain, "unset": unset - {*node.get("required", ())}}
 
 
-def _quantity(value: Any, path: str, _unknown: list[str]) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise _wrong(value, path, "resource.Quantity")
-    try:
-        return canonical(value)
-    except ValueError as error:
-        raise _WrongTypeError(str(error)) from None
+def _is_collection(node: Obj) -> bool:
+    return node.get("type") == "array" or (node.get("type") == "object" and "additionalProperties" in node)
 
 
-def _bytes(value: Any, path: str, _unknown: list[str]) -> Any:
-    if type(value) is not str:
-        raise _wrong(value, path, "[]uint8")
-    # Line breaks are no part of the data, and not stored.
-    value = value.replace("\n", "").replace("\r", "")
-    try:
-        base64.b64decode(value, validate=True)
-    except ValueError:
-        raise _WrongTypeError(f"illegal base64 data in Go struct field {path}") from None
-    return value
+def _struct(node: Obj, value: Any, path: str, unknown: list[str]) -> Obj:
+    if not isinstance(value, dict):
+        raise _wrong(value, path, "object")
+    prefix = f"{path}." if path else ""
+    found = {}
+    properties, plain, unset = node["properties"], node["plain"], node["unset"]
+    for key, one in value.items():
+        if key not in properties:
+            unknown.append(prefix + key)
+        elif one is not None:
+            # Most fields are plain text.
+            decoded = one if type(one) is str and key in plain else _value(properties[key], one, prefix + key, unknown)
+            if decoded or key not in unset:
+                found[key] = decoded
+    return found
 
 
-def _scalar(types: tuple[type, ...], name: str) -> Decoder:
-    def scalar(value: Any, path: str, _unknown: list[str]) -> Any:
-        if type(value) not in types:
-            raise _wrong(value, path, name)
+def _value(node: Obj, value: Any, path: str, unknown: list[str]) -> Any:
+    if "$ref" in node:
+        node = _resolved(node["$ref"])
+    if "properties" in node:
+        return _struct(node, value, path, unknown)
+    kind = node.get("type", "")
+    if kind == "string":
+        return _text(node.get("format", ""), value, path)
+    if kind == "integer":
+        return _integer(node.get("format", "int32"), value, path)
+    types, name = _TYPES.get(kind, ((object,), ""))
+    if types != (object,) and type(value) not in types:
+        raise _wrong(value, path, name)
+    below = node.get("items" if kind == "array" else "additionalProperties")
+    if not isinstance(below, dict):
         return value
-
-    return scalar
-
-
-def _time(value: Any, path: str, _unknown: list[str]) -> Any:
-    if not isinstance(value, str):
-        raise _wrong(value, path, "Time")
-    try:
-        parse_time(value)
-    except ValueError:
-        raise _WrongTypeError(f'parsing time "{value}" at {path}: it must look like 2006-01-02T15:04:05Z') from None
-    return value
-
-
-def _integer(name: str) -> Decoder:
-    bits = 63 if name == "int64" else 31
-
-    def integer(value: Any, path: str, _unknown: list[str]) -> Any:
-        if type(value) is float and value.is_integer():
-            value = int(value)
-        if type(value) is not int:
-            raise _wrong(value, path, name)
-        if not -(1 << bits) <= value < 1 << bits:
-            raise _WrongTypeError(f"json: cannot unmarshal number {value} into Go struct field {path} of type {name}")
-        return value
-
-    return integer
+    if kind == "array":
+        return [_value(below, _zero(below) if one is None else one, f"{path}[{at}]", unknown) for at, one in enumerate(value)]
+    # A null is the zero value, which of text is the empty one.
+    text = below.get("type") == "string" and "format" not in below
+    given = {key: "" if one is None and text else one for key, one in value.items()}
+    return {key: _value(below, one, f"{path}.{key}", unknown) for key, one in given.items() if one is not None}
 
 
 def _zero(node: Obj) -> Any:
     """What a null in a list stands for."""
     if "$ref" in node:
         return "0" if node["$ref"].endswith(".Quantity") else {}
-    return {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}}.get(node.get("type", ""))
+    return _ZEROES.get(node.get("type", ""))
 
 
-def _array(item: Decoder, zero: Any) -> Decoder:
-    def array(value: Any, path: str, unknown: list[str]) -> Any:
-        if not isinstance(value, list):
-            raise _wrong(value, path, "[]")
-        return [item(zero if one is None else one, f"{path}[{index}]", unknown) for index, one in enumerate(value)]
-
-    return array
-
-
-def _map(node: Obj) -> Decoder:
-    inner = node.get("additionalProperties")
-    decoder = _compile(inner) if isinstance(inner, dict) else None
-    plain = _plain_type(inner) if isinstance(inner, dict) else None
-    text = isinstance(inner, dict) and inner.get("type") == "string" and "format" not in inner
-
-    def mapping(value: Any, path: str, unknown: list[str]) -> Any:
-        if not isinstance(value, dict):
-            raise _wrong(value, path, "map")
-        if decoder is None:
-            return value
-        if plain is not None and all(type(one) is plain for one in value.values()):
-            return dict(value)
-        # A null is the zero value, which of text is the empty one.
-        given = {key: "" for key in value if value[key] is None} if text else {}
-        return {key: decoder(one, f"{path}.{key}", unknown) for key, one in {**value, **given}.items() if one is not None}
-
-    return mapping
-
-
-def _object(node: Obj, unset_if_zero: Set[str]) -> Decoder:
-    fields = {key: _compile(inner) for key, inner in node["properties"].items()}
-    plain = {key: kind for key, inner in node["properties"].items() if (kind := _plain_type(inner)) is not None}
-    collections = {key for key, inner in node["properties"].items() if _is_collection(inner)} - set(node.get("required") or ())
-
-    def struct(value: Any, path: str, unknown: list[str]) -> Any:
-        if not isinstance(value, dict):
-            raise _wrong(value, path, "object")
-        prefix = f"{path}." if path else ""
-        found = {}
-        for key, one in value.items():
-            if type(one) is plain.get(key):
-                # Most fields; a call for each would cost more than all the rest.
-                if one or key not in unset_if_zero:
-                    found[key] = one
-                continue
-            decoder = fields.get(key)
-            if decoder is None:
-                unknown.append(prefix + key)
-            elif one is not None:
-                found[key] = decoder(one, prefix + key, unknown)
-                if not found[key] and (key in collections or key in unset_if_zero):
-                    # An empty list or map is an unset one, too: in storage, the real server does not distinguish them.
-                    del found[key]
-        return found
-
-    return struct
+def _text(form: str, value: Any, path: str) -> Any:
+    allowed: tuple[type, ...] = (str,)
+    name = {"date-time": "Time", "byte": "[]uint8"}.get(form, "string")
+    if form == "int-or-string":
+        allowed, name = (str, int), "intstr.IntOrString"
+    elif form == "quantity":
+        allowed, name = (str, int, float), "resource.Quantity"
+    if type(value) not in allowed:
+        raise _wrong(value, path, name)
+    try:
+        match form:
+            case "quantity":
+                return canonical(value)
+            case "date-time":
+                parse_time(value)
+            case "byte":
+                # Line breaks are no part of the data, and not stored.
+                value = value.replace("\n", "").replace("\r", "")
+                base64.b64decode(value, validate=True)
+    except ValueError as error:
+        problem = {
+            "date-time": f'parsing time "{value}" at {path}: it must look like 2006-01-02T15:04:05Z',
+            "byte": f"illegal base64 data in Go struct field {path}",
+        }.get(form, str(error))
+        raise _WrongTypeError(problem) from None
+    return value
 
 
-def _plain_type(node: Obj) -> type | None:
-    """The type whose every value fits the node."""
-    return {"string": str, "boolean": bool}.get(node.get("type", "")) if not {"$ref", "format"} & node.keys() else None
-
-
-def _is_collection(node: Obj) -> bool:
-    return node.get("type") == "array" or (node.get("type") == "object" and "additionalProperties" in node)
+def _integer(form: str, value: Any, path: str) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int:
+        raise _wrong(value, path, form)
+    bits = 63 if form == "int64" else 31
+    if not -(1 << bits) <= value < 1 << bits:
+        raise _WrongTypeError(f"json: cannot unmarshal number {value} into Go struct field {path} of type {form}")
+    return value
