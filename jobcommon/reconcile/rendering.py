@@ -63,7 +63,7 @@ class Note:
         return (f"{who}{self.text}", False), (self.quoted, True)
 
     def __str__(self) -> str:
-        return "".join(text for text, _ in self.parts)
+        return "".join(text for text, _ in self.parts)[:MAX_MESSAGE]
 
 
 @dataclass(frozen=True, slots=True)
