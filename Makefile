@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster test-cluster-slow sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -68,11 +68,8 @@ test: $(DEV) ## run the tests, but for the slow ones; SERVER=real: those with a 
 test-slow: $(DEV) ## run the slow tests
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m slow
 
-test-cluster: $(DEV) ## run the tests of the embedded cluster, all but the longest
-	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not slow'
-
-test-cluster-slow: $(DEV) ## run the slow tests of the embedded cluster
-	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile -m slow
+test-cluster: $(DEV) ## run the tests of the embedded cluster
+	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 # A TFJob and an MXJob cannot have every replica type.
 KINDS := pytorch mpi jax xgboost paddle \
