@@ -1,7 +1,5 @@
 """Discovery: which groups, versions and resources there are."""
 
-import base64
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,19 +47,12 @@ def _row(resource: Resource) -> Obj:
         "name": resource.plural, "singularName": resource.singular_name, "namespaced": resource.namespaced,
         "kind": resource.kind, "verbs": list(resource.verbs), **_groupings(resource),
     }  # fmt: skip
-    if "get" in resource.verbs:
-        row["storageVersionHash"] = _hash("/".join(resource.gvk))
     return row
 
 
 def _groupings(resource: Resource) -> Obj:
     found = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
     return {key: names for key, names in found.items() if names}
-
-
-def _hash(name: str) -> str:
-    """As the real server: it changes when objects come to be stored in another version."""
-    return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
 
 
 def _subresource_row(resource: Resource, name: str, verbs: tuple[str, ...], gvk: tuple[str, str, str]) -> Obj:

@@ -147,10 +147,6 @@ def invalid_object(kind: str, group: str, name: str, causes: Sequence[Cause]) ->
     return ApiError(422, "Invalid", f'{qualified_kind} "{name}" is invalid: {text}', _details(name, group, kind, causes=rows))
 
 
-class StrictDecodingError(ApiError):
-    """400: unknown fields, under fieldValidation=Strict."""
-
-
 def bad_request(message: str) -> ApiError:
     """400: the request itself cannot be understood."""
     return ApiError(400, "BadRequest", message)

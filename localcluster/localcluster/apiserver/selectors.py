@@ -13,7 +13,7 @@ FieldGetter = Callable[[Mapping[str, Any]], str]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label: `operator` is one of in, notin, exists, !, gt, lt."""
+    """One condition on one label: `operator` is one of in, notin, exists, !."""
 
     key: str
     operator: str
@@ -29,13 +29,7 @@ class Requirement:
                 return value is None or value not in self.values
             case "exists":
                 return value is not None
-            case "!":
-                return value is None
-        try:
-            number = int(value or "")
-        except ValueError:
-            return False
-        return number > int(self.values[0]) if self.operator == "gt" else number < int(self.values[0])
+        return value is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +46,9 @@ class LabelSelector:
 _KEY = r"(?:[A-Za-z0-9][-A-Za-z0-9.]*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"[-A-Za-z0-9_.]*"
 _SET = re.compile(rf"\s*({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*")
-_COMPARE = re.compile(rf"\s*({_KEY})\s*(==|=|!=|>|<)\s*({_VALUE})\s*")
+_COMPARE = re.compile(rf"\s*({_KEY})\s*(==|=|!=)\s*({_VALUE})\s*")
 _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
-_COMPARISONS = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt"}
+_COMPARISONS = {"=": "in", "==": "in", "!=": "notin"}
 
 
 def parse_labels(text: str) -> LabelSelector:
@@ -76,10 +70,7 @@ def _requirement(text: str, position: int) -> tuple[Requirement, int]:
         values = tuple(value.strip() for value in match[3].split(","))
         return Requirement(match[1], match[2], values), match.end()
     if match := _COMPARE.match(text, position):
-        operator = _COMPARISONS[match[2]]
-        if operator in ("gt", "lt") and not match[3].lstrip("-").isdigit():
-            raise _unparsable(text)
-        return Requirement(match[1], operator, (match[3],)), match.end()
+        return Requirement(match[1], _COMPARISONS[match[2]], (match[3],)), match.end()
     if match := _EXISTS.match(text, position):
         return Requirement(match[2], "!" if match[1] else "exists"), match.end()
     raise _unparsable(text)

@@ -24,19 +24,6 @@ def _default_role(obj: Obj) -> None:
     obj["rules"] = obj.get("rules") or None
 
 
-def _role(obj: Obj) -> Sequence[Cause]:
-    causes: list[Cause] = []
-    for index, rule in enumerate(obj.get("rules") or ()):
-        path = f"rules[{index}]"
-        if not rule.get("verbs"):
-            causes.append(required(f"{path}.verbs", "verbs must contain at least one value"))
-        if not rule.get("nonResourceURLs"):
-            for name, what in (("apiGroups", "api group"), ("resources", "resource")):
-                if not rule.get(name):
-                    causes.append(required(f"{path}.{name}", f"resource rules must supply at least one {what}"))
-    return causes
-
-
 def _binding(obj: Obj) -> Sequence[Cause]:
     return [] if obj["roleRef"].get("name") else [required("roleRef.name")]
 
@@ -47,5 +34,5 @@ def _same_role(new: Obj, old: Obj) -> Sequence[Cause]:
     return []
 
 
-ROLE = Strategy(default=_default_role, validate=_role, validate_name=path_segment)
+ROLE = Strategy(default=_default_role, validate_name=path_segment)
 BINDING = Strategy(default=_default_binding, validate=_binding, validate_update=_same_role, validate_name=path_segment)

@@ -5,7 +5,7 @@ from typing import Any
 
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, StrictDecodingError, bad_request, invalid
+from localcluster.apiserver.errors import Cause, bad_request, invalid
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.names import (
     check,
@@ -28,7 +28,7 @@ def accept(call: Call, obj: Obj) -> Obj:
 
     The result shares nothing mutable with `obj`, which may be a patched view of a stored object.
 
-    Raises 400 ApiErrors for a wrong kind, version, namespace or type; under Strict a StrictDecodingError for an unknown field.
+    Raises 400 ApiErrors for a wrong kind, version, namespace or type; under Strict for an unknown field, too.
     """
     if call.resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
         raise bad_request("the object in the request must name its apiVersion and its kind")
@@ -97,7 +97,7 @@ def _report_unknown(call: Call, unknown: Sequence[str]) -> None:
     if not call.resource.custom:
         kind = call.resource.kind
         problem = f'{kind} in version "{call.resource.version}" cannot be handled as a {kind}: {problem}'
-    raise StrictDecodingError(400, "BadRequest", problem)
+    raise bad_request(problem)
 
 
 def check_metadata(resource: Resource, meta: Obj) -> list[Cause]:

@@ -10,10 +10,7 @@ from jsonpointer import JsonPointerException
 from localcluster.apiserver.call import BODY_LIMIT, Call, decode
 from localcluster.apiserver.errors import (
     ApiError,
-    StrictDecodingError,
     bad_request,
-    invalid,
-    invalid_object,
     unsupported_media_type,
 )
 from localcluster.apiserver.json_copy import json_copy
@@ -21,7 +18,6 @@ from localcluster.apiserver.patch_strategic import StrategicPatchError, strategi
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.apply import apply
 from localcluster.apiserver.rest.update import replace
-from localcluster.apiserver.typed import UndecodableError
 from localcluster.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
 
 Obj = dict[str, Any]
@@ -38,14 +34,7 @@ def patch(call: Call) -> Response:
     if patched.get("metadata", {}).get("name") != call.info.name:
         name = patched.get("metadata", {}).get("name", "")
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-    try:
-        accepted = accept(call, patched)
-    except UndecodableError as error:
-        # The object was valid before, so the patch is the cause.
-        raise invalid_object("", "", "", [invalid("patch", patched, error.problem)]) from None
-    except StrictDecodingError as error:
-        raise invalid_object("", "", "", [invalid("patch", patched, error.message)]) from None
-    return call.answer(replace(call, live, accepted))
+    return call.answer(replace(call, live, accept(call, patched)))
 
 
 def media_of(call: Call) -> str:
