@@ -51,6 +51,7 @@ from jobcommon.testutil.real.steps import (
     freed,
     image_set,
     kept,
+    logs,
     make,
     make_pod,
     namespace_is_gone,
@@ -325,6 +326,11 @@ def pods() -> Iterator[Row]:
         started,
         containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
+    waits = 'container "main" in pod "job-p" is waiting to start: PodInitializing'
+    told = script("first", "echo begun; while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
+    yield row("its log before it starts and after its end",
+        (pending("p"), logs("p", f"400: {waits}"), end(0, "p"), done("p"), logs("p", "main"), logs("p", "begun", "first")),
+        "Succeeded 0", (), initContainers=[told], containers=[script("main", "echo main")])
     yield row("evicted by its kubelet, its node low on memory",
         (run("p"), node_pressure(True), done("p"), node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
         (*started, "Failed"), containers=[container("main", on_term="", resources={"requests": {"memory": "1Mi"}})])

@@ -1,12 +1,15 @@
 """What happens in a row: each function gives a step. Pods are named without the job's name, such as ``worker-0``."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import wraps
 from textwrap import shorten
 from typing import Any, Concatenate, ParamSpec
 
 from jobcommon.api.status import ConditionType
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import Request
 from jobcommon.testutil.real.run import JOB, TERMINAL, Life, RowError, Run
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
@@ -159,6 +162,20 @@ async def make_pod(row: Run, pod: str, body: dict[str, Any]) -> None:
     """A pod of no job."""
     meta = {**body.get("metadata", {}), "name": f"{JOB}-{pod}"}
     await row.create(row.path("pods"), {**body, "metadata": meta})
+
+
+@step()
+async def logs(row: Run, pod: str, shown: str, container: str = "main") -> None:
+    """Follow the log of a container to its end: these are its lines, or this is why there are none."""
+    query = ("container", container), ("follow", "true")
+    request = Request("GET", row.path("pods", f"{JOB}-{pod}", "log"), query)
+    try:
+        async with aclosing(row.cluster.transport.stream(request)) as lines:  # type: ignore[type-var]
+            found = "\n".join([line.decode() async for line in lines])
+    except StatusError as error:
+        found = f"{error.code}: {error.message}"
+    if found != shown:
+        raise RowError(f"the log of {pod}, {container}, is {found!r} and not {shown!r}")
 
 
 @step()
