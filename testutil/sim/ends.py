@@ -1,6 +1,4 @@
-"""How the pods of a job have ended, and beside which others they start, as the oracles count it."""
-
-from collections.abc import Iterable, Iterator
+"""How the pods of a job have ended, as the oracles count it."""
 
 from jobcommon.api import labels
 from localcluster.model import Item
@@ -43,17 +41,3 @@ def main_runs(pod: Item) -> bool:
 def attempt_of(pod: Item) -> int:
     """The attempt of its job that a pod belongs to."""
     return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))
-
-
-def started_beside(pod: Item, others: Iterable[tuple[Item, int, str]]) -> Iterator[str]:
-    """What is wrong with a program that starts beside others of its job that run: their pods, attempts and nodes.
-
-    None may be of its slot, unless the user has said that it may run twice, and none of another attempt.
-    """
-    if (pod.obj["metadata"].get("annotations") or {}).get(labels.SAFE_TO_DELETE) == "true":
-        return
-    for other, attempt, node in others:
-        if other.name == pod.name:
-            yield f"slot-doubled: pods/{pod.name} still runs on {node}"
-        elif attempt != attempt_of(pod):
-            yield f"mixed-attempts: pods/{pod.name} of attempt {attempt_of(pod)} beside {other.name} of {attempt}"

@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from jobcommon.testutil.sim.ends import attempt_of, started_beside
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 from localcluster import ApiServer
 from localcluster.model import (
@@ -58,8 +57,6 @@ class _Container:
     starts_at: float | None = None
     ends_at: float | None = None
     ending: Exit = field(default_factory=Exit)
-    attempt: int = 0
-    """The attempt of the job that the present run belongs to: what it was told when it started."""
     waits_for_cue: bool = False
     stopping: bool = False
     killed: bool = False
@@ -96,8 +93,6 @@ class Kubelet:
         self._ordinals: dict[str, list[str]] = {}
         self.runs: Counter[str] = Counter()
         self._starts: Counter[tuple[str, str, str]] = Counter()
-        self.doubled: list[str] = []
-        """Starts of a program while that of its slot or of another attempt still ran (oracles slot-doubled, mixed-attempts)."""
 
     def step(self) -> float | None:
         """Do what is due on every node."""
@@ -227,7 +222,6 @@ class Kubelet:
         self._starts[key] += 1
         if name == self._main(item):
             self.runs[self._label(item, owner)] += 1
-            self._judge_start(item, owner)
         before = container.seen.run
         attempt = 0 if before is None else before.attempt + 1
         lasted = None if before is None else (before.finished_at or at) - before.started_at
@@ -237,14 +231,9 @@ class Kubelet:
         run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}", image=image)
         container.seen = ContainerState(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
-        container.attempt, container.waits_for_cue = attempt_of(item), container.ending.cue is not None
+        container.waits_for_cue = container.ending.cue is not None
         waits = container.ending.after is None or container.waits_for_cue
         container.ends_at = None if waits else at + (container.ending.after or 0.0)
-
-    def _judge_start(self, item: Item, owner: str) -> None:
-        mains = ((other, other.containers[self._main(other.pod)]) for uid, other in self._workers.items() if uid != item.uid)
-        running = ((w.pod, main.attempt, w.node) for w, main in mains if main.seen.running and _slot(w.pod)[0] == owner)
-        self.doubled += started_beside(item, running)
 
     @staticmethod
     def _end(container: _Container, at: float, code: int, reason: str, message: str) -> None:

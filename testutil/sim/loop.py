@@ -54,8 +54,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._frozen: dict[str, deque[asyncio.Handle]] = {}
         self._tasks: dict[str, WeakValueDictionary[int, asyncio.Task[Any]]] = {}
-        self.steps = 0
-        """How many callbacks have run."""
         self.set_task_factory(self._make_task)
         _guard()
 
@@ -104,7 +102,6 @@ class SimLoop(asyncio.BaseEventLoop):
                 handle = ready.popleft()
                 if handle.cancelled() or (self._frozen and self._keep_back(handle)):
                     continue
-                self.steps += 1
                 handle._run()
             # `stop` takes effect here; otherwise another round would only be scheduled again.
             if self._stopping:

@@ -68,14 +68,11 @@ def is_slow(seed: int) -> bool:
 class Run:
     """A run and its results. Times are virtual seconds since its start."""
 
-    scenario: str
     seed: int
     faults: tuple[Fault, ...]
     history: str = ""
     """The SHA-256 of all changes of the store, keys in Secrets left out."""
     end: bytes = b""
-    writes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By writer, method and path."""
     trace: list[Write] = field(default_factory=list)
     summary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     runs: Mapping[str, int] = field(default_factory=dict)
@@ -83,14 +80,11 @@ class Run:
     """The last change, except of leases and events."""
     recovered_at: float = 0.0
     """When the last fault was over; 0 without one."""
-    ended_at: float = 0.0
     writes_at_rest: int = 0
     violations: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     leaked: list[str] = field(default_factory=list)
     fired: Counter[str] = field(default_factory=Counter)
-    jobs: int = 0
-    steps: int = 0
 
 
 class _Actor:
@@ -110,7 +104,7 @@ class Simulation:
 
     def __init__(self, scenario: Scenario, seed: int, faults: Sequence[Fault]) -> None:
         self.scenario = scenario
-        self.run = Run(scenario.name, seed, tuple(faults), jobs=len(scenario.jobs))
+        self.run = Run(seed, tuple(faults))
         self.loop = SimLoop()
         self.random = Random(f"{seed}/engine")  # noqa: S311 - reproducibility is the point
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
@@ -291,11 +285,8 @@ class Simulation:
             run.errors.append(f"deadlock: {error}")
         run.recovered_at = self.fault_scheduler.recovered_at
         run.history = self._hash.hexdigest()
-        run.ended_at = self.loop.time()
-        run.steps = self.loop.steps
         run.trace, run.fired = self.network.trace, self.network.fired
-        run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
-        run.violations = [*self.watchdog.violations, *self.kubelet.doubled, *self._hot_loops()]
+        run.violations = [*self.watchdog.violations, *self._hot_loops()]
         run.summary = self.watchdog.summary
         run.runs = dict(self.kubelet.runs)
         return run
