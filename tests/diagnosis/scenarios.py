@@ -839,6 +839,7 @@ SCENARIOS = (
     ),
     # the platform
     scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted())),
+    scenario("evicted and replaced", "Evicted", "low on resource").of(beside(lambda pod: pod.evicted(), policy="ExitCode")),
     scenario("node lost", "NodeLost", "lost with its node").of(
         beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))
     ),
