@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING = 1, 2, 3, 6
 _FIN = 1
@@ -40,39 +41,17 @@ class SpdyError(ValueError):
     """The bytes are not SPDY/3.1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The peer opened a stream."""
+class Frame(NamedTuple):
+    """What the peer did with a stream: opened it, sent data on it, or reset it; `fin`: and no more will come.
 
+    A ping is to be answered with its number, which is in place of a stream's.
+    """
+
+    kind: Literal["open", "data", "reset", "ping"]
     stream: int
-    headers: Mapping[str, str]
-    fin: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """The peer sent data on a stream; `fin`: and no more will come."""
-
-    stream: int
-    data: bytes
-    fin: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """The peer reset a stream."""
-
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ping:
-    """The peer sent a ping, to be answered with the same number."""
-
-    number: int
-
-
-Event = Opened | Data | Reset | Ping
+    data: bytes = b""
+    fin: bool = False
+    headers: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)
@@ -83,7 +62,7 @@ class Connection:
     _inflate: "zlib._Decompress" = field(default_factory=lambda: zlib.decompressobj(zdict=DICTIONARY))
     _deflate: "zlib._Compress" = field(default_factory=lambda: zlib.compressobj(zdict=DICTIONARY))
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that these bytes complete. Raises SpdyError; the connection cannot be used afterwards."""
         self._buffer += data
         while len(self._buffer) >= 8:
@@ -99,18 +78,18 @@ class Connection:
             if event is not None:
                 yield event
 
-    def _event(self, first: int, flags: int, payload: bytes) -> Event | None:
+    def _event(self, first: int, flags: int, payload: bytes) -> Frame | None:
         if first >> 16 & _CONTROL == 0:
-            return Data(first, payload, bool(flags & _FIN))
+            return Frame("data", first, payload, bool(flags & _FIN))
         kind = first & 0xFFFF
         try:
             if kind == _SYN_STREAM:
                 (stream,) = struct.unpack_from(">I", payload)
-                return Opened(stream & 0x7FFFFFFF, self._headers(payload[10:]), bool(flags & _FIN))
+                return Frame("open", stream & 0x7FFFFFFF, headers=self._headers(payload[10:]))
             if kind == _RST_STREAM:
-                return Reset(struct.unpack_from(">I", payload)[0] & 0x7FFFFFFF)
+                return Frame("reset", struct.unpack_from(">I", payload)[0] & 0x7FFFFFFF, fin=True)
             if kind == _PING:
-                return Ping(struct.unpack(">I", payload)[0])
+                return Frame("ping", struct.unpack(">I", payload)[0])
         except (struct.error, zlib.error, UnicodeDecodeError) as error:
             raise SpdyError(f"a frame of type {kind} is damaged: {error}") from None
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
 
-from localcluster.apiserver.spdy import Connection, Data, Event, Opened, Ping, Reset, SpdyError
+from localcluster.apiserver.spdy import Connection, Frame, SpdyError
 from localcluster.pod_backend import PodBackendError, PortForwardStream
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
@@ -66,8 +66,8 @@ class Tunnel:
         try:
             async for message in self._socket:
                 if message.type is WSMsgType.BINARY:
-                    for event in self._connection.feed(message.data):
-                        await self._handle(event)
+                    for frame in self._connection.feed(message.data):
+                        await self._handle(frame)
         except (SpdyError, ConnectionError):
             return
         finally:
@@ -77,17 +77,18 @@ class Tunnel:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._socket.close()
 
-    async def _handle(self, event: Event) -> None:
-        match event:
-            case Opened(stream, headers, _):
-                await self.send(self._connection.reply(stream))
-                self._open(stream, headers.get("streamtype", ""), headers.get("port", ""), headers.get("requestid", ""))
-            case Data(stream, data, fin):
-                self._receive(stream, data, fin=fin)
-            case Reset(stream):
-                self._receive(stream, b"", fin=True)
-            case Ping(number):
-                await self.send(Connection.pong(number))
+    async def _handle(self, frame: Frame) -> None:
+        if frame.kind == "ping":
+            await self.send(Connection.pong(frame.stream))
+        elif frame.kind == "open":
+            await self.send(self._connection.reply(frame.stream))
+            self._open(frame.stream, *(frame.headers.get(name, "") for name in ("streamtype", "port", "requestid")))
+        elif frame.stream in self._by_stream:
+            pair = self._by_stream[frame.stream]
+            if frame.data:
+                pair.incoming.put_nowait(frame.data)
+            if frame.fin:
+                pair.incoming.put_nowait(b"")
 
     def _open(self, stream: int, kind: str, port: str, request: str) -> None:
         pair = self._pairs.setdefault(request or port, _Pair())
@@ -99,15 +100,6 @@ class Tunnel:
         if pair.error and pair.data:
             del self._pairs[request or port]
             self._tasks[pair.data] = asyncio.create_task(self._serve(pair))
-
-    def _receive(self, stream: int, data: bytes, *, fin: bool) -> None:
-        pair = self._by_stream.get(stream)
-        if pair is None:
-            return
-        if data:
-            pair.incoming.put_nowait(data)
-        if fin:
-            pair.incoming.put_nowait(b"")
 
     async def _serve(self, pair: _Pair) -> None:
         try:
