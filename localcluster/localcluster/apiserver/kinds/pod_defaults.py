@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.kinds.pod_schema import DEFAULTS
+from localcluster.apiserver.kinds.field_rules import POD_DEFAULTS
 from localcluster.apiserver.schema.defaults import default
 
 Obj = dict[str, Any]
@@ -37,7 +37,7 @@ def default_pod_spec(spec: Obj) -> None:
             volume["emptyDir"] = {}
         if "image" in volume:
             volume["image"].setdefault("pullPolicy", _pull_policy(volume["image"].get("reference") or ""))
-    default(DEFAULTS, spec)
+    default(POD_DEFAULTS, spec)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_found_cause, not_supported, required
-from localcluster.apiserver.kinds.pod_schema import VALIDATOR
+from localcluster.apiserver.kinds.field_rules import POD
 from localcluster.apiserver.kinds.resources import container_resources
 from localcluster.apiserver.names import check, check_labels, label_value, qualified_name
 from localcluster.apiserver.schema.values import value_causes
@@ -18,7 +18,7 @@ _MATCH_ANY = 'operator must be Exists when `key` is empty, which means "match al
 
 def validate_spec(spec: Obj) -> list[Cause]:
     """The rules of a pod's spec with its defaults."""
-    return [*value_causes(VALIDATOR, {"spec": spec}), *_across(spec)]
+    return [*value_causes(POD, {"spec": spec}), *_across(spec)]
 
 
 def _across(spec: Obj) -> Iterator[Cause]:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
-from localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
+from localcluster.apiserver.errors import Cause, duplicate, invalid, required
+from localcluster.apiserver.kinds.field_rules import SERVICE
+from localcluster.apiserver.names import check_labels
+from localcluster.apiserver.schema.values import value_causes
 
 Obj = dict[str, Any]
-
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def default(obj: Obj) -> None:
@@ -45,47 +44,24 @@ def on_update(new: Obj, old: Obj) -> None:
 def validate(obj: Obj) -> Sequence[Cause]:
     """Type, ports and external name."""
     spec = obj["spec"]
-    ports = spec.get("ports") or []
-    causes = [] if spec["type"] in _TYPES else [not_supported("spec.type", spec["type"], _TYPES)]
-    causes += _validate_ports(ports)
+    ports: Sequence[Obj] = spec.get("ports") or []
+    causes = value_causes(SERVICE, {"spec": spec})
     if spec["type"] == "ExternalName":
         if not spec.get("externalName"):
             causes.append(required("spec.externalName"))
     elif not ports and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
-    return causes + check_labels(spec.get("selector") or {}, "spec.selector")
-
-
-def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:
-    causes: list[Cause] = []
-    names: set[str] = set()
-    numbers: set[tuple[int, str]] = set()
+    seen: set[Any] = set()
     for index, port in enumerate(ports):
-        path = f"spec.ports[{index}]"
-        name = port.get("name") or ""
+        path, name, number = f"spec.ports[{index}]", port.get("name"), (port["port"], port["protocol"])
         if not name and len(ports) > 1:
             causes.append(required(f"{path}.name"))
-        elif name:
-            causes += check(dns1123_label, f"{path}.name", name)
-            if name in names:
-                causes.append(duplicate(f"{path}.name", name))
-            names.add(name)
-        number = port.get("port", 0)
-        causes += _port(number, f"{path}.port")
-        if port.get("targetPort") is not None:
-            causes += _port(port["targetPort"], f"{path}.targetPort")
-        if port["protocol"] not in _PROTOCOLS:
-            causes.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
-        if (number, port["protocol"]) in numbers:
-            causes.append(duplicate(path, {"port": number, "protocol": port["protocol"]}))
-        numbers.add((number, port["protocol"]))
-    return causes
-
-
-def _port(value: int | str, path: str) -> list[Cause]:
-    if isinstance(value, str):
-        return check(port_name, path, value)
-    return [] if 1 <= value <= 65535 else [invalid(path, value, "must be between 1 and 65535, inclusive")]
+        if name in seen:
+            causes.append(duplicate(f"{path}.name", name))
+        if number in seen:
+            causes.append(duplicate(path, dict(zip(("port", "protocol"), number, strict=True))))
+        seen |= {name, number} if name else {number}
+    return causes + check_labels(spec.get("selector") or {}, "spec.selector")
 
 
 def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:

@@ -1,7 +1,7 @@
-"""What the published schema of a pod's spec leaves out: the defaults and limits of single fields, by type.
+"""What the published schemas of pods and Services leave out: the defaults and limits of single fields, by type.
 
 They are JSON Schema, put on the published definitions, so that one validator checks them wherever a type occurs. The formats
-are rules for names. What one field says of another is in `pod_spec`.
+are rules for names. What one field says of another is in `pod_spec` and `services`.
 """
 
 from collections.abc import Mapping
@@ -131,6 +131,10 @@ RULES: Mapping[str, Json] = {
         topologyKey=_QUALIFIED, maxSkew=_number(1), minDomains=_number(1),
         whenUnsatisfiable=_one_of("DoNotSchedule", "ScheduleAnyway"),
     ),
+    "ServiceSpec": _with(type=_one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
+    "ServicePort": _with(
+        "port", name=_LABEL, port=_number(1, 65535), targetPort=_PORT, protocol=_one_of("SCTP", "TCP", "UDP")
+    ),
 }  # fmt: skip
 
 
@@ -147,11 +151,15 @@ def _tree(name: str) -> Json:
     return {**rules, **({"properties": found} if found else {})}
 
 
-_SPEC = _tree("io.k8s.api.core.v1.PodSpec")
-#: The defaults alone.
-DEFAULTS = trim(_SPEC, lambda node: "default" in node) or {}
-VALIDATOR = jsonschema_rs.Draft202012Validator(
-    {"properties": {"spec": _SPEC}},
-    validate_formats=True,
-    formats={name: lambda text, rule=rule: bool(text) and not rule(text) for name, rule in FORMATS.items()},
-)
+def _validator(spec: Json) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(
+        {"properties": {"spec": spec}},
+        validate_formats=True,
+        formats={name: lambda text, rule=rule: bool(text) and not rule(text) for name, rule in FORMATS.items()},
+    )
+
+
+_POD = _tree("io.k8s.api.core.v1.PodSpec")
+#: The defaults of a pod's spec.
+POD_DEFAULTS = trim(_POD, lambda node: "default" in node) or {}
+POD, SERVICE = _validator(_POD), _validator(_tree("io.k8s.api.core.v1.ServiceSpec"))
