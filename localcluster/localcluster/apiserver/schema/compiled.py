@@ -61,6 +61,6 @@ class CompiledSchema:
 def compile_schema(version: dict[str, Any]) -> CompiledSchema:
     """Compiles one entry of a CRD's ``spec.versions``; costs milliseconds, so keep the result until the CRD changes.
 
-    Raises ValueError for a schema that `structural_causes` would refuse.
+    Raises ValueError for a pattern that does not compile.
     """
     return CompiledSchema(version)
