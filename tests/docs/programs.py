@@ -8,9 +8,10 @@ import importlib.util
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
+import yaml
 from typer.main import get_command
 
 from jobcommon.cli.main import app
@@ -73,13 +74,20 @@ def helm(words: Sequence[str]) -> str:
     """The charts render with what is set."""
     from tests.charts.charts import helm as library
     from tests.charts.charts import render
-    from tests.docs.helm_command import parsed, values
 
+    values: dict[str, Any] = {}
+    for setting in (after for word, after in pairwise(words) if word == "--set"):
+        path, _, value = setting.partition("=")
+        *parents, last = path.split(".")
+        node = values
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[last] = value[1:-1].split(",") if value.startswith("{") else yaml.safe_load(value)
     try:
-        given = parsed(words)
-        if given.command == "install":
-            render(Path(given.chart).relative_to("charts").name, given.name, given.namespace, **values(given.set))
-    except (SystemExit, library.HelmError, ValueError) as error:
+        for word in words:
+            if word.startswith("charts/"):
+                render(word.removeprefix("charts/"), **values)
+    except library.HelmError as error:
         return str(error)
     return ""
 
