@@ -22,6 +22,7 @@ from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job
+from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.situation import Situation
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"
@@ -72,7 +73,7 @@ def _describe(
     seen = _observed(framework, job, observed)
     now = time.time()
     try:
-        begun = not errors or Situation.start(framework, job, seen, now).has_begun
+        begun = not errors or Situation.start(framework, job, seen, now, FEATURES).has_begun
         decision = plan(framework, job, seen, now) if begun else None
     except Exception as error:
         raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None

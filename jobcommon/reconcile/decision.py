@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
-from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus
@@ -31,9 +30,7 @@ from jobcommon.reconcile.companions import (
 )
 from jobcommon.reconcile.compose import compose, urgency
 from jobcommon.reconcile.finished import plan_finished
-from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.intents import Course, Standing
-from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -68,17 +65,19 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
         pods=tuple(sorted(observed.pods, key=attrgetter("name"))),
         services=tuple(sorted(observed.services, key=attrgetter("name"))),
     )
-    queue = Queue(framework, job, observed)
     if job.managed_elsewhere:
         # MultiKueue runs the job elsewhere once its Workload is admitted here.
-        own = queue.actions(now, active=False) if job.managed_by == MULTIKUEUE and not job.deleting else ()
+        own = () if job.deleting else Situation.start(framework, job, observed, now, features).actions(None)
         return replace(NOTHING, actions=in_order(own, observed.backed_off), reason=f"managed by {job.managed_by}")
     if job.deleting:
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now, features)
-    job = replace(as_addressed(job, observed), held=queue.hold is not None)
-    return carry_out(judge(Situation.start(framework, job, observed, now, features)))
+    job = as_addressed(job, observed)
+    view = Situation.start(framework, job, observed, now, features)
+    if view.suspension is not None:
+        view = Situation.start(framework, replace(job, held=True), observed, now, features)
+    return carry_out(judge(view))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -168,7 +167,7 @@ def _end(view: Situation, end: Statement, event: Event) -> Plan:
 def _suspended_status(view: Situation) -> tuple[JobStatus, Event]:
     job = view.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
-    hold = view.queue.hold if not job.run_policy.suspend else None
+    hold = view.suspension if not job.run_policy.suspend else None
     said = Sentence(f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}", hold.quoted if hold else "")
     created = view.created(*view.waits.notes, held=False)
     status = view.status(created, Statement(ConditionType.SUSPENDED, True, reason, said), active=False)
@@ -178,11 +177,11 @@ def _suspended_status(view: Situation) -> tuple[JobStatus, Event]:
 def _record_suspension(view: Situation) -> Plan:
     """The suspension alone: of a pod that was deleted first, and ended before that was seen, it is unknown who stopped it."""
     job, (status, event) = view.job, _suspended_status(view)
-    first = [] if view.slots.ours else view.queue.actions(view.now, active=False)
+    first = [] if view.slots.ours else view.actions(None)
     live = any(isinstance(action, Update | Delete) for action in first)
-    # The cache of Workloads may be older than that of jobs: another operator has let it run on a later one.
-    queued = job.held and not job.run_policy.suspend
-    seen = view.queue.as_cached if queued and begun.is_started(job) and not view.observed.kueue_off else None
+    # The cache of other objects may be older than that of jobs: another operator has let it run on a later one.
+    depends = begun.is_started(job) and not job.run_policy.suspend
+    seen = next(filter(None, (extension.as_cached for extension in view.extensions)), None) if depends else None
     events = [*view.waits.events[:MAX_EVENTS], event]
     return _plan(view, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
 
@@ -195,14 +194,14 @@ def _stay_suspended(view: Situation) -> Plan:
     if view.held.unread:
         entered |= {slot.pod.uid for slot in view.slots.ours if slot.over}
     pods = pod_actions(view.slots, Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED), view.extensions)
-    clean_up = [*pods, *delete_services(view.observed, why), *remove_pod_group(job, view.observed)]
+    clean_up = [*pods, *delete_services(view.observed, why)]
     actions = with_companions_deleted(view.framework, job, view.observed, clean_up)
-    actions += view.queue.actions(view.now, active=not all(slot.over for slot in view.slots.ours))
+    actions += view.actions(Course.SUSPENDED)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
     urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
     # Another operator may have resumed the job and created its pods before this one's watch has shown it.
     live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
-    wake_at = min(filter(None, (view.waits.wake_at, view.queue.wake_at(view.now), *view.wakes)), default=None)
+    wake_at = min(filter(None, (view.waits.wake_at, *view.wakes)), default=None)
     events = view.waits.events[:MAX_EVENTS]
     return _plan(view, status, why, actions, events, wake_at=wake_at, verify_live=live, urgency=urgent)
 
@@ -231,13 +230,13 @@ def _go_on(view: Situation, running: bool) -> Plan:
     missing = list(create_pods(job, (r for r in view.missing if r not in view.holds), view.pod))
     about_to_need = view.waits_to_be_started or bool(missing)
     others = _others(view, now - RECHECK_PERIOD if about_to_need else -inf)
-    creates: list[Action] = [*others, *missing, *view.queue.actions(now, active=True)]
+    creates: list[Action] = [*others, *view.actions(Course.GO_ON), *missing]
     status, events = view.progress_status(running)
     status = status.model_copy(update={"start_time": view.start_time})
     wakes = [*view.wakes, *(deadline.at for deadline in view.deadlines if deadline.at > now)]
     wakes += filter(isfinite, [*view.delays.values(), *([awaited] if awaited is not None else [])])
     wakes += [now + RECHECK_PERIOD] if about_to_need and view.observed.last_observed else []
-    wakes += [at for at in (view.waits.wake_at, view.queue.wake_at(now)) if at is not None]
+    wakes += [view.waits.wake_at] if view.waits.wake_at is not None else []
     return _plan(
         view,
         status,
@@ -262,4 +261,4 @@ def _others(view: Situation, since: float) -> list[Action]:
     if view.held.types:
         return []
     whose = view.framework, view.job, view.observed
-    return reconcile_services(*whose) + reconcile_companions(*whose, since) + view.gang.actions()
+    return reconcile_services(*whose) + reconcile_companions(*whose, since)

@@ -12,8 +12,8 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.intents import Course, Intent
-from jobcommon.reconcile.plan import Action, Event, KeepLog
-from jobcommon.reconcile.rendering import Note, Statement
+from jobcommon.reconcile.plan import Action, Event, Get, KeepLog
+from jobcommon.reconcile.rendering import Hold, Note, Statement
 from jobcommon.reconcile.slots import Slot
 
 
@@ -36,6 +36,36 @@ class Extension:
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def hold(self) -> Hold | None:
+        """What holds the creation of the job's missing pods, and its start; None if nothing does."""
+        return None
+
+    @property
+    def suspension(self) -> Hold | None:
+        """Why the job is to have no pods at all although its user wants it to run; None if it may have them."""
+        return None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether objects of the feature show that the job was started before."""
+        return False
+
+    @property
+    def as_cached(self) -> tuple[Get, str] | None:
+        """The object for which the job is suspended, and the version of it that is decided upon."""
+        return None
+
+    def stops(self) -> Iterable[Slot]:
+        """Pods that are not to live on. They are recorded as stopped by us, and then replaced as all that is on record."""
+        return ()
+
+    def actions(self, course: Course | None) -> Iterable[Action]:
+        """What makes the feature's own objects what they are to be; None: of a job whose suspension is being recorded, or which
+        another controller manages.
+        """
+        return ()
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The values of its `fields` in the `status` that is to be written."""
@@ -69,8 +99,12 @@ class Extension:
         """The actions for a pod for which `intent` has chosen START_AGAIN."""
         return ()
 
-    def notes(self) -> Iterable[Note]:
-        """What to add to the condition of a job that restarts."""
+    def notes(self, about: ConditionType | None) -> Iterable[Note]:
+        """What to add to that condition; None: to whichever says how the job goes on."""
+        return ()
+
+    def waits(self) -> Iterable[Note]:
+        """What the pods wait for together, so that it is not said of each."""
         return ()
 
     def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:

@@ -4,7 +4,9 @@ from itertools import combinations
 
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.failed_logs import KeptLogs
+from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
+from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reporting import Reporting
@@ -20,4 +22,4 @@ def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
     return features
 
 
-FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, KeptLogs, Time)
+FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Gang, Queue, KeptLogs, Time)

@@ -16,9 +16,7 @@ from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.companions import delete_services, with_companions_deleted
 from jobcommon.reconcile.compose import compose, urgency
 from jobcommon.reconcile.ending import Life, Verdict
-from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.intents import Course, Standing
-from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
 from jobcommon.reconcile.pod_actions import pod_actions, remove_all_finalizers
 from jobcommon.reconcile.situation import Feature, Situation
@@ -49,9 +47,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     # Replicas that may end by themselves need the Services.
     if policy != CleanPodPolicy.NONE and not may_end:
         clean_up += delete_services(observed, "job finished")
-    actions = with_companions_deleted(framework, job, observed, [*clean_up, *remove_pod_group(job, observed)])
-    kept = policy == CleanPodPolicy.NONE
-    actions += Queue(framework, job, observed).actions(now, active=not kept and not all(slot.over for slot in slots.ours))
+    actions = with_companions_deleted(framework, job, observed, clean_up)
+    actions += view.actions(_COURSES[policy])
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)

@@ -6,7 +6,6 @@ pods of it run that were created without a gang, a PodGroup would wait for membe
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,16 +17,20 @@ from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
+from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Framework, Job, Tallies
+from jobcommon.framework import Job
 from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
+from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.gang_needs import Needs
+from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Hold, Note
-from jobcommon.reconcile.slots import Slot, Slots
+from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.slots import Slot
 from jobcommon.reconcile.waiting import MAX_CAUSE
 from jobcommon.reconcile.wanted import Wanted, changes
 
@@ -41,15 +44,12 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_TAKEN_UP = ("", "Pending")
 
 
-@dataclass(frozen=True)
-class Gang:
+class Gang(Extension):
     """The gang of one job in one pass. Without a gang scheduler it has no PodGroup and delays nothing."""
 
-    framework: Framework
-    job: Job
-    observed: Observed
-    slots: Slots
-    tallies: Tallies
+    def __init__(self, view: Situation) -> None:
+        self.framework, self.job, self.observed = view.framework, view.job, view.observed
+        self.slots, self.tallies, self._held = view.slots, view.tallies, bool(view.held.types)
 
     @cached_property
     def off(self) -> str:
@@ -90,6 +90,11 @@ class Gang:
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
             return ""
         return f"{self.scheduler.name} to take up PodGroup {self.job.name}"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the job has a PodGroup."""
+        return self.found is not None
 
     @cached_property
     def members(self) -> tuple[Replica, ...]:
@@ -154,8 +159,7 @@ class Gang:
         """Whether the PodGroup waits for more pods than the job has, so that it can place none any more."""
         return self.is_frozen and not self.is_replaced and workload.min_count(self._raw) > self.min_member
 
-    @property
-    def unplaceable(self) -> list[Slot]:
+    def stops(self) -> list[Slot]:
         """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are.
 
         They are entered as stopped by us (`accounting.stopping`), and then retired as all that is on record.
@@ -169,7 +173,7 @@ class Gang:
     def _native(self, api_version: str) -> Iterable[Wanted]:
         if self.is_replaced:
             # Without its PodGroup it would not be known that the pods are to go, before that is on record.
-            recorded = all(slot.recorded for slot in self.unplaceable)
+            recorded = all(slot.recorded for slot in self.stops())
             return unwanted(self.job, self.observed, "the gang has changed") if recorded else ()
         priority = self.needs.priority_class
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
@@ -178,9 +182,12 @@ class Gang:
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
-    def actions(self) -> list[Action]:
-        """Create the PodGroup, correct differences in our fields, or delete one that will get no pods."""
-        return changes(self.job, self.observed, self.wanted())
+    def actions(self, course: Course | None) -> Iterable[Action]:
+        """Create and correct the PodGroup of a job that goes on; delete that of one that does not."""
+        if course is None or (course is Course.GO_ON and self._held):
+            return ()
+        wanted = self.wanted() if course is Course.GO_ON else unwanted(self.job, self.observed)
+        return changes(self.job, self.observed, wanted)
 
     def wanted(self) -> Iterable[Wanted]:
         """The gang's objects as they are to be; none without pods to place."""
@@ -210,7 +217,7 @@ class Gang:
         }
         return {key: fields[key] for key in _OWNED[api_version]}
 
-    def mark(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as a member of the gang. A schedulerName in its template is kept."""
         if self.scheduler is None:
             return pod
@@ -239,8 +246,7 @@ class Gang:
             "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
         }
 
-    @property
-    def reported(self) -> tuple[Note, ...]:
+    def waits(self) -> tuple[Note, ...]:
         """What the PodGroup waits for, as its scheduler reports it; nothing if all pods have a node or it reports nothing."""
         if self.scheduler is None or self.found is None:
             return ()
@@ -292,9 +298,10 @@ class Gang:
             )
             yield Event(WARNING, reasons.OTHER_SCHEDULER, text, lasting=True)
 
-    @property
-    def notes(self) -> list[Note]:
-        """The same for the condition of a job without a more important message."""
+    def notes(self, about: ConditionType | None) -> Iterable[Note]:
+        """Problems of the gang, for the condition of a job without a more important message."""
+        if about != ConditionType.CREATED:
+            return []
         if self.off:
             return [Note(f"gang scheduling is off: {self.off}")]
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
@@ -314,11 +321,6 @@ def unwanted(job: Job, observed: Observed, why: str = "no pods to place") -> lis
     if job.options.gang is None or observed.gang_off:
         return []
     return [Wanted(job.options.gang.api_version, plural, job.name, None, why=why) for plural in job.options.gang.resources]
-
-
-def remove_pod_group(job: Job, observed: Observed) -> list[Action]:
-    """Delete what is `unwanted`."""
-    return changes(job, observed, unwanted(job, observed))
 
 
 def other_schedulers(job: Job, name: str) -> list[str]:

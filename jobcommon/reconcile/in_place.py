@@ -82,8 +82,10 @@ class InPlace(Extension):
         """The replicas of the attempt whose pods are made anew."""
         return {"replaced_pods": self.replaced}
 
-    def notes(self) -> list[Note]:
+    def notes(self, about: ConditionType | None) -> Iterable[Note]:
         """The replicas that get new pods, by reason."""
+        if about != ConditionType.RESTARTING:
+            return []
         by_reason: dict[str, list[str]] = {}
         for name, why in self.replaced.items():
             by_reason.setdefault(why, []).append(name)

@@ -5,26 +5,30 @@ What is admitted goes into the pods (`admission`), and the job's state into the 
 until the pods have ended.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from jobcommon.api import kueue, labels
+from jobcommon.api import kueue, labels, reasons
 from jobcommon.api.gang import PRIORITY_CLASSES, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS, Workload
 from jobcommon.api.merge_patch import merged
-from jobcommon.api.observed import Observed
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import begun
 from jobcommon.reconcile.admission import Admission
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
-from jobcommon.reconcile.plan import Action, Get
+from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.intents import Course
+from jobcommon.reconcile.plan import WARNING, Action, Event, Get
 from jobcommon.reconcile.pod_sets import PodSets, annotations_of
+from jobcommon.reconcile.queueing import not_queued
 from jobcommon.reconcile.rendering import Hold, Note
+from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.wanted import Wanted, changes
 from jobcommon.reconcile.workload_status import workload_status
 
@@ -33,13 +37,17 @@ WORKLOAD_POLL_SECONDS = 30.0
 _Fields = Mapping[str, Any] | None
 
 
-@dataclass(frozen=True)
-class Queue:
+class Queue(Extension):
     """The queue of one job in one pass. One that the operator does not look after holds nothing and writes nothing."""
 
-    framework: Framework
-    job: Job
-    observed: Observed
+    def __init__(self, view: Situation) -> None:
+        self.framework, self.job, self.observed, self._slots, self._now = (
+            view.framework,
+            view.job,
+            view.observed,
+            view.slots,
+            view.now,
+        )
 
     @cached_property
     def name(self) -> str:
@@ -58,9 +66,12 @@ class Queue:
             return ""
         return str(found.spec.get("queueName") or "")
 
-    @property
-    def notes(self) -> list[Note]:
-        """That the job keeps its quota though its label names another queue or none."""
+    def notes(self, about: ConditionType | None) -> Iterable[Note]:
+        """That the job is not queued, or keeps its quota though its label names another queue or none."""
+        if about == ConditionType.RUNNING:
+            return [Note(outside)] if (outside := not_queued(self.job)) else []
+        if about is not None:
+            return []
         label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "")
         if not self._holding or label == self._holding:
             return []
@@ -97,14 +108,16 @@ class Queue:
         return sorted(owned, key=lambda one: (one.view.deleting, not one.has("Admitted"), not one.has("QuotaReserved")))
 
     @property
-    def as_cached(self) -> tuple[Get, str]:
-        """The Workload, and the version of it that is decided upon."""
+    def as_cached(self) -> tuple[Get, str] | None:
+        """The Workload, and the version of it that is decided upon; the cache of it may be older than that of jobs."""
+        if self.suspension is None or self.observed.kueue_off:
+            return None
         if self.found is None:
             return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), ""
         return Get(KUEUE_API, KUEUE_WORKLOADS, self.found.view.name), self.found.view.resource_version
 
     @cached_property
-    def hold(self) -> Hold | None:
+    def suspension(self) -> Hold | None:
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
         if not self.name or (self.observed.kueue_off and begun.is_started(self.job)):
             return None
@@ -115,19 +128,40 @@ class Queue:
         """What is admitted of the job."""
         return Admission(self.job, self.found, self._pod_sets, self.observed.cluster)
 
-    def wake_at(self, now: float) -> float | None:
-        """When to look again for a change that comes without an event (seconds since the epoch)."""
+    @property
+    def hold(self) -> Hold | None:
+        """What is missing to create pods as they are admitted."""
+        return self.admission.hold
+
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod as it is admitted."""
+        return self.admission.place(replica, pod)
+
+    def events(self) -> Iterable[Event]:
+        """That the job is not queued."""
+        if outside := not_queued(self.job):
+            yield Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True)
+
+    def wakes(self) -> Iterable[float]:
+        """When to look again for a change that comes without an event."""
         awaited = self.admission.hold or (self.name and self.found is None and self._not_made)
-        return now + WORKLOAD_POLL_SECONDS if awaited else None
+        return [self._now + WORKLOAD_POLL_SECONDS] if awaited else []
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
-    def actions(self, now: float, *, active: bool) -> list[Action]:
-        """Create, correct or delete the Workload, or write its status. `active`: pods may run, so its quota is in use."""
+    def actions(self, course: Course | None) -> Iterable[Action]:
+        """Create, correct or delete the Workload, or write its status.
+
+        While pods may run its quota is in use. MultiKueue runs the job elsewhere once its Workload is admitted here.
+        """
+        if self.job.managed_elsewhere and self.job.managed_by != kueue.MULTIKUEUE:
+            return ()
+        stopping = course is not None and course is not Course.FINISHED_NONE
+        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._slots.ours))
         # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
         known = (self.found, *self._owned)
         there = {(KUEUE_WORKLOADS, one.view.name): one.view for one in known if one is not None}
-        return changes(self.job, replace(self.observed, companions=there), self.wanted(now, active=active))
+        return changes(self.job, replace(self.observed, companions=there), self.wanted(self._now, active=active))
 
     def wanted(self, now: float, *, active: bool) -> Sequence[Wanted]:
         """The Workload as it is to be."""

@@ -23,11 +23,9 @@ from jobcommon.reconcile.children import overruled_policies, pod_manifest, selec
 from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.held_types import HeldTypes, held_types
-from jobcommon.reconcile.kueue import Queue
-from jobcommon.reconcile.plan import NORMAL, WARNING, Event, names_in_short
-from jobcommon.reconcile.queueing import not_queued
+from jobcommon.reconcile.intents import Course
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, names_in_short
 from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS
@@ -52,7 +50,6 @@ class Situation:
     counted: Accounting
     accounting: Accounting
     tallies: Tallies
-    gang: Gang
     held: HeldTypes
     must_exist: tuple[tuple[str, str], ...]
     features: Sequence[Feature]
@@ -66,13 +63,15 @@ class Situation:
         # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
         counted = account_for_pods(job, slots, entering=not job.unread or job.status.finished)
         tallies = tally(job, slots, counted.succeeded)
-        gang = Gang(framework, job, observed, slots, tallies)
-        counted = stopping(counted, gang.unplaceable)
-        together = job.restarts_together
-        # Where the first failure restarts all replicas, it alone is charged.
-        charged = attempt.without_consequences(framework, job, counted, slots) if together else counted
         must_exist = counted.must_exist(now)
-        return cls(framework, job, observed, now, slots, counted, charged, tallies, gang, held, must_exist, tuple(features))
+        view = cls(framework, job, observed, now, slots, counted, counted, tallies, held, must_exist, tuple(features))
+        stops = [slot for extension in view.extensions for slot in extension.stops()]
+        if not (stops or job.restarts_together):
+            return view
+        counted = stopping(counted, stops)
+        # Where the first failure restarts all replicas, it alone is charged.
+        charged = attempt.without_consequences(framework, job, counted, slots) if job.restarts_together else counted
+        return replace(view, counted=counted, accounting=charged)
 
     @cached_property
     def extensions(self) -> Sequence[Extension]:
@@ -97,26 +96,26 @@ class Situation:
         return self.framework.decide(self.job, self.tallies)
 
     @cached_property
-    def queue(self) -> Queue:
-        """The queue of the job."""
-        return Queue(self.framework, self.job, self.observed)
+    def suspension(self) -> Hold | None:
+        """Why the job is to have no pods although its user wants it to run."""
+        return next(filter(None, (extension.suspension for extension in self.extensions)), None)
 
     @property
     def is_waiting(self) -> bool:
         """Whether the job is not to be started yet."""
-        return self.gang.hold is not None or self.held.start
+        return self.held.start or any(extension.hold is not None for extension in self.extensions)
 
     @property
     def has_begun(self) -> bool:
         """See `begun.has_begun`."""
-        return begun.has_begun(self.job, self.slots, grouped=self.gang.found is not None)
+        return begun.has_begun(self.job, self.slots, grouped=any(extension.has_begun for extension in self.extensions))
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
         pod = pod_manifest(self.framework, self.job, replica)
         for extension in self.extensions:
             pod = extension.shape(replica, pod)
-        return self.queue.admission.place(replica, self.gang.mark(replica, pod))
+        return pod
 
     @cached_property
     def change(self) -> attempt.AttemptChange:
@@ -141,6 +140,10 @@ class Situation:
                     due = limits.restart_due(slot.pod.started, earlier, self.now, recorded_at)
                     found |= {slot.pod.uid: due.at} if not due.passed else {}
         return found
+
+    def actions(self, course: Course | None) -> list[Action]:
+        """What makes the objects of the extensions what they are to be on that course; None: see `Extension.actions`."""
+        return [action for extension in self.extensions for action in extension.actions(course)]
 
     @property
     def wakes(self) -> Sequence[float]:
@@ -168,7 +171,7 @@ class Situation:
         elif job.status.has(ConditionType.RESTARTING) and not (running and self.whole):
             stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
         elif running or job.status.has(ConditionType.RUNNING):
-            remarks = (*[Note(outside) for outside in [not_queued(job)] if outside], *restarts.notes(self.slots))
+            remarks = (*self.notes(ConditionType.RUNNING), *restarts.notes(self.slots))
             said = Sentence(f"{job.kind} {job.key} is running", remarks=remarks, waiting=waiting)
             stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), said))
         else:
@@ -184,14 +187,13 @@ class Situation:
         job, because = self.job, f" because {cause}" if cause else ""
         what = " all replicas" if job.restarts_together else ""
         what += " in place" if job.restarts_in_place else ""
-        waiting = (*self.restart_notes, *waiting)
+        waiting = (*self.notes(ConditionType.RESTARTING), *waiting)
         said = Sentence(f"{job.kind} {job.name} is restarting{what}{because}", waiting=waiting, end="")
         return Statement(ConditionType.RESTARTING, True, reasons.of_kind(job.kind, reasons.RESTARTING), said)
 
-    @cached_property
-    def restart_notes(self) -> Sequence[Note]:
-        """What the extensions have to say of a restart."""
-        return [note for extension in self.extensions for note in extension.notes()]
+    def notes(self, about: ConditionType | None) -> list[Note]:
+        """What the extensions have to add to that condition; None: to whichever says how the job goes on."""
+        return [note for extension in self.extensions for note in extension.notes(about)]
 
     @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:
@@ -239,7 +241,8 @@ class Situation:
 
     @cached_property
     def _hold_of_all(self) -> Hold | None:
-        return self.queue.admission.hold or self.gang.hold or (_EARLIER if self.change.due is not None else None)
+        found = (extension.hold for extension in self.extensions)
+        return next(filter(None, found), _EARLIER if self.change.due is not None else None)
 
     @cached_property
     def _refusal(self) -> Hold:
@@ -250,9 +253,9 @@ class Situation:
         """Why the job does not go on as its spec says."""
         passed = self.held.unread and any(self.now >= deadline.at for deadline in self.deadlines)
         overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
-        start = self.gang.hold if not begun.is_started(self.job) else None
+        start = None if begun.is_started(self.job) else [extension.hold for extension in self.extensions]
         refusal = self._refusal if self.observed.refusal else None
-        found = (overdue, self.held.hold, *self.holds.values(), start, *self.queue.notes, refusal)
+        found = (overdue, self.held.hold, *self.holds.values(), *(start or ()), *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.
         said = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
         return list(dict.fromkeys(note for note in found if note is not None and note not in said))
@@ -266,7 +269,7 @@ class Situation:
             (*self.slots.notable, *leaving),
             self.now,
             self._scheduler,
-            self.gang.reported,
+            tuple(note for extension in self.extensions for note in extension.waits()),
         )
 
     def _scheduler(self, replica: Replica) -> str:
@@ -292,7 +295,6 @@ class Situation:
             )
             for slot in self.slots.unowned[:MAX_EVENTS]
         ]
-        events += self.gang.events()
         events += self.held.events
         events += [event for extension in self.extensions for event in extension.events()]
         job = self.job
@@ -300,8 +302,6 @@ class Situation:
             Event(WARNING, reasons.POLICY_OVERRULED, text[:MAX_MESSAGE], lasting=True)
             for text in overruled_policies(self.framework, job)
         ]
-        if outside := not_queued(job):
-            events.append(Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True))
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
@@ -310,7 +310,7 @@ class Situation:
 
     def created(self, *waiting: Note, held: bool = True) -> Statement:
         """The Created condition, with why the job is `held`."""
-        remarks = (*self.gang.notes, *self.hold_notes) if held else ()
+        remarks = (*self.notes(ConditionType.CREATED), *self.hold_notes) if held else ()
         said = Sentence(f"{self.job.kind} {self.job.name} is created", remarks=remarks, waiting=waiting)
         return Statement(ConditionType.CREATED, True, reasons.of_kind(self.job.kind, reasons.CREATED), said)
 

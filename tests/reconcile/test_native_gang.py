@@ -11,6 +11,7 @@ from jobcommon.api.workload import V1ALPHA2, min_count
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.tf import TF
+from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.situation import Situation
 from jobcommon.testutil.builders import job_manifest
@@ -205,7 +206,7 @@ def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangSchedule
     there.exit("demo-worker-1", 1).settle()
     assert there.current == "Running"
     job, observed = there.job, there.observed
-    members = Situation.start(framework, job, observed, there.now).gang.members
+    members = Gang(Situation.start(framework, job, observed, there.now)).members
     assert [str(one) for one in members] == ["PS-0", "Worker-0", "Worker-2"]
     if scheduler is BETA:
         assert min_count(there.others[GROUP]) == 3
