@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from localcluster.apiserver import discovery, openapi
-from localcluster.apiserver.errors import ApiError, path_not_found
+from localcluster.apiserver.errors import path_not_found
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.users import ISSUER
 from localcluster.request import Request, Response
@@ -52,14 +52,7 @@ class Documents:
         found = self._document(path)
         if found is None:
             raise path_not_found()
-        if path == _KEYS:
-            if not {_KEY_SET, "*/*"} & {
-                one.partition(";")[0].strip() for one in request.headers.get("accept", "*/*").split(",")
-            }:
-                raise ApiError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {_KEY_SET}")
-            return _json(found, _KEY_SET)
-        # Objects end with a line break, other documents do not.
-        return _json(found, end=b"\n" if "kind" in found else b"")
+        return _json(found, _KEY_SET if path == _KEYS else _JSON)
 
     def _document(self, path: str) -> Obj | None:
         parts = path.strip("/").split("/")
@@ -109,5 +102,5 @@ class Documents:
         return openapi.v3_document(resources, path.removeprefix("/openapi/v3/"))
 
 
-def _json(value: Obj, media: str = _JSON, end: bytes = b"") -> Response:
-    return Response(200, msgspec.json.encode(value) + end, {"Content-Type": media, "Vary": "Accept"})
+def _json(value: Obj, media: str) -> Response:
+    return Response(200, msgspec.json.encode(value) + b"\n", {"Content-Type": media})

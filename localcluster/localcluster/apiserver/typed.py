@@ -14,7 +14,6 @@ from localcluster.quantity import canonical
 from localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
-_ZEROES = {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}}
 _TYPES = {
     "boolean": ((bool,), "bool"),
     "number": ((int, float), "float64"),
@@ -120,19 +119,13 @@ def _value(node: Obj, value: Any, path: str, unknown: list[str]) -> Any:
     below = node.get("items" if kind == "array" else "additionalProperties")
     if not isinstance(below, dict):
         return value
-    if kind == "array":
-        return [_value(below, _zero(below) if one is None else one, f"{path}[{at}]", unknown) for at, one in enumerate(value)]
-    # A null is the zero value, which of text is the empty one.
+    # A null is the zero value: an empty text, or an object without fields.
     text = below.get("type") == "string" and "format" not in below
+    if kind == "array":
+        zero: Any = "" if text else {}
+        return [_value(below, zero if one is None else one, f"{path}[{at}]", unknown) for at, one in enumerate(value)]
     given = {key: "" if one is None and text else one for key, one in value.items()}
     return {key: _value(below, one, f"{path}.{key}", unknown) for key, one in given.items() if one is not None}
-
-
-def _zero(node: Obj) -> Any:
-    """What a null in a list stands for."""
-    if "$ref" in node:
-        return "0" if node["$ref"].endswith(".Quantity") else {}
-    return _ZEROES.get(node.get("type", ""))
 
 
 def _text(form: str, value: Any, path: str) -> Any:

@@ -32,18 +32,7 @@ def prune(node: Json, value: Any, path: str = "") -> list[str]:
         if isinstance(item, dict | list):
             # Map keys are joined with dots here, as the real server does in its unknown-field warnings.
             where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
-            dropped += prune(below, item, where) if isinstance(below, dict) else _emptied(item, where)
-    return dropped
-
-
-def _emptied(value: Any, path: str) -> list[str]:
-    """`additionalProperties: true` allows any values, but objects among them have no known fields."""
-    if isinstance(value, list):
-        return [where for index, item in enumerate(value) for where in _emptied(item, f"{path}[{index}]")]
-    if not isinstance(value, dict):
-        return []
-    dropped = [f"{path}.{key}" for key in value]
-    value.clear()
+            dropped += prune(below, item, where) if isinstance(below, dict) else []
     return dropped
 
 

@@ -102,18 +102,10 @@ def _ready(pod: Json) -> str:
     return f"{ready}/{len(dig(pod, 'spec', 'containers', default=[])) + len(sidecars)}"
 
 
-def _gates(pod: Json) -> str:
-    gates = dig(pod, "spec", "readinessGates", default=[])
-    passed = sum(_condition(pod, one.get("conditionType", "")).get("status") == "True" for one in gates)
-    return f"{passed}/{len(gates)}" if gates else NONE
-
-
 PRINTERS = {
     ("", "Pod"): named(
         column("Ready", _ready), column("Status", pod_status), timed("Restarts", _restarts), AGE,
         column("IP", lambda pod: dig(pod, "status", "podIPs", 0, "ip") or dig(pod, "status", "podIP", default=NONE), wide=True),
         column("Node", "spec.nodeName", default=NONE, wide=True),
-        column("Nominated Node", "status.nominatedNodeName", default=NONE, wide=True),
-        column("Readiness Gates", _gates, wide=True),
     )
 }  # fmt: skip
