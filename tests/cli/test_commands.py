@@ -286,7 +286,7 @@ def test_version() -> None:
 
 @pytest.mark.cluster
 def test_a_job_that_succeeds_ends_with_0() -> None:
-    done = jobcommon("run", "-f", "-", stdin=VALID)
+    done = answered("run", "-f", "-", stdin=VALID)
     assert done.returncode == 0, done.stderr
     assert "quick-worker-0 | before the end\n" in done.stdout
     assert re.search(r"Succeeded +True .*PyTorchJobSucceeded", done.stdout)
