@@ -89,9 +89,6 @@ class FieldRequirement:
     equal: bool
 
 
-_INDEXED = "spec.nodeName"
-
-
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
     """A conjunction of field conditions; the empty one matches everything."""
@@ -99,8 +96,6 @@ class FieldSelector:
     requirements: tuple[FieldRequirement, ...] = ()
     #: The value of an equality on metadata.name, so that a single object is found by its key.
     name: str | None = None
-    #: The equality on the one field that the real server has an index of.
-    indexed: FieldRequirement | None = None
 
     def matches(self, obj: Mapping[str, Any]) -> bool:
         """Whether every condition holds."""
@@ -110,7 +105,7 @@ class FieldSelector:
 def parse_fields(text: str, getters: Mapping[str, FieldGetter]) -> FieldSelector:
     """Parse ``metadata.name=x,status.phase!=Running`` over the fields a resource offers. Raises a 400 ApiError."""
     found: list[FieldRequirement] = []
-    name = indexed = None
+    name = None
     for term in filter(None, _split(text)):
         match = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", term, re.DOTALL)
         if match is None:
@@ -123,9 +118,7 @@ def parse_fields(text: str, getters: Mapping[str, FieldGetter]) -> FieldSelector
         if equal and match[1] == "metadata.name":
             name = value
         found.append(FieldRequirement(getter, value, equal))
-        if equal and match[1] == _INDEXED:
-            indexed = found[-1]
-    return FieldSelector(tuple(found), name, indexed)
+    return FieldSelector(tuple(found), name)
 
 
 def _split(text: str) -> Sequence[str]:

@@ -41,9 +41,6 @@ def options_of(call: Call, given: Obj | None = None) -> DeleteOptions:
     query = {} if found else call.query
     preconditions = found.get("preconditions") or {}
     policy = found.get("propagationPolicy") or query.get("propagationPolicy") or ""
-    orphan = found.get("orphanDependents", query.get("orphanDependents"))
-    if orphan is not None and not policy:
-        policy = "Orphan" if orphan in (True, "true") else "Background"
     if policy and policy not in _POLICIES:
         message = f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"'
         cause = Cause("FieldValueNotSupported", "propagationPolicy", message)

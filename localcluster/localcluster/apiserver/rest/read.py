@@ -96,10 +96,7 @@ def _candidates(table: Table, scope: Scope) -> list[Item]:
     if scope.fields.name is not None and scope.namespace:
         item = table.get(scope.namespace, scope.fields.name)
         return [item] if item else []
-    items = table.sorted(scope.namespace or None)
-    indexed = scope.fields.indexed
-    # Objects outside the index do not count as a following page.
-    return items if indexed is None else [item for item in items if indexed.getter(item.obj) == indexed.value]
+    return table.sorted(scope.namespace or None)
 
 
 def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
