@@ -18,4 +18,5 @@ def is_status_too_large(error: ClientError | None) -> bool:
 def shortened_status(status: JobStatus) -> JobStatus:
     """The status with everything that decisions depend on, but without the list of failures and with short messages."""
     conditions = [c.model_copy(update={"message": c.message[:SHORT_MESSAGE]}) for c in status.conditions]
-    return status.model_copy(update={"failures": [], "conditions": conditions})
+    cause = status.last_restart_cause and status.last_restart_cause[:SHORT_MESSAGE]
+    return status.model_copy(update={"failures": [], "conditions": conditions, "last_restart_cause": cause})
