@@ -1,8 +1,36 @@
-"""The work queue: levels, and what is announced. tests/properties compares every other call with a model."""
+"""The work queue: levels, the end, and what is announced. tests/properties compares every other call with a model."""
+
+from collections.abc import Callable
 
 import pytest
 
 from jobcommon.controller.workqueue import WorkQueue
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda queue: queue.add("b"),
+        lambda queue: queue.add_at("b", 0.0),
+        lambda queue: queue.add_after("b", 0.0, 0.0),
+        lambda queue: queue.add_rate_limited("b", 0.0),
+    ],
+)
+def test_after_shutdown_nothing_is_handed_out_and_the_queue_drains(add: Callable[[WorkQueue[str]], None]) -> None:
+    queue: WorkQueue[str] = WorkQueue(lambda: 1.0)
+    queue.add("a")
+    queue.add("ready")
+    queue.add_at("later", 1.0)
+    assert queue.get(0.0) == "a"
+    queue.add("a")
+    queue.shutdown()
+    assert not queue.drained
+    add(queue)
+    assert queue.get(100.0) is None
+    assert queue.next_wakeup() is None
+    queue.done("a")
+    assert queue.drained
+    assert (len(queue), queue.delayed, queue.failing) == (0, 0, 0)
 
 
 def test_a_key_that_is_added_again_moves_to_its_level_and_is_handed_out_once() -> None:
