@@ -64,7 +64,7 @@ from jobcommon.testutil.real.steps import (
     run,
     suspend,
 )
-from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, RUNNING, SUSPENDED, Expected, Row
+from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, SUSPENDED, Expected, Row
 
 
 # fmt: off
@@ -180,18 +180,10 @@ def deletions() -> Iterator[Row]:
 def restarts() -> Iterator[Row]:
     """What counts, and what does not."""
     both = run("master-0", "worker-0")
-    yield Row("backoffLimit is used up by replacements",
-        (both, end(137, "worker-0"), replaced("worker-0"), end(137, "worker-0")),
-        Expected(FAILED, {"master-0": ("Failed 143",), "worker-0": ("Failed 137", "Failed 137")}, restarts=1,
-            reason="BackoffLimitExceeded"),
-        PYTORCHJOB.job("ExitCode", run_policy={"backoffLimit": 1}))
     sidecar = script("side", "[ -e /keep/s ] || { : > /keep/s; exit 1; }; trap 'exit 0' TERM; while :; do sleep 0.2; done",
         restartPolicy="Always")
     yield Row("a native sidecar restarts", (both, *PYTORCHJOB.finish), Expected(pods=PYTORCHJOB.ends()),
         PYTORCHJOB.job("Never", run_policy={"backoffLimit": 0}, initContainers=[sidecar]))
-    yield Row("an init container under Always", (both,),
-        Expected(RUNNING, {"master-0": ("Running",), "worker-0": ("Running",)}),
-        PYTORCHJOB.job("Always", run_policy={"backoffLimit": 0}, initContainers=[script("first", "exit 0")]))
     yield Row("the main container failed, another one lives", (both, end(3, "master-0")),
         Expected(FAILED, reason="PyTorchJobFailed"),
         PYTORCHJOB.job("Never", others=(script("other", "trap 'exit 0' TERM; while :; do sleep 0.2; done"),)))
@@ -236,11 +228,6 @@ def in_place() -> Iterator[Row]:
 def _ends_well(job: Manifest, other: Manifest) -> Manifest:
     specs = other["spec"]["pytorchReplicaSpecs"]
     job["spec"]["pytorchReplicaSpecs"]["Master"] = specs["Master"]
-    return job
-
-
-def _with_spec(job: Manifest, **fields: Any) -> Manifest:
-    job["spec"] |= fields
     return job
 
 
@@ -326,6 +313,8 @@ def pods() -> Iterator[Row]:
         started,
         containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
+    yield row("its log before it is scheduled", (logs("p", ""), delete("p"), over("p")), "Pending", (),
+        schedulingGates=[{"name": "jobcommon.test/gate"}])
     waits = 'container "main" in pod "job-p" is waiting to start: PodInitializing'
     told = script("first", "echo begun; while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
     yield row("its log before it starts and after its end",
