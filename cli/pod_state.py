@@ -5,8 +5,7 @@ from typing import Any
 
 from jobcommon.api.pod import STOPPING_TAG, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.reconcile.ending import last_failure_in_place
-from jobcommon.reconcile.restarts import described_end
+from jobcommon.reconcile.ending import described_end, last_failure_in_place
 from jobcommon.reconcile.waiting import reported_cause
 
 

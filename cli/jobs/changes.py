@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Object
@@ -14,7 +15,6 @@ from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.queueing import QUEUE_LABEL
 
 Say = Callable[[str], None]
 # Waiting is asking: a watch would be for three changes of one object.

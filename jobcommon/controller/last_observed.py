@@ -1,7 +1,7 @@
 """The last observed state of a job's companions of unwatched kinds.
 
 It is taken from the responses to our own reads and writes and may be out of date: before pods are created, and while some wait
-to be started, an object is read again once its state is `jobcommon.reconcile.companions.RECHECK_PERIOD` seconds old.
+to be started, an object is read again once its state is `jobcommon.reconcile.wanted.RECHECK_PERIOD` seconds old.
 """
 
 from collections.abc import Mapping

@@ -22,7 +22,7 @@ from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.diagnosis.tracebacks import plain
-from jobcommon.reconcile import deadlines, in_place, limits
+from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.node_loss import avoided
 from jobcommon.reconcile.slots import attempt_of
@@ -357,7 +357,7 @@ def _of_pods(
     then, at = cause.then, cause.at
     if member.pod.phase == "Failed" and not found.status.finished:
         then, at = _replacement(found, now)
-    if (deadline := deadlines.of_job(found.read, found.status.start_time)) is not None:
+    if (deadline := limits.active_deadline(found.read, found.status.start_time)) is not None:
         if not then:
             then, at = "the job fails when its activeDeadlineSeconds are over", deadline.at
         else:
@@ -394,7 +394,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence += _first_failure(found, 0)
     outside = current.message.partition("; not queued: ")[2].partition("; ")
     evidence += [f"it runs outside its queue and all quota: {outside[0]}"] if outside[0] else []
-    due = deadlines.of_job(job, status.start_time)
+    due = limits.active_deadline(job, status.start_time)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
     evidence += [*died_beside(found), *recreated(found)]
     quiet, facts, advice = silent(found, now)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobcommon.api.gang import OF_THE_GROUP, GroupWaits, size_of, waits_of
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.template import mappings_in
@@ -11,7 +12,6 @@ from jobcommon.api.workload import min_count
 from jobcommon.diagnosis.cause import Cause, in_short
 from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Object
-from jobcommon.reconcile.queueing import QUEUE_LABEL
 
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")
 

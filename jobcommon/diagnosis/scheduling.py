@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobcommon.api.quantity import Quantity, parse_quantity
+from jobcommon.api.resources import pod_resources
 from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, clue, in_short, listed, revealed
 from jobcommon.diagnosis.cause_reasons import Reason
-from jobcommon.reconcile.resources import pod_resources
 
 SCHEDULER_RETRY = "the scheduler tries again when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.

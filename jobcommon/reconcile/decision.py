@@ -5,31 +5,25 @@ ascending. What a verdict destroys is recorded first: a suspension, a resume, a 
 status alone, and its consequences follow when that status is stored.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
+from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus
-from jobcommon.api.timestamp import format_moment, format_time, readable_time
-from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import begun, limits, restarts
-from jobcommon.reconcile.accounting import with_running
+from jobcommon.api.replica import format_indexes
+from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus, ReplicaStatus
+from jobcommon.api.timestamp import format_moment, format_time, parse_time, readable_time
+from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.reconcile import limits, restarts
+from jobcommon.reconcile.accounting import Accounting, with_running
 from jobcommon.reconcile.children import create_pods
-from jobcommon.reconcile.companions import (
-    RECHECK_PERIOD,
-    as_addressed,
-    delete_services,
-    reconcile_companions,
-    reconcile_services,
-    with_companions_deleted,
-)
-from jobcommon.reconcile.compose import compose, urgency
-from jobcommon.reconcile.finished import plan_finished
+from jobcommon.reconcile.ending import Life, Verdict
 from jobcommon.reconcile.intents import Course, Standing
 from jobcommon.reconcile.plan import (
     NORMAL,
@@ -46,12 +40,23 @@ from jobcommon.reconcile.plan import (
     in_order,
 )
 from jobcommon.reconcile.pod_actions import TO_BE_REPLACED, pod_actions, remove_all_finalizers
-from jobcommon.reconcile.rendering import Sentence, Statement
+from jobcommon.reconcile.rendering import Sentence, Statement, condition_states
 from jobcommon.reconcile.situation import Feature, Situation
-from jobcommon.reconcile.slots import tally
+from jobcommon.reconcile.slots import Slot, Slots, Succeeded, has_failed, tally
 from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, JobVerdict, Resume, Succeed, Suspend, judge
 from jobcommon.reconcile.waiting import MAX_EVENTS
+from jobcommon.reconcile.wanted import (
+    RECHECK_PERIOD,
+    as_addressed,
+    changes,
+    wanted_companions,
+    wanted_services,
+    with_clean_up,
+)
 
+# If a job reaches us more than these seconds after its creation, another replica may have handled it already, created its pods
+# and recorded its end: a live read must verify it.
+FRESH_JOB_SECONDS = 10.0
 NOTHING = Plan(reason="nothing to do")
 
 
@@ -180,7 +185,7 @@ def _record_suspension(view: Situation) -> Plan:
     first = [] if view.slots.ours else view.actions(None)
     live = any(isinstance(action, Update | Delete) for action in first)
     # The cache of other objects may be older than that of jobs: another operator has let it run on a later one.
-    depends = begun.is_started(job) and not job.run_policy.suspend
+    depends = limits.is_started(job) and not job.run_policy.suspend
     seen = next(filter(None, (extension.as_cached for extension in view.extensions)), None) if depends else None
     events = [*view.waits.events[:MAX_EVENTS], event]
     return _plan(view, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
@@ -194,8 +199,7 @@ def _stay_suspended(view: Situation) -> Plan:
     if view.held.unread:
         entered |= {slot.pod.uid for slot in view.slots.ours if slot.over}
     pods = pod_actions(view.slots, Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED), view.extensions)
-    clean_up = [*pods, *delete_services(view.observed, why)]
-    actions = with_companions_deleted(view.framework, job, view.observed, clean_up)
+    actions = with_clean_up(view.framework, job, view.observed, [*pods], why)
     actions += view.actions(Course.SUSPENDED)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
     urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
@@ -248,8 +252,17 @@ def _go_on(view: Situation, running: bool) -> Plan:
         # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
         # the garbage collector was faster; and a surplus object may be wanted again by now.
         verify_live=any(ends_run(action) and not _replaces(action) for action in pods)
-        or ((view.has_begun or begun.may_have_begun(job, view.observed, now)) and any(isinstance(a, Create) for a in creates)),
+        or (_may_have_begun(view) and any(isinstance(a, Create) for a in creates)),
     )
+
+
+def _may_have_begun(view: Situation) -> bool:
+    """Whether the job has begun, or may have although the cache does not show it.
+
+    What this process remembers may only add a live read.
+    """
+    created = view.job.creation_time
+    return view.has_begun or view.observed.begun or created is None or view.now >= created + FRESH_JOB_SECONDS
 
 
 def _replaces(action: Action) -> bool:
@@ -261,4 +274,154 @@ def _others(view: Situation, since: float) -> list[Action]:
     if view.held.types:
         return []
     whose = view.framework, view.job, view.observed
-    return reconcile_services(*whose) + reconcile_companions(*whose, since)
+    return changes(view.job, view.observed, [*wanted_services(*whose), *wanted_companions(*whose)], since)
+
+
+# -- the plan as a whole ------------------------------------------------------------------------------------------------
+
+
+def compose(view: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
+    """The plan with those actions and that status; `more` are further fields of it."""
+    ordered = in_order(actions, view.observed.backed_off)
+    logs = tuple(log for extension in view.extensions for log in extension.logs(ordered))
+    return Plan(actions=ordered, logs=logs, status=if_changed(view.job, status), reason=reason, **more)
+
+
+def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
+    """The status if it must be written. Dropping the UIDs of deleted pods alone does not cause a write (rule R19)."""
+    changed = status.to_json()
+    remembered = {"countedPods": list(job.status.counted_pods), "stoppedPods": list(job.status.stopped_pods)}
+    same_memory = {key: value for key, value in {**changed, **remembered}.items() if value or key not in remembered}
+    forgets_only = set(status.counted_pods) <= set(job.status.counted_pods)
+    return None if (same_memory if forgets_only else changed) == dict(job.raw_status) else status
+
+
+# The fields that users and other programs wait for, or on which the next decision depends. A change of any other field, such as
+# a count, is not urgent.
+_URGENT = (
+    "start_time",
+    "completion_time",
+    "restarts",
+    "disruptions",
+    "attempt",
+    "service_name",
+    "failures",
+)
+
+
+def urgency(before: JobStatus, after: JobStatus) -> Urgency:
+    """The urgency of a status that is not final.
+
+    The message of a condition names the pods that wait, so each pod that starts may change it: it is as urgent as a count.
+    """
+    urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
+    urgent |= not set(after.counted_pods) <= set(before.counted_pods)
+    return Urgency.TRANSITION if urgent or condition_states(before) != condition_states(after) else Urgency.COUNTS
+
+
+# -- a finished job -----------------------------------------------------------------------------------------------------
+
+
+def plan_finished(framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature]) -> Plan:
+    """Clean up, keep the counts equal to what the remaining pods show, and delete the job when its TTL has expired.
+
+    A job that another operator finished may lack completionTime; then the condition's time is used. `now`: seconds since the
+    epoch.
+    """
+    expiry = limits.expiry(job, now)
+    if expiry is not None and expiry.passed:
+        # Delete the job as it was read: its TTL may have been changed since (rule R1).
+        version = job.resource_version
+        owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
+        actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
+        return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
+    view = Situation.start(framework, job, observed, now, features)
+    slots, accounting, policy, grace = view.slots, view.counted, _effective_policy(job), limits.grace(job, now)
+    late = _late_successes(job, accounting)
+    may_end = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
+    known = dict.fromkeys(may_end, Standing.MAY_END)
+    known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
+    known |= {slot.pod.uid: Standing.UNRECORDED for slot in late}
+    pods = [*pod_actions(slots, _COURSES[policy], known, view.extensions)]
+    # Replicas that may end by themselves need the Services.
+    why = "job finished" if policy != CleanPodPolicy.NONE and not may_end else ""
+    actions = with_clean_up(framework, job, observed, pods, why)
+    actions += view.actions(_COURSES[policy])
+    status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
+    if parse_time(status.completion_time) is None:
+        end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
+        status = status.model_copy(update={"completion_time": readable_time(end, now)})
+    wakes = [*view.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
+    urgent = urgency(job.status, status)
+    return compose(view, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
+
+
+_COURSES = {
+    CleanPodPolicy.ALL: Course.FINISHED_ALL,
+    CleanPodPolicy.RUNNING: Course.FINISHED_RUNNING,
+    CleanPodPolicy.NONE: Course.FINISHED_NONE,
+}
+
+
+def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
+    """The successes since the job's end that make the number on record higher.
+
+    Another operator counts replicas as succeeded that still run when it finishes a job.
+    """
+    if not (late := accounting.having(Verdict.SUCCEEDED)):
+        return ()
+    statuses, wanted = job.status.replica_statuses, {kind: job.count(kind) for kind in job.replica_specs}
+    more = {
+        kind
+        for kind, indexes in accounting.succeeded.items()
+        if kind in statuses and sum(index < wanted[kind] for index in indexes) > (statuses[kind].succeeded or 0)
+    }
+    return tuple(slot for slot in late if slot.replica.type in more)
+
+
+def _effective_policy(job: Job) -> CleanPodPolicy:
+    """The effective policy of a finished job, with the default filled in.
+
+    A job that failed for another reason than the end of a replica must stop: policy None then keeps the finished pods only.
+    """
+    policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
+    # Other operators have named the kind in other ways.
+    stopped = job.status.has(ConditionType.FAILED) and not job.status.reason(ConditionType.FAILED).endswith(reasons.FAILED)
+    return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
+
+
+def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
+    """The UIDs of the pods that may end by themselves after the success: those with work of their own that are on a node.
+
+    One that has failed for good and which another container keeps alive is on record.
+    """
+    working = (slot for slot in slots.wanted.values() if slot.pod.scheduled and not framework.serves(slot.replica.type))
+    return frozenset(slot.pod.uid for slot in working if slot.stays and not slot.recorded)
+
+
+def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[str]:
+    """The UIDs of the pods that failed after the success of a job with servers: we deleted these, so that end has no meaning.
+
+    A pod without our finalizer may have ended before.
+    """
+    if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
+        return frozenset()
+    over = [s for s in slots.wanted.values() if s.life is Life.OVER and FINALIZER in s.pod.finalizers and not s.recorded]
+    return frozenset(slot.pod.uid for slot in over if has_failed(framework, job, slot))
+
+
+def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> JobStatus:
+    """The status with the pods that are still active, and with the indexes that have `succeeded` of types with new ones."""
+    running = (s for s in slots.wanted.values() if s.life is Life.RUNNING and not isinstance(s.state, Succeeded))
+    active = Counter(slot.replica.type for slot in running)
+    # Most finished jobs need no change; a restart of the operator plans all of them.
+    changed: dict[str, ReplicaStatus] = {}
+    for kind, status in job.status.replica_statuses.items():
+        changes: dict[str, Any] = {"active": active[kind] or None} if status.active != (active[kind] or None) else {}
+        if (indexes := succeeded.get(kind)) is not None:
+            changes |= {"succeeded": sum(i < job.count(kind) for i in indexes), "succeeded_indexes": format_indexes(indexes)}
+        if changes:
+            changed[kind] = status.model_copy(update=changes)
+    if not changed:
+        return job.status
+    return job.status.model_copy(update={"replica_statuses": {**job.status.replica_statuses, **changed}})

@@ -38,6 +38,8 @@ SIGNALS = (
     "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN",
     "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
 )  # fmt: skip
+# The characters that are kept of a termination message, from its end, where the cause is.
+MAX_END = 300
 
 
 class Verdict(StrEnum):
@@ -321,3 +323,11 @@ def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
     if not isinstance(container.state, Terminated):
         return False
     return policy == RestartPolicy.ALWAYS or container.state.exit_code != 0
+
+
+def described_end(run: Terminated) -> str:
+    """How a run ended, and the end of its termination message: ``exited with code 1 (Error): no such file``."""
+    end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
+    words = " ".join(run.message.split())
+    tail = words if len(words) <= MAX_END else f"…{words[-MAX_END:]}"
+    return f"{end}: {tail}" if words else end

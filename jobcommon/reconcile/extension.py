@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.intents import Course, Intent
+from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import Action, Event, Get, KeepLog
 from jobcommon.reconcile.rendering import Hold, Note, Statement
 from jobcommon.reconcile.slots import Slot

@@ -8,8 +8,7 @@ from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.node_loss import NodeLoss
-from jobcommon.reconcile.progress import ReportedProgress
-from jobcommon.reconcile.reporting import Reporting
+from jobcommon.reconcile.progress import ReportedProgress, Reporting
 from jobcommon.reconcile.situation import Feature
 from jobcommon.reconcile.time_spent import Time
 

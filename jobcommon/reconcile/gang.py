@@ -22,7 +22,7 @@ from jobcommon.api.template import mapping_of
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job
-from jobcommon.reconcile import annotated_gang, native_gang
+from jobcommon.reconcile import gang_needs, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.gang_needs import Needs
@@ -237,7 +237,7 @@ class Gang(Extension):
             own = known.get((replica.type, self.needs.template_of(replica)))
             annotations = {**added, **({names.YUNIKORN_GROUP: own} if own else {}), **annotations}
         elif self.scheduler == names.KOORDINATOR:
-            annotations |= annotated_gang.koordinator(name, _policy(self.job), self.min_member, len(self.members))
+            annotations |= gang_needs.koordinator(name, _policy(self.job), self.min_member, len(self.members))
         else:
             group = {names.COSCHEDULING_GROUP: name}
         return {

@@ -1,8 +1,8 @@
 """Kueue's Workload of a job that is labelled for a queue, where this operator owns it (``--kueue own``).
 
 While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.hold` says why.
-What is admitted goes into the pods (`admission`), and the job's state into the Workload (`workload_status`). It keeps its quota
-until the pods have ended.
+What is admitted goes into the pods, and the job's state into the Workload (`workload`). It keeps its quota until the pods have
+ended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,18 +19,16 @@ from jobcommon.api.merge_patch import merged
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.reconcile import begun
-from jobcommon.reconcile.admission import Admission
+from jobcommon.framework import Job
+from jobcommon.reconcile import limits
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
+from jobcommon.reconcile.kueue_workload import Admission, PodSets, annotations_of, workload_status
 from jobcommon.reconcile.plan import WARNING, Action, Event, Get
-from jobcommon.reconcile.pod_sets import PodSets, annotations_of
-from jobcommon.reconcile.queueing import not_queued
 from jobcommon.reconcile.rendering import Hold, Note
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.wanted import Wanted, changes
-from jobcommon.reconcile.workload_status import workload_status
 
 # Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
 WORKLOAD_POLL_SECONDS = 30.0
@@ -41,13 +39,8 @@ class Queue(Extension):
     """The queue of one job in one pass. One that the operator does not look after holds nothing and writes nothing."""
 
     def __init__(self, view: Situation) -> None:
-        self.framework, self.job, self.observed, self._slots, self._now = (
-            view.framework,
-            view.job,
-            view.observed,
-            view.slots,
-            view.now,
-        )
+        self.framework, self.job, self.observed = view.framework, view.job, view.observed
+        self._slots, self._now = view.slots, view.now
 
     @cached_property
     def name(self) -> str:
@@ -119,7 +112,7 @@ class Queue(Extension):
     @cached_property
     def suspension(self) -> Hold | None:
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
-        if not self.name or (self.observed.kueue_off and begun.is_started(self.job)):
+        if not self.name or (self.observed.kueue_off and limits.is_started(self.job)):
             return None
         return Hold(f"it waits in queue {self.name}: ", why) if (why := self._not_admitted()) else None
 
@@ -215,7 +208,7 @@ class Queue(Extension):
             return self._too_many or f"the job is not the one for which its Workload {found.view.name} asks"
         if not found.admitted:
             return found.said
-        return "" if begun.is_started(self.job) else str(self.admission.hold or "")
+        return "" if limits.is_started(self.job) else str(self.admission.hold or "")
 
     @cached_property
     def _not_made(self) -> str:
@@ -313,3 +306,23 @@ class Queue(Extension):
     def _status(self, found: Workload, now: float, *, active: bool) -> Mapping[str, Any]:
         """The status that it is to have, and None for what goes."""
         return {**dict.fromkeys(found.status), **workload_status(self.job, found, self._pod_sets, now, active=active)}
+
+
+UNQUEUED = labels.PREFIX + "unqueued"
+"""The annotation of a job that may have a queue's label and run without it, with the value ``allowed``."""
+
+
+def not_queued(job: Job) -> str:
+    """That the job is not queued, and what to change; "" for a job that is, or that needs no queue.
+
+    Kueue's webhook suspends each new job of a kind whose integration is on, and Kueue later sets `suspend` to false. Since
+    Kueue 0.19.0 most kinds of kubeflow.org are off by default (kueue#12606): such a job has no `suspend`.
+    """
+    queue = job.labels.get(kueue.QUEUE_LABEL)
+    if not queue or job.options.kueue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
+        return ""
+    integration = kueue.integration_of(job.api_version, job.kind)
+    return (
+        f"not queued: the label {kueue.QUEUE_LABEL} names queue {queue}, but Kueue has not suspended the job; "
+        f"add {integration} to integrations.frameworks of Kueue's configuration, or annotate the job with {UNQUEUED}=allowed"
+    )

@@ -1,14 +1,27 @@
-"""The limits of a run: backoffLimit, deadlines, the time after its success, time to live, and the pace of restarts."""
+"""When a job ends or waits: backoffLimit, deadlines, the time after its success, time to live, and the pace of restarts.
+
+After a deadline a job fails or all its replicas begin a new attempt (that of a stall is in `progress`). A job of which some
+pods have no node holds the nodes of its others for nothing (pendingDeadlineSeconds): it fails, or frees them with a new
+attempt, and other jobs may be placed before. The operator does not suspend the job for it, because that belongs to the user
+and to the queue, which has a time-out of its own.
+
+Deadlines are not enforced while a replica spec is unreadable: a finished pod may mean that the job has succeeded. The condition
+says that activeDeadlineSeconds has passed. While no attempt may begin, the deadlines of the present one hold.
+"""
 
 from dataclasses import dataclass
 
-from jobcommon.api.job import CleanPodPolicy
+from jobcommon.api import reasons
+from jobcommon.api.job import CleanPodPolicy, PendingDeadlineAction
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.api.timestamp import parse_time
+from jobcommon.api.text import cut
+from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.slots import Ended, Slot, Slots, Succeeded
+from jobcommon.reconcile.rendering import Note
+from jobcommon.reconcile.slots import STARTING, Ended, Slot, Slots, Succeeded
+from jobcommon.reconcile.waiting import MAX_CAUSE
 
 # The first restart is immediate. Repeated quick failures are delayed exponentially, so that a program which cannot start does
 # not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
@@ -96,3 +109,58 @@ def none_left(framework: Framework, job: Job, slots: Slots) -> str | None:
 
 def _has_succeeded(slot: Slot) -> bool:
     return isinstance(slot.state, Succeeded) or (isinstance(slot.state, Ended) and slot.ending.verdict == Verdict.SUCCEEDED)
+
+
+def is_started(job: Job) -> bool:
+    """Whether the job has been started, and since its last suspension if there was one."""
+    return parse_time(job.status.start_time) is not None and not job.status.has(ConditionType.SUSPENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`, `waiting` for that.
+
+    With `restarts`, all its replicas begin a new attempt instead, because of `cause`, a part of a sentence. It is not `in_vain`
+    if the program could not run.
+    """
+
+    at: float
+    reason: str
+    message: str
+    cause: str = ""
+    restarts: bool = False
+    in_vain: bool = True
+    waiting: tuple[Note, ...] = ()
+
+
+def active_deadline(job: Job, start_time: str | None, waiting: tuple[Note, ...] = ()) -> Deadline | None:
+    """The end of activeDeadlineSeconds, counted from startTime, which a suspension resets. `waiting`: what pods wait for."""
+    seconds, start = job.run_policy.active_deadline_seconds, parse_time(start_time)
+    if seconds is None or start is None:
+        return None
+    text = f"Job {job.name} has failed because it was active longer than specified deadline ({seconds} s)"
+    return Deadline(start + seconds, reasons.DEADLINE_EXCEEDED, text, waiting=waiting)
+
+
+def pending_deadline(job: Job, slots: Slots) -> Deadline | None:
+    """The end of pendingDeadlineSeconds for the replica that has been without a node for longest; None if all have one."""
+    seconds = job.run_policy.pending_deadline_seconds
+    if seconds is None:
+        return None
+    waiting = [
+        (slot.pod.creation_time, slot)
+        for slot in slots.notable
+        if slot.state is STARTING and not slot.pod.scheduled and slot.pod.creation_time is not None
+    ]
+    if not waiting:
+        return None
+    since, first = min(waiting, key=lambda entry: (entry[0], entry[1].pod.name))
+    who = f"{first.replica} and {len(waiting) - 1} more have" if len(waiting) > 1 else f"{first.replica} has"
+    why = " ".join(first.pod.unschedulable.split()).removesuffix(".") or "no scheduler has processed the pod"
+    cause = f"{who} had no node since {format_time(since)}: {cut(why, MAX_CAUSE)}"
+    cause = f"{cause}; pendingDeadlineSeconds is {seconds}"
+    restarts = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
+    message = f"Job {job.name} has failed because {cause}"
+    # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
+    _, restarted = restarts_so_far(job.status) if job.restarts_together else (0, None)
+    return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts, in_vain=False)

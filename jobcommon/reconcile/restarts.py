@@ -1,13 +1,24 @@
-"""The restarts of a job: their number for the status, what the kubelet restarted in place, in words, and causes for metrics."""
+"""The restarts of a job: their number and causes, and new attempts, which restart all replicas together (`restartScope: Job`).
+
+An attempt is one life of the whole job. Its first failed or lost replica ends it: that replica is charged, and its exit code
+decides. What ends afterwards is a consequence, because ranks that cannot rejoin fail when a peer is gone. The number of the new
+attempt is recorded first (rule R1). Only then are the pods of the earlier attempts deleted or stopped, and no program of the
+new attempt is started while one of an earlier attempt may still run.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
 
-from jobcommon.api.pod import Terminated
+import msgspec
+
+from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import format_moment
-from jobcommon.framework import Job
-from jobcommon.reconcile.accounting import Accounting, failure_of, is_on_record
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import limits
+from jobcommon.reconcile.accounting import Accounting, failure_of, first_failures, is_on_record, recorded_restarts
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
     SIGNALS,
@@ -15,13 +26,13 @@ from jobcommon.reconcile.ending import (
     Ending,
     Verdict,
     decode,
+    described_end,
     ending_by_others,
 )
+from jobcommon.reconcile.extension import Restart
 from jobcommon.reconcile.rendering import Note
-from jobcommon.reconcile.slots import Slot, Slots, restart_policy
+from jobcommon.reconcile.slots import Ended, Slot, Slots, attempt_of, restart_policy
 
-# The characters that are kept of a termination message, from its end, where the cause is.
-MAX_END = 300
 MAX_NAMED = 3
 OTHER_CAUSE = "Other"
 # The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.
@@ -117,9 +128,114 @@ def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:
     return ((slot, run) for slot in slots.living if (run := slot.failed_runs.last) is not None)
 
 
-def described_end(run: Terminated) -> str:
-    """How a run ended, and the end of its termination message: ``exited with code 1 (Error): no such file``."""
-    end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
-    words = " ".join(run.message.split())
-    tail = words if len(words) <= MAX_END else f"…{words[-MAX_END:]}"
-    return f"{end}: {tail}" if words else end
+# Of failures seen together the first of these counts as the cause: an evicted pod may have no time, and a rank whose peer was
+# lost or killed often ends with a permanent exit code. Of exit codes alone a permanent one is the cause if it came before.
+_CAUSES = (Verdict.DISRUPTED, Verdict.RETRYABLE, Verdict.PERMANENT)
+
+
+def without_consequences(framework: Framework, job: Job, accounting: Accounting, slots: Slots) -> Accounting:
+    """The accounting in which only the first failure of the attempt is charged; as it is if no replica has failed.
+
+    Unless that failure is permanent, it begins a new attempt, in which no earlier success counts. A deletion by others comes
+    before the failures of peers, although its pod still terminates: its program may have ended at once.
+    """
+    failed = [
+        entry
+        for entry in accounting.having(*_CAUSES)
+        if not (entry.ending.verdict == Verdict.PERMANENT and framework.tolerates_failure(job, entry.replica))
+    ]
+    if not failed:
+        return accounting
+    first = min([*failed, *_being_deleted(job, slots)], key=_order)
+    permanent = [entry for entry in failed if entry.ending.verdict == Verdict.PERMANENT]
+    unclear: list[Slot] = []
+    if first.ending.verdict == Verdict.RETRYABLE and permanent:
+        # Nodes have clocks of their own, but nothing else shows which came first. An operator that looks in between sees it.
+        earliest = min(permanent, key=_order)
+        unclear = [entry for entry in permanent if _end(entry) == _end(first) < inf]
+        first = earliest if _end(earliest) < _end(first) else first
+    verdict, charged = first.ending.verdict, recorded_restarts(job)
+    charged[first.replica.type] += verdict == Verdict.RETRYABLE
+    counted = replace(
+        accounting,
+        entries=(first,),
+        restarts=charged,
+        disruptions=max(job.status.disruptions or 0, 0) + (verdict == Verdict.DISRUPTED),
+        in_place=0,
+        failures=first_failures(job.status, [first, *unclear]),
+    )
+    if verdict == Verdict.PERMANENT:
+        return counted
+    return _in_new_attempt(job, counted, [slot.pod for slot in slots.ours])
+
+
+def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
+    """The pods that others are deleting, as ended by that."""
+    for slot in slots.leaving:
+        if (ending := ending_by_others(slot.pod, restart_policy(job, slot.replica))) is not None:
+            yield msgspec.structs.replace(slot, state=Ended(ending))
+
+
+def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+    """The accounting in which a deadline begins a new attempt. It is charged to the first replica type with replicas."""
+    first = [kind for kind in job.replica_specs if job.count(kind)][:1]
+    charged = {kind: times + (kind in first) for kind, times in accounting.restarts.items()}
+    return _in_new_attempt(job, replace(accounting, entries=(), restarts=charged), pods)
+
+
+def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+    # A status that was deleted by hand has lost the number; the pods still have it.
+    begun = 1 + max([job.attempt, *map(attempt_of, pods)])
+    return replace(
+        accounting,
+        succeeded={kind: frozenset[int]() for kind in accounting.succeeded},
+        counted_pods=(),
+        stopped_pods=(),
+        attempt=begun,
+    )
+
+
+@dataclass(frozen=True)
+class AttemptChange:
+    """How the job changes from its earlier attempts to the present one.
+
+    `restarts`: of the pods that are restarted in place, by UID. `delayed`: the UIDs of those that remain for now. `due`: None
+    if pods of the present attempt may be started now; otherwise when to look again (seconds since the epoch), infinity while
+    a kubelet is awaited.
+    """
+
+    restarts: Mapping[str, Restart] = field(default_factory=dict)
+    delayed: Collection[str] = ()
+    due: float | None = None
+
+
+def change_of_attempt(
+    job: Job, earlier: Collection[Slot], restarts: Mapping[str, Restart], now: float, *, begins: bool = True
+) -> AttemptChange:
+    """The change of attempts at `now`, with the `restarts` in place of pods of `earlier` attempts.
+
+    Running pods are stopped at once. Ended pods are kept until the next attempt is due, because they say when the last one
+    started. Unless it `begins`, nothing happens to them.
+    """
+    if not earlier:
+        return AttemptChange()
+    if not begins:
+        return AttemptChange(delayed=[slot.pod.uid for slot in earlier], due=inf)
+    restarted, recorded_at = limits.restarts_so_far(job.status)
+    replaced = [slot for slot in earlier if slot.pod.uid not in restarts]
+    starts = [slot.pod.started for slot in replaced if slot.over and not slot.deleting]
+    starts += [restart.last_start for restart in restarts.values() if restart.stopped]
+    due = max((limits.restart_due(started, restarted, now, recorded_at).at for started in starts), default=now)
+    delayed = [slot.pod.uid for slot in replaced if slot.over and due > now]
+    if not all(slot.over for slot in replaced) or not all(restart.stopped for restart in restarts.values()):
+        return AttemptChange(restarts, delayed, min((restart.given_up_at for restart in restarts.values()), default=inf))
+    return AttemptChange(restarts, delayed, due if due > now else None)
+
+
+def _order(entry: Slot) -> tuple[int, float, str]:
+    return _CAUSES.index(entry.ending.verdict), _end(entry), entry.pod.name
+
+
+def _end(entry: Slot) -> float:
+    finished = entry.ending.finished_at
+    return finished if finished is not None else inf

@@ -17,18 +17,17 @@ from jobcommon.api.status import (
 )
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Outcome, Tallies
-from jobcommon.reconcile import attempt, begun, deadlines, limits, restarts, waiting
+from jobcommon.reconcile import limits, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
 from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
-from jobcommon.reconcile.deadlines import Deadline
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.held_types import HeldTypes, held_types
 from jobcommon.reconcile.intents import Course
+from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, names_in_short
 from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
-from jobcommon.reconcile.waiting import MAX_EVENTS
+from jobcommon.reconcile.waiting import MAX_EVENTS, HeldTypes, held_types
 
 _EARLIER = Hold("it waits for the pods of its last attempt to end")
 Feature = Callable[["Situation"], Extension]
@@ -59,7 +58,7 @@ class Situation:
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
         """The situation of `job`, with each pod classified and those that have ended entered."""
         slots = arrange(framework, job, observed.pods, held_types(framework, job, started=True).types)
-        held = held_types(framework, job, started=begun.is_started(job) or bool(slots.ours))
+        held = held_types(framework, job, started=limits.is_started(job) or bool(slots.ours))
         # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
         counted = account_for_pods(job, slots, entering=not job.unread or job.status.finished)
         tallies = tally(job, slots, counted.succeeded)
@@ -70,7 +69,7 @@ class Situation:
             return view
         counted = stopping(counted, stops)
         # Where the first failure restarts all replicas, it alone is charged.
-        charged = attempt.without_consequences(framework, job, counted, slots) if job.restarts_together else counted
+        charged = restarts.without_consequences(framework, job, counted, slots) if job.restarts_together else counted
         return replace(view, counted=counted, accounting=charged)
 
     @cached_property
@@ -107,8 +106,9 @@ class Situation:
 
     @property
     def has_begun(self) -> bool:
-        """See `begun.has_begun`."""
-        return begun.has_begun(self.job, self.slots, grouped=any(extension.has_begun for extension in self.extensions))
+        """Whether the job was ever started, so that an error of its spec does not fail it."""
+        started = self.job.status.start_time is not None or any(extension.has_begun for extension in self.extensions)
+        return started or bool(self.slots.ours)
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
@@ -118,11 +118,11 @@ class Situation:
         return pod
 
     @cached_property
-    def change(self) -> attempt.AttemptChange:
+    def change(self) -> restarts.AttemptChange:
         """How the job changes from its earlier attempts to the present one."""
         found = ((slot.pod.uid, extension.restart(slot)) for slot in self.slots.earlier for extension in self.extensions)
-        restarts = {uid: restart for uid, restart in found if restart is not None}
-        return attempt.change(self.job, self.slots.earlier, restarts, self.now, begins=not self.keeps_attempt)
+        in_place = {uid: restart for uid, restart in found if restart is not None}
+        return restarts.change_of_attempt(self.job, self.slots.earlier, in_place, self.now, begins=not self.keeps_attempt)
 
     @cached_property
     def delays(self) -> Mapping[str, float]:
@@ -198,11 +198,11 @@ class Situation:
     @cached_property
     def deadlines(self) -> tuple[Deadline, ...]:
         """The times at which the job or its attempt ends, in order of precedence."""
-        found = [deadlines.of_job(self.job, self.start_time, self.waits.notes)]
+        found = [limits.active_deadline(self.job, self.start_time, self.waits.notes)]
         # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
         if self.accounting.attempt == self.job.attempt and not self.held.unread:
             found += [deadline for extension in self.extensions for deadline in extension.deadlines()]
-            found.append(deadlines.of_placement(self.job, self.slots))
+            found.append(limits.pending_deadline(self.job, self.slots))
         return tuple(d for d in found if d is not None and not (d.restarts and self.keeps_attempt))
 
     @property
@@ -213,7 +213,7 @@ class Situation:
     @property
     def start_time(self) -> str | None:
         """When the job was started, or is by this pass. The deadline does not run while the job waits in a queue."""
-        if begun.is_started(self.job):
+        if limits.is_started(self.job):
             return self.job.status.start_time
         return None if self.is_waiting else format_time(self.now)
 
@@ -253,7 +253,7 @@ class Situation:
         """Why the job does not go on as its spec says."""
         passed = self.held.unread and any(self.now >= deadline.at for deadline in self.deadlines)
         overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
-        start = None if begun.is_started(self.job) else [extension.hold for extension in self.extensions]
+        start = None if limits.is_started(self.job) else [extension.hold for extension in self.extensions]
         refusal = self._refusal if self.observed.refusal else None
         found = (overdue, self.held.hold, *self.holds.values(), *(start or ()), *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.

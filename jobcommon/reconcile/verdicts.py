@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType
-from jobcommon.reconcile import attempt, limits, restarts
+from jobcommon.reconcile import limits, restarts
 from jobcommon.reconcile.accounting import is_counted
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.rendering import Note
@@ -157,7 +157,7 @@ def _overdue(view: Situation) -> JobVerdict | None:
         return None
     if not deadline.restarts:
         return Fail(view, deadline.reason, deadline.message, waiting=deadline.waiting)
-    charged = attempt.after_deadline(view.job, view.accounting, [slot.pod for slot in view.slots.ours])
+    charged = restarts.after_deadline(view.job, view.accounting, [slot.pod for slot in view.slots.ours])
     again = replace(view, accounting=charged, in_vain=deadline.in_vain)
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.

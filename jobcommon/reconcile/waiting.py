@@ -1,12 +1,18 @@
-"""Why the pods of a job do not run, as text: for its condition, while it lasts, and for events.
+"""Why a job does not go on: what its pods wait for, for its condition and for events, and the replica types that are held.
 
 The operator reads pods, not their events. The kubelet reports a missing image, or a missing Secret for an environment
 variable, in the pod's status; a missing volume only in an event, which expires after an hour. And the status of a pod that no
 scheduler handles contains no reason at all. Both cases are detected by the time that has passed.
+
+A job that has begun is never failed for an error: an edit, an older CRD or another operator may have accepted a spec that is
+refused today. Running pods continue and are counted; nothing is created or deleted for the replica types that an error
+concerns, and the condition reports it until the spec is corrected. If a type cannot be read, no end of a pod is recorded
+either: what it means for the job is unknown. The operator's own configuration is no error of the spec:
+a job waits to be started until it is changed, and a job that has started continues.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
@@ -15,11 +21,10 @@ from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.text import cut, kind_of
 from jobcommon.api.timestamp import format_time
-from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.ending import Life, awaited, left_running
+from jobcommon.framework import FieldError, Framework, Job
+from jobcommon.reconcile.ending import Life, awaited, described_end, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
-from jobcommon.reconcile.rendering import Note
-from jobcommon.reconcile.restarts import described_end
+from jobcommon.reconcile.rendering import Hold, Note
 from jobcommon.reconcile.slots import STARTING, Slot, Slots
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
@@ -183,3 +188,53 @@ def _unreported(slot: Slot) -> tuple[str, float] | None:
 def _line(text: str) -> str:
     """The text in one line, without the full stop, to be part of a sentence."""
     return " ".join(text.split()).removesuffix(".")
+
+
+_TYPE = re.compile(r"\[([^\]]*)\]")
+# Errors there concern the job as a whole and no pod: the field counts as not set.
+_ELSEWHERE = ("metadata", "spec.runPolicy")
+_GANG = "spec.runPolicy.schedulingPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTypes:
+    """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so the job's
+    progress is unknown; `start`: the job must not be started.
+    """
+
+    types: frozenset[str] = frozenset()
+    unread: bool = False
+    start: bool = False
+    hold: Hold | None = None
+
+    @property
+    def events(self) -> list[Event]:
+        """The same as an event, emitted once."""
+        reason = reasons.WAITING if self.start else reasons.INVALID_SPEC
+        return [Event(WARNING, reason, str(self.hold), lasting=True)] if self.hold is not None else []
+
+
+_NONE = HeldTypes()
+
+
+def held_types(framework: Framework, job: Job, *, started: bool) -> HeldTypes:
+    """What the errors of the job's spec hold, or the operator's options if the job has not `started` yet."""
+    if not job.errors:
+        why = "" if started else framework.blocked(job)
+        return HeldTypes(frozenset(job.replica_specs), start=True, hold=Hold(f"it waits: {why}")) if why else _NONE
+    known = {kind.name.lower(): kind.name for kind in framework.replica_types}
+    # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
+    types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
+    hold = Hold("the spec is invalid: " + "; ".join(map(str, job.errors)))
+    return HeldTypes(frozenset(types), unread=bool(job.unread), hold=hold)
+
+
+def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]) -> Iterable[str]:
+    specs = f"spec.{framework.replica_specs}"
+    if error.path.startswith(f"{specs}["):
+        found = _TYPE.match(error.path, len(specs))
+        name = known.get(found[1].lower()) if found is not None else None
+        return () if name is None else (name,)
+    if error.path.startswith(_ELSEWHERE) and not error.path.startswith(_GANG):
+        return ()
+    return known.values()

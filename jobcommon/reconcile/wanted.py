@@ -1,18 +1,22 @@
 """The objects that a job wants beside its pods, and the one comparison of them with what is observed.
 
-What is missing is created; what differs in our fields is corrected by one JSON merge patch of the version that was compared;
-what must not be there is deleted. Nothing is written where nothing differs.
+These are its Services, the framework's own (ConfigMaps, autoscalers, …) and those of its extensions. What is missing is
+created; what differs in our fields is corrected by one JSON merge patch of the version that was compared; what must not be
+there is deleted. Nothing is written where nothing differs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from math import inf
 from typing import Any
 
+from jobcommon.api import labels
 from jobcommon.api.merge_patch import difference
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Job
+from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
+from jobcommon.reconcile.children import CORE, MAX_LABEL, job_selector, owned, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 
@@ -81,3 +85,77 @@ def _due_read(job: Job, observed: Observed, one: Wanted, found: ObjectView | Non
     due = at < since and found is not None if at is not None else job.status.since() is not None or one.manifest is None
     fields = tuple(one.manifest or ())
     return Get(one.api_version, one.plural, one.name, fields, one.required, known=found is not None) if due else None
+
+
+# An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
+RECHECK_PERIOD = 30.0
+
+
+def other_service_name(job: Job) -> str:
+    """The name of the job's headless Service where the job's own name is taken."""
+    return f"{job.name[: MAX_LABEL - 9].rstrip('-.')}-{sha256(job.uid.encode()).hexdigest()[:8]}"
+
+
+def as_addressed(job: Job, observed: Observed) -> Job:
+    """The job with the names by which its pods know each other.
+
+    Its headless Service has another name than the job if that is on record or exists, or if the job's own is taken and no pod
+    has an address with it. And a job with one Service per replica asks for these: the reference's jobs have them, and as their
+    pods have no hostname and subdomain, no other name resolves to them.
+    """
+    other = other_service_name(job)
+    recorded = job.status.service_name == other or any(service.name == other for service in observed.services)
+    if recorded or (job.name in observed.taken_services and not observed.pods):
+        job = replace(job, service=other)
+    inherited = any(labels.REPLICA_INDEX in s.labels and not s.deleting for s in observed.services)
+    if not inherited or job.service_per_replica:
+        return job
+    return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
+
+
+def wanted_services(framework: Framework, job: Job, observed: Observed) -> Iterator[Wanted]:
+    """The job's Services, and those of replicas that no longer exist."""
+    # Once there is a pod, the name is part of its address.
+    other = other_service_name(job) if not observed.pods and not job.service else ""
+    manifests = {manifest["metadata"]["name"]: manifest for manifest in service_manifests(framework, job)}
+    for name, manifest in manifests.items():
+        yield Wanted(CORE, "services", name, manifest, otherwise=other if name == job.name else "")
+    for service in observed.services:
+        if service.name not in manifests and labels.REPLICA_INDEX in service.labels:
+            yield Wanted(CORE, "services", service.name, None)
+
+
+def wanted_companions(framework: Framework, job: Job, observed: Observed) -> Iterator[Wanted]:
+    """The framework's own objects."""
+    for one in framework.companions(job, observed.pods):
+        manifest = _manifest(framework, job, one)
+        corrected = {name: one.manifest[name] for name in one.owned_fields if name in one.manifest} if one.manifest else {}
+        options: dict[str, Any] = {"required": one.required, "generate": one.generate, "after": one.after}
+        yield Wanted(one.api_version, one.plural, one.name, manifest, corrected, **options)
+
+
+def with_clean_up(framework: Framework, job: Job, observed: Observed, pods: Sequence[Action], why: str) -> list[Action]:
+    """The actions for the `pods` of a stopped job, with the deletion of its Services (unless `why` is "") and companions.
+
+    Services are found by owner, not through pods (the reference leaked those without a pod). Companions that must not outlive
+    the job are deleted first; until they are gone, only pods that still run are deleted. Hence "nothing left to clean up"
+    implies "no companions left", and a restarted operator need not read them.
+    """
+    services = (Wanted(CORE, "services", service.name, None, why=why) for service in observed.services if why)
+    clean_up = [*pods, *changes(job, observed, services)]
+    unwanted = changes(job, observed, wanted_companions(framework, job, observed))
+    companions = [a for a in unwanted if isinstance(a, Delete | Get)]
+    if not clean_up:
+        return [a for a in companions if isinstance(a, Delete)]
+    if not any(a.plural in observed.last_observed for a in companions):
+        return [*clean_up, *companions]
+    return [*companions, *(a for a in clean_up if isinstance(a, Delete) and a.plural == "pods")]
+
+
+def _manifest(framework: Framework, job: Job, companion: Companion) -> dict[str, Any] | None:
+    if companion.manifest is None:
+        return None
+    metadata = companion.manifest.get("metadata") or {}
+    own_labels = {**(metadata.get("labels") or {}), **job_selector(framework, job)}
+    metadata = {**metadata, **owned(job, companion.name, own_labels)}
+    return {"apiVersion": companion.api_version, "kind": companion.kind, **companion.manifest, "metadata": metadata}

@@ -26,7 +26,7 @@ OF_CONDITIONS = {"JobCondition", "condition", "conditions", "last_update_time", 
 #: The conditions of a status that is compared as a whole, and of Kueue's Workload.
 OTHERWISE = {
     "jobcommon/reconcile/at_rest.py": {"JobCondition", "condition", "conditions"},
-    "jobcommon/reconcile/workload_status.py": {"conditions"},
+    "jobcommon/reconcile/kueue_workload.py": {"conditions"},
 }
 EFFECTS = {"open", "print", "input", "exec", "eval", "__import__"}
 

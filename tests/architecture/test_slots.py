@@ -19,7 +19,7 @@ FUNCTIONS = (
 # The phase of a job, not of a pod.
 OF_JOBS = ("time_spent.py",)
 # Where the lists of recorded pods are read or written as a whole.
-WRITING = ("accounting.py", "decision.py", "situation.py", "compose.py")
+WRITING = ("accounting.py", "decision.py", "situation.py")
 
 
 def test_no_other_module_of_the_decision_tests_what_a_pod_is() -> None:

@@ -12,8 +12,8 @@ from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_na
 from jobcommon.framework import FINALIZER, EnvVar, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import service_manifests, with_env
-from jobcommon.reconcile.companions import other_service_name
 from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.wanted import other_service_name
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe, pod_manifest, replica_spec, template, view_of
 from jobcommon.testutil.frameworks import TEST_JOB
 

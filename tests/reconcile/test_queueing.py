@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobcommon.reconcile.queueing import QUEUE_LABEL, UNQUEUED
+from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.reconcile.kueue import UNQUEUED
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import conditions, decide

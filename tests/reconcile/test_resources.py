@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcommon.reconcile.resources import pod_resources
+from jobcommon.api.resources import pod_resources
 from localcluster.rules import defaulted
 from tests.reconcile.test_properties import BOUNDED
 

@@ -12,7 +12,7 @@ from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.request import Request, Response
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
-from jobcommon.reconcile.companions import RECHECK_PERIOD
+from jobcommon.reconcile.wanted import RECHECK_PERIOD
 from jobcommon.testutil.builders import finished_status, job_manifest
 from jobcommon.testutil.recording import Recording
 from tests.charts.test_recorded_verbs import Life

@@ -1,0 +1,320 @@
+"""The parts of a job's Workload: the podSets that it asks for, what Kueue has admitted of them, and the status.
+
+Replicas with the same template are one podSet. The status has what Kueue has to know of the job, as the controllers of batch
+Jobs write it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from jobcommon.api import kueue, labels
+from jobcommon.api.job import TopologyMode
+from jobcommon.api.kueue import Workload
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import ConditionType
+from jobcommon.api.template import Positions, mapping_of, mappings_in
+from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.view import ObjectView
+from jobcommon.framework import Job
+from jobcommon.reconcile.children import MAX_LABEL
+from jobcommon.reconcile.rendering import Hold, end_of
+from jobcommon.reconcile.slots import recorded_success
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """The replicas of one type that have the same template."""
+
+    type: str
+    positions: Positions
+    count: int
+    template: Mapping[str, Any]
+    whole: bool
+    topology: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Its name in the Workload."""
+        return _name(self.type, self.positions)
+
+    def to_json(self) -> dict[str, Any]:
+        """The podSet as the Workload has it."""
+        metadata, spec = mapping_of(self.template.get("metadata")), mapping_of(self.template.get("spec"))
+        kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+        containers = {
+            key: [_without_repeated_variables(container) for container in mappings_in(spec[key])]
+            for key in ("initContainers", "containers")
+            if spec.get(key)
+        }
+        template = {"metadata": kept, "spec": {**spec, **containers}}
+        found = {"name": self.name, "count": self.count, "template": template}
+        return {**found, "topologyRequest": request} if (request := self._topology_request()) else found
+
+    def _topology_request(self) -> dict[str, Any]:
+        """From the template's annotations, or the job's policy. The index label gives the rank unless indexes have gaps."""
+        own = annotations_of(self.template)
+        annotations = own if asks_for_topology(own) else {**own, **self.topology}
+        request: dict[str, Any] = {field: annotations[key] for key, field in kueue.TOPOLOGY.items() if key in annotations}
+        if not request and kueue.UNCONSTRAINED in annotations:
+            request["unconstrained"] = annotations[kueue.UNCONSTRAINED] == "true"
+        if (size := str(annotations.get(kueue.SLICE_SIZE, ""))).isdecimal():
+            request["podSetSliceSize"] = int(size)
+        if request and kueue.GROUP_NAME in annotations:
+            request["podSetGroupName"] = annotations[kueue.GROUP_NAME]
+        return {**request, "podIndexLabel": labels.REPLICA_INDEX} if self.whole else request
+
+
+@dataclass(frozen=True)
+class PodSets:
+    """All podSets of a job."""
+
+    job: Job
+
+    @cached_property
+    def all(self) -> tuple[PodSet, ...]:
+        """The podSets, types in order. Too many for a Workload are merged, those of a type for which Kueue counts the same."""
+        return tuple({one.name: one for one in self._merged.values()}.values()) or self._distinct
+
+    def name_of(self, replica: Replica) -> str:
+        """The name of the podSet that the replica belongs to."""
+        name = _name(replica.type, self.job.replica_specs[replica.type].templates.of(replica.index))
+        return self._merged[name].name if name in self._merged else name
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of pods of each podSet, by name."""
+        return {one.name: one.count for one in self.all}
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of what the user asks for alone, so that another release of the operator does not change it."""
+        asked = [(one.name, one.count, one.template, one.topology) for one in self._distinct]
+        return sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:16]
+
+    def too_many(self, replica_specs: str) -> str:
+        """Why a Workload cannot have so many podSets; "" if it can. `replica_specs`: the field of the spec to change."""
+        if (number := len(self.all)) <= kueue.MAX_POD_SETS:
+            return ""
+        kinds = Counter(one.type for one in self.all)
+        return (
+            f"spec.{replica_specs}.{kinds.most_common(1)[0][0]}.overrides: templates that differ in resources, nodes, "
+            f"tolerations or topology would be {number} podSets, and a Workload has at most {kueue.MAX_POD_SETS}; "
+            "make more of them equal in these"
+        )
+
+    @cached_property
+    def _distinct(self) -> tuple[PodSet, ...]:
+        return tuple(self._found())
+
+    @cached_property
+    def _merged(self) -> Mapping[str, PodSet]:
+        """By the name of each of too many podSets, the one that asks for its pods; empty if there are not too many."""
+        if len(self._distinct) <= kueue.MAX_POD_SETS:
+            return {}
+        groups: dict[tuple[str, bytes], list[PodSet]] = {}
+        for one in self._distinct:
+            groups.setdefault((one.type, _counted(one.template)), []).append(one)
+        numbers = Counter(kind for kind, _ in groups)
+        sums = (
+            (members, replace(members[0], count=sum(one.count for one in members), whole=numbers[kind] == 1))
+            for (kind, _), members in groups.items()
+        )
+        return {one.name: together for members, together in sums for one in members}
+
+    def _found(self) -> Iterator[PodSet]:
+        topology = topology_of(self.job)
+        for kind, spec in self.job.replica_specs.items():
+            total = self.job.count(kind)
+            counts = Counter(positions for index, positions in spec.templates.applied.items() if index < total)
+            counts[()] = total - counts.total()
+            used = [positions for positions in spec.templates.distinct if counts[positions]] or [()]
+            for positions in used:
+                yield PodSet(kind, positions, counts[positions], spec.templates.at(positions), len(used) == 1, topology)
+
+
+def _name(kind: str, positions: Positions) -> str:
+    return "-".join([kind.lower(), *map(str, positions)])
+
+
+def _counted(template: Mapping[str, Any]) -> bytes:
+    """What decides where the pods of a template may run, and what quota they need: all but what their containers do."""
+    spec = mapping_of(template.get("spec"))
+    containers = {
+        key: [{field: one.get(field) for field in ("resources", "restartPolicy")} for one in mappings_in(spec.get(key))]
+        for key in ("initContainers", "containers")
+    }
+    asked = {key: value for key, value in annotations_of(template).items() if key.startswith(kueue.KUEUE_PREFIX)}
+    return msgspec.json.encode([{**spec, **containers}, asked], order="deterministic")
+
+
+def asks_for_topology(annotations: Mapping[str, Any]) -> bool:
+    """Whether they ask for a topology."""
+    return any(key in annotations for key in (*kueue.TOPOLOGY, kueue.UNCONSTRAINED))
+
+
+def topology_of(job: Job) -> dict[str, str]:
+    """The topology of the job's policy as the annotation of a template; nothing if it has none."""
+    policy = job.run_policy.scheduling_policy
+    if policy is None or (topology := policy.topology) is None:
+        return {}
+    return {kueue.PREFERRED if topology.mode == TopologyMode.PREFERRED else kueue.REQUIRED: topology.key}
+
+
+def annotations_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The annotations of an object or template."""
+    return mapping_of(mapping_of(manifest.get("metadata")).get("annotations"))
+
+
+def _without_repeated_variables(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of variables with the same name the last counts; a Workload may have each once."""
+    variables = {entry.get("name"): entry for entry in mappings_in(container.get("env"))}
+    return {**container, "env": list(variables.values())} if variables else container
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What is admitted of one job: nothing without an admitted Workload. `cluster`: see `Observed`."""
+
+    job: Job
+    workload: Workload | None
+    pod_sets: PodSets
+    cluster: Mapping[tuple[str, str], ObjectView]
+
+    @cached_property
+    def assignments(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is assigned to each podSet, by name."""
+        return self.workload.assignments if self.workload is not None and self.workload.has("Admitted") else {}
+
+    @property
+    def hold(self) -> Hold | None:
+        """What is missing to create pods as they are admitted; None if nothing is."""
+        missing = dict.fromkeys(flavor for one in self.assignments.values() for flavor in _flavors(one))
+        unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.cluster]
+        text = "is not there, or the operator may not list and watch resourceflavors"
+        return Hold(f"ResourceFlavor {unread[0]} {text}") if unread else None
+
+    def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""
+        name = self.pod_sets.name_of(replica)
+        assigned, found = self.assignments.get(name), self.workload
+        if assigned is None or found is None:
+            return pod
+        metadata, spec = pod["metadata"], pod["spec"]
+        cluster_queue = str(mapping_of(found.status.get("admission")).get("clusterQueue") or "")
+        queue_labels = {kueue.LOCAL_QUEUE_LABEL: found.spec.get("queueName"), kueue.CLUSTER_QUEUE_LABEL: cluster_queue}
+        added_labels = {kueue.POD_SET_LABEL: name, **{k: v for k, v in queue_labels.items() if v and len(v) <= MAX_LABEL}}
+        offset = self.job.index_offsets.get(replica.type.lower())
+        annotations = {kueue.WORKLOAD_ANNOTATION: found.view.name} | ({kueue.INDEX_OFFSET: str(offset)} if offset else {})
+        selector: dict[str, Any] = {}
+        tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
+        if assigned.get("topologyAssignment"):
+            gates += [] if {"name": kueue.TOPOLOGY_GATE} in gates else [{"name": kueue.TOPOLOGY_GATE}]
+            if not asks_for_topology(annotations_of(pod)):
+                annotations |= topology_of(self.job) or {kueue.UNCONSTRAINED: "true"}
+        for change in (*self._flavor_changes(assigned), *_updates(found, name)):
+            selector |= mapping_of(change.get("nodeSelector"))
+            added_labels |= mapping_of(change.get("labels"))
+            annotations |= mapping_of(change.get("annotations"))
+            tolerations += [one for one in mappings_in(change.get("tolerations")) if one not in tolerations]
+        lists = {"tolerations": tolerations, "schedulingGates": gates}
+        added: dict[str, Any] = {key: value for key, value in lists.items() if value}
+        added |= {"nodeSelector": {**(spec.get("nodeSelector") or {}), **selector}} if selector else {}
+        own_annotations = {**(metadata.get("annotations") or {}), **annotations}
+        marked = {**metadata, "labels": {**added_labels, **metadata["labels"]}, "annotations": own_annotations}
+        return {**pod, "metadata": marked, "spec": {**spec, **added}}
+
+    def _flavor_changes(self, assigned: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        for flavor in _flavors(assigned):
+            if (view := self.cluster.get((kueue.FLAVORS, flavor))) is not None:
+                spec = mapping_of(view.raw.get("spec"))
+                yield {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
+
+
+def _flavors(assigned: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(map(str, mapping_of(assigned.get("flavors")).values())))
+
+
+def _updates(found: Workload, name: str) -> Iterator[Mapping[str, Any]]:
+    """What admission checks add to the pods of a podSet."""
+    for check in mappings_in(found.status.get("admissionChecks")):
+        yield from (update for update in mappings_in(check.get("podSetUpdates")) if update.get("name") == name)
+
+
+_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
+
+
+def workload_status(job: Job, found: Workload, pod_sets: PodSets, now: float, *, active: bool) -> Mapping[str, Any]:
+    """The status that the Workload is to have. `active`: pods of the job may run, so an evicted job keeps its quota."""
+    status = dict(found.status)
+    conditions = _Conditions(found, now)
+    evicted = found.conditions.get("Evicted", {})
+    if job.status.finished and not found.has("Finished"):
+        failed = job.status.has(ConditionType.FAILED)
+        conditions.set("Finished", True, "Failed" if failed else "Succeeded", end_of(job.status))
+    elif found.has("Evicted") and found.has("QuotaReserved"):
+        if active:
+            return found.status
+        reason, message = str(evicted.get("reason")), str(evicted.get("message"))
+        if found.has("Admitted") and (since := parse_time(found.conditions["Admitted"].get("lastTransitionTime"))):
+            before = status.get("accumulatedPastExecutionTimeSeconds") or 0
+            status["accumulatedPastExecutionTimeSeconds"] = before + max(int(now - since), 0)
+        conditions.set("Requeued", reason in _REQUEUED_AT_ONCE, reason, message)
+        conditions.set("QuotaReserved", False, "PendingEvaluation", message)
+        conditions.set("Admitted", False, "NoReservation", "The workload has no reservation")
+        if found.has("PodsReady"):
+            conditions.set("PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded")
+        status.pop("admission", None)
+    elif found.admitted:
+        _set_readiness(job, found, conditions)
+        status |= _reclaimable(job, found, pod_sets)
+    new = {**status, "conditions": conditions.listed}
+    return found.status if new == {"conditions": [], **found.status} else new
+
+
+def _set_readiness(job: Job, found: Workload, conditions: "_Conditions") -> None:
+    ready, before = job.status.has(ConditionType.RUNNING), found.conditions.get("PodsReady", {})
+    if ready and not found.has("PodsReady"):
+        again = before.get("reason") == "WaitForRecovery"
+        text = "All pods reached readiness and the workload is running"
+        conditions.set("PodsReady", True, "Recovered" if again else "Started", text)
+    elif not ready and found.has("PodsReady"):
+        text = "At least one pod has failed, waiting for recovery"
+        conditions.set("PodsReady", False, "WaitForRecovery", text)
+
+
+def _reclaimable(job: Job, found: Workload, pod_sets: PodSets) -> dict[str, Any]:
+    """How many pods of each podSet have succeeded and are not run again. The numbers only grow."""
+    if job.restarts_together:
+        return {}
+    before = {str(one.get("name")): one.get("count") or 0 for one in mappings_in(found.status.get("reclaimablePods"))}
+    counts = dict(before)
+    for kind, indexes in recorded_success(job).items():
+        done = Counter(pod_sets.name_of(Replica(kind, index)) for index in indexes if index < job.count(kind))
+        counts |= {name: max(number, counts.get(name, 0)) for name, number in done.items() if name in found.assignments}
+    return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}
+
+
+class _Conditions:
+    """The conditions of a Workload, to be changed."""
+
+    def __init__(self, found: Workload, now: float) -> None:
+        self._found, self._now = dict(found.conditions), format_time(now)
+        self._generation = mapping_of(found.raw.get("metadata")).get("generation") or 0
+
+    def set(self, kind: str, is_true: bool, reason: str, message: str) -> None:
+        """Set one condition. The time of its transition changes with its status alone."""
+        status, old = "True" if is_true else "False", self._found.get(kind, {})
+        since = old.get("lastTransitionTime") if old.get("status") == status else self._now
+        new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+        self._found[kind] = {**new, "observedGeneration": self._generation}
+
+    @property
+    def listed(self) -> list[Mapping[str, Any]]:
+        """All of them."""
+        return list(self._found.values())
