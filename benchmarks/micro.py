@@ -25,9 +25,10 @@ from jobcommon.controller.orphans import owner_uids
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.writes import request_for
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, services_of
 from jobcommon.testutil.effort import effort
 

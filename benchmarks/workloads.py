@@ -10,8 +10,8 @@ from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request
 from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
+from jobcommon.spec import read_job
 
 Manifest = dict[str, Any]
 

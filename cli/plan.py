@@ -21,9 +21,10 @@ from jobcommon.crd.strict import without_nulls
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import Create, Plan, Update, plan, read_job
+from jobcommon.reconcile import Create, Plan, Update, plan
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.situation import Situation
+from jobcommon.spec import read_job
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"
 

@@ -92,7 +92,6 @@ from .reconcile import Plan as Plan
 from .reconcile import RemoveFinalizer as RemoveFinalizer
 from .reconcile import Update as Update
 from .reconcile import plan as plan
-from .reconcile import read_job as read_job
 from .reconcile.plan import Get as Get
 from .reconcile.plan import Urgency as Urgency
 from .runtime.manager import run_against as run_against
@@ -102,5 +101,6 @@ from .sdk.async_client import AsyncJobClient as AsyncJobClient
 from .sdk.build import build_job as build_job
 from .sdk.failure import JobFailed as JobFailed
 from .sdk.sync_client import JobClient as JobClient
+from .spec import read_job as read_job
 
 __version__: str

@@ -20,8 +20,9 @@ from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
-from jobcommon.reconcile import plan, plan_for_orphans, read_job
+from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, SetImage, Update
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
 from jobcommon.testutil.invariants import check_plan
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from jobcommon.api.status import JobStatus
 from jobcommon.framework import Framework
-from jobcommon.reconcile import Create, Delete, Plan, plan, read_job
+from jobcommon.reconcile import Create, Delete, Plan, plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, observe
 
 NOW = START + 60

@@ -8,7 +8,7 @@ from typing import Any
 from jobcommon.api.status import ConditionType, JobStatus, read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 
 NEW = "New"
 STATES = (NEW, *ConditionType)

@@ -14,7 +14,7 @@ from jobcommon.cli.resources import as_written, owner_of
 from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 
 Say = Callable[[str], None]
 # Waiting is asking: a watch would be for three changes of one object.

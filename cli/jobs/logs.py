@@ -25,7 +25,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.found import Member
 from jobcommon.diagnosis.reading import read_kept
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 
 COLOURS = (
     "cyan",

@@ -36,8 +36,8 @@ from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans
-from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
+from jobcommon.spec.at_rest import AT_REST
 
 JobKey = tuple[str, str]
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.

@@ -20,12 +20,12 @@ from jobcommon.controller.moment import Moment
 from jobcommon.controller.refusals import Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import read_job, reread_job
-from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 from jobcommon.reconcile.progress import signs_of_life
+from jobcommon.spec import read_job, reread_job
+from jobcommon.spec.at_rest import condition_at_rest
 
 COUNTS_DELAY = 1.0
 """Pods of one job start and end close together. A status with new counts only is written this many seconds after the first

@@ -1,6 +1,6 @@
 """The CEL rules that every kind has, with messages a person understands.
 
-They repeat what `jobcommon.reconcile.validation` checks, so that a wrong job is refused when it is applied and not
+They repeat what `jobcommon.spec.validation` checks, so that a wrong job is refused when it is applied and not
 accepted and failed. They do not require any replica type: a framework may derive it from an older form of the spec.
 Rules are kept cheap: the API server refuses a CRD whose rules may cost too much.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.framework import CelRule, Framework, ReplicaType
-from jobcommon.reconcile.validation import (
+from jobcommon.spec.validation import (
     DEADLINES,
     LETS_GO,
     MANAGERS,

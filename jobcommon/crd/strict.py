@@ -1,7 +1,7 @@
 """The API server's validation of a manifest before any rule: unknown fields, wrong types, values out of bounds.
 
 As with `kubectl apply`, which asks for strict field validation. It needs nothing but the definition, so that it is the same on
-every machine; the CEL rules of the definition are also checked by `jobcommon.reconcile.read_job`.
+every machine; the CEL rules of the definition are also checked by `jobcommon.spec.read_job`.
 """
 
 import re

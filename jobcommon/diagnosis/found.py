@@ -14,7 +14,7 @@ from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 
 Object = Mapping[str, Any]
 # The runtime of the embedded cluster.

@@ -24,9 +24,9 @@ from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.diagnosis.queues import is_queued
 from jobcommon.framework import Framework
-from jobcommon.reconcile import read_job
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.slots import last_is_earlier
+from jobcommon.spec import read_job
 
 Object = dict[str, Any]
 Query = tuple[tuple[str, str], ...]

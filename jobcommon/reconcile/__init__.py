@@ -6,7 +6,6 @@ from jobcommon.api.observed import Observed
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import decision
 from jobcommon.reconcile.decision import plan_for_orphans
-from jobcommon.reconcile.defaulting import read_job, reread_job
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, KeepLog, Plan, RemoveFinalizer, Update
 from jobcommon.reconcile.situation import Feature
@@ -28,6 +27,4 @@ __all__ = [
     "Update",
     "plan",
     "plan_for_orphans",
-    "read_job",
-    "reread_job",
 ]

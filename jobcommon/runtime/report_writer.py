@@ -24,7 +24,6 @@ from jobcommon.client.request import Transport
 from jobcommon.client.responses import response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.reconcile import read_job
 from jobcommon.reconcile.progress import RECORD_SECONDS, plan_report, step_of
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
@@ -32,6 +31,7 @@ from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import BusyError, ForbiddenError, ReportedJob
+from jobcommon.spec import read_job
 
 CONCURRENCY = 8
 _RETRY_SECONDS = 1.0

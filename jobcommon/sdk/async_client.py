@@ -15,12 +15,12 @@ from jobcommon.client.responses import answered
 from jobcommon.diagnosis import Diagnosis, diagnose
 from jobcommon.diagnosis.reading import read_found
 from jobcommon.framework import Job
-from jobcommon.reconcile import read_job
 from jobcommon.sdk.build import KIND, framework_of
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import RETRY_SECONDS, SYSTEM, Target, Timing, states
 from jobcommon.sdk.progress import Progress, described
 from jobcommon.sdk.shown import ShownJob
+from jobcommon.spec import read_job
 
 Object = dict[str, Any]
 Objects = list[Object]

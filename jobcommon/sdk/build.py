@@ -13,7 +13,7 @@ from typing import Any
 
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.framework import Framework
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 
 KIND = "PyTorchJob"
 TORCH = "pytorch"

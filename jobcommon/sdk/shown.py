@@ -10,9 +10,9 @@ from yaml.representer import Representer, SafeRepresenter
 from jobcommon.api.duration import human_duration
 from jobcommon.api.terminal import clean
 from jobcommon.framework import Job
-from jobcommon.reconcile import read_job
 from jobcommon.sdk.build import framework_of
 from jobcommon.sdk.progress import described, parts
+from jobcommon.spec import read_job
 
 
 class ShownJob(dict[str, Any]):

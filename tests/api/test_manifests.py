@@ -2,7 +2,7 @@
 reading of what is stored agree on each, whatever the kind and version; and a refusal names the field and says what is wrong.
 
 Each row changes a good manifest at one place. What the reference takes is taken, or docs/deviations.md says why not. What the
-schema and its rules cannot see (two containers of one name) is found by `jobcommon.reconcile.validation` or by the API server
+schema and its rules cannot see (two containers of one name) is found by `jobcommon.spec.validation` or by the API server
 when the pod is created; see test_poison.
 """
 
@@ -30,7 +30,7 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from localcluster import ApiServer, Env
 from localcluster.client import ADMIN
 from tests.kinds import KINDS

@@ -16,16 +16,15 @@ from jobcommon.testutil.pairs.histories import judge
 from tests.architecture.source import modules, tree
 
 PURE = (
-    "jobcommon/api/", "jobcommon/framework.py", "jobcommon/reconcile/", "jobcommon/cache/", "jobcommon/controller/",
-    "jobcommon/diagnosis/", "cli/convert/",
+    "jobcommon/api/", "jobcommon/framework.py", "jobcommon/reconcile/", "jobcommon/spec/", "jobcommon/cache/",
+    "jobcommon/controller/", "jobcommon/diagnosis/", "cli/convert/",
 )  # fmt: skip
 OPERATOR_MODULES = ("framework.py", "spec.py")
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp_local"}
 RENDERER = "jobcommon/reconcile/rendering.py"
 OF_CONDITIONS = {"JobCondition", "condition", "conditions", "last_update_time", "lastUpdateTime"}
-#: The conditions of a status that is compared as a whole, and of Kueue's Workload.
+#: Those of Kueue's Workload.
 OTHERWISE = {
-    "jobcommon/reconcile/at_rest.py": {"JobCondition", "condition", "conditions"},
     "jobcommon/reconcile/kueue_workload.py": {"conditions"},
 }
 EFFECTS = {"open", "print", "input", "exec", "eval", "__import__"}

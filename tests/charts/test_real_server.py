@@ -22,8 +22,8 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest, replica_spec
 from localcluster.conformance import real
 from tests.charts.charts import OPERATORS, Json, as_json, render, the

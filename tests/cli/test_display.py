@@ -15,7 +15,7 @@ from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from jobcommon.testutil import builders
 from jobcommon.testutil.builders import Pod, job_manifest
 

@@ -13,7 +13,7 @@ from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.job import mpi_options
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 

@@ -13,7 +13,7 @@ from jobcommon.cli.watch import runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
 from tests.cli.train_cluster import Output
 from tests.runtime.fakes import Answer, ScriptedTransport, reply

@@ -18,8 +18,8 @@ from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import Companion, CompanionKind
 from jobcommon.reconcile import plan as decide
-from jobcommon.reconcile import read_job
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Urgency
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of

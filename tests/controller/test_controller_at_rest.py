@@ -6,9 +6,9 @@ import pytest
 
 from jobcommon.controller import job_state
 from jobcommon.controller.job_state import QueueLevel
-from jobcommon.reconcile import read_job
-from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.children import service_manifests
+from jobcommon.spec import read_job
+from jobcommon.spec.at_rest import AT_REST
 from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.controller.bench import Bench

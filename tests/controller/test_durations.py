@@ -7,8 +7,9 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.controller.durations import LABELS, durations
 from jobcommon.controller.result import Result, Work
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 

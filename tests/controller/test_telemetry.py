@@ -9,8 +9,9 @@ from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import MAX_EMITTED, MAX_OBJECTS_NAMED, telemetry
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, SetImage, Update
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 

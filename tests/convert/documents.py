@@ -13,7 +13,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 
 DIRECTORY = Path(__file__).parent.parent / "golden" / "polyaxon"
 FRAMEWORKS: dict[str, Framework] = {framework.kind: framework for framework in (TF, PYTORCH, MPI, MXNET)}

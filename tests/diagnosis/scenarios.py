@@ -17,7 +17,8 @@ from jobcommon.framework import Framework, Options
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
+from jobcommon.spec import read_job
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
 

@@ -12,8 +12,9 @@ from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.diagnosis.reading import read_found, read_kept
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.failed_logs import JOB_EVENTS, key_of_events, key_of_failure
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario

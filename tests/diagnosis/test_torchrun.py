@@ -6,7 +6,7 @@ import pytest
 
 from jobcommon.diagnosis.torchrun import SCOPE_ADVICE, partial_restarts
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
 
 TORCHRUN = ["torchrun", "--nnodes", "2", "train.py"]

@@ -37,8 +37,9 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import plan, plan_for_orphans, read_job
+from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.runtime.writes import request_for
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest
 from jobcommon.testutil.effort import effort
 from tests.convert.documents import DIRECTORY

@@ -17,7 +17,7 @@ from jobcommon.cli.manifests import load
 from jobcommon.cli.migrate import Migration, to_trainjob
 from jobcommon.cli.migrate.trainjob import ANCESTOR, REPLICAS, planned_pods
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from tests.cli.commands import ROOT, answered
 
 Json = dict[str, Any]

@@ -12,8 +12,9 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Delete
+from jobcommon.spec import read_job
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
 from tests.kinds import EVERY_KIND

@@ -22,9 +22,10 @@ from jobcommon.operators.mpi.job import waits_for_workers
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import Create, Plan, plan, read_job
+from jobcommon.reconcile import Create, Plan, plan
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.reconcile.plan import Delete
+from jobcommon.spec import read_job
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel

@@ -24,8 +24,9 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile import Create, plan, read_job
+from jobcommon.reconcile import Create, plan
 from jobcommon.reconcile.children import pod_manifest
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, replica_spec
 from tests.kinds import EVERY_KIND
 

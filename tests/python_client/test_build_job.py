@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from jobcommon.reconcile import read_job
 from jobcommon.sdk import build
 from jobcommon.sdk.build import build_job, framework_of, program
 from jobcommon.sdk.progress import described
+from jobcommon.spec import read_job
 
 OUTSIDE = 3
 

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.at_rest import condition_at_rest
+from jobcommon.reconcile import plan
+from jobcommon.spec import read_job
+from jobcommon.spec.at_rest import condition_at_rest
 from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 

@@ -8,8 +8,9 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create, Delete, Plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.invariants import check_plan

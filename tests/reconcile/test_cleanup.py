@@ -3,9 +3,10 @@
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.reconcile import plan, plan_for_orphans, read_job
+from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.reconcile.limits import GRACE_SECONDS
 from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of

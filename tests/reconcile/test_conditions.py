@@ -4,8 +4,8 @@ import pytest
 
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, read_status
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import read_job
 from jobcommon.reconcile.rendering import MAX_FOREIGN, Conditions, Hold, Note, Sentence, Statement, normalized, set_condition
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, condition, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB

@@ -6,9 +6,10 @@ import pytest
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Terminated
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import Verdict, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB

@@ -7,8 +7,9 @@ import pytest
 
 from jobcommon.api.status import MAX_FAILURES
 from jobcommon.framework import Options
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LAST, MAX_LOG_BYTES, UNKEPT
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, decide, deletes, next_pass, status_of

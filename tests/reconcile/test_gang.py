@@ -12,9 +12,10 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Options, Tallies
 from jobcommon.operators.mpi import MPI
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.gang import other_schedulers
 from jobcommon.reconcile.plan import Create, Delete, Plan, Update
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB

@@ -8,8 +8,9 @@ import pytest
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job, Tallies
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, pod_manifest, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB

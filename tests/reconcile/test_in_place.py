@@ -10,8 +10,9 @@ from jobcommon.api import labels
 from jobcommon.api.observed import IMAGES, Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.plan import SetImage
+from jobcommon.spec import read_job
 from jobcommon.testutil import builders
 from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, Pod, job_manifest, observe, pod_manifest
 from jobcommon.testutil.cluster_model import ClusterModel

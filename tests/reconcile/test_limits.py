@@ -3,9 +3,10 @@
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.limits import MAX_RESTART_DELAY, restart_due
 from jobcommon.reconcile.plan import Plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of

@@ -10,8 +10,9 @@ import pytest
 from jobcommon.api import labels
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import NodeFailures
-from jobcommon.reconcile import Delete, Plan, plan, read_job
-from jobcommon.reconcile.at_rest import condition_at_rest
+from jobcommon.reconcile import Delete, Plan, plan
+from jobcommon.spec import read_job
+from jobcommon.spec.at_rest import condition_at_rest
 from jobcommon.testutil.builders import (
     START,
     Manifest,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.plan import deletes_pod
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass, status_of

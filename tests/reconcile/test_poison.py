@@ -12,7 +12,8 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.status import read_status
 from jobcommon.framework import Framework, Options, ProgressServer
 from jobcommon.operators.mpi import MPI
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import next_pass, status_of

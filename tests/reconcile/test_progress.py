@@ -10,9 +10,10 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_STEP, ConditionType, JobStatus, Metric, TrainerStatus
 from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import Framework, Job, Options, ProgressServer
-from jobcommon.reconcile import Plan, plan, read_job
-from jobcommon.reconcile.at_rest import condition_at_rest
+from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.progress import CONFIRM_SECONDS, after_reports, plan_report, step_of
+from jobcommon.spec import read_job
+from jobcommon.spec.at_rest import condition_at_rest
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe, pod_manifest
 from jobcommon.testutil.frameworks import TEST_JOB as PLAIN
 from jobcommon.testutil.plans import conditions, deletes, holding, next_pass, status_of

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import read_status
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.invariants import check_plan

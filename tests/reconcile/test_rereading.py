@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobcommon.reconcile import read_job, reread_job
+from jobcommon.spec import read_job, reread_job
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 

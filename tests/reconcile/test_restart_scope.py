@@ -13,8 +13,9 @@ from jobcommon.api.status import MAX_ATTEMPT
 from jobcommon.framework import Job
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.children import ATTEMPT_VARIABLE
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, pod_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of

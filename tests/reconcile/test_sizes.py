@@ -14,8 +14,9 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest
 from tests.reconcile.attacks import Attack, attacks
 

@@ -6,7 +6,8 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import decide, next_pass, status_of

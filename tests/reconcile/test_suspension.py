@@ -7,7 +7,8 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import accounting, plan, read_job, slots
+from jobcommon.reconcile import accounting, plan, slots
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB

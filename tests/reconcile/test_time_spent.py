@@ -6,7 +6,8 @@ import pytest
 
 from jobcommon.api.status import JobStatus
 from jobcommon.api.time_spent import TimeSpent
-from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile import Plan, plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import next_pass, status_of

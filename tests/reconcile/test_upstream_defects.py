@@ -10,8 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from jobcommon.api.status import JobStatus
-from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, finished_status, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of

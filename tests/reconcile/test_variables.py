@@ -14,8 +14,8 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile import read_job
-from jobcommon.reconcile.validation import MAX_VARIABLE
+from jobcommon.spec import read_job
+from jobcommon.spec.validation import MAX_VARIABLE
 from jobcommon.testutil.builders import job_manifest, template
 from jobcommon.testutil.effort import effort
 

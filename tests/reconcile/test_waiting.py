@@ -6,8 +6,9 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.text import kind_of
-from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.waiting import REPORT_AFTER
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of

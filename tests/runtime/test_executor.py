@@ -19,13 +19,14 @@ from jobcommon.controller.telemetry import telemetry
 from jobcommon.controller.unstored import UnstoredError
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
-from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update, read_job
+from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update
 from jobcommon.reconcile.plan import Get, SetImage, Urgency
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import BULK_ACTIONS, Executor
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
 from jobcommon.runtime.recheck import RECHECK_SECONDS
+from jobcommon.spec import read_job
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"

@@ -11,13 +11,14 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import telemetry
-from jobcommon.reconcile import Delete, Plan, read_job
+from jobcommon.reconcile import Delete, Plan
 from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LOG_BYTES
 from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
+from jobcommon.spec import read_job
 from jobcommon.testutil.sim.loop import SimLoop
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.tap import Passing

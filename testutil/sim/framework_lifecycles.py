@@ -11,7 +11,7 @@ from typing import Any
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.framework import Framework
-from jobcommon.reconcile import read_job
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep

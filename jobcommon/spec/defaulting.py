@@ -17,7 +17,7 @@ from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.rendering import with_last_restart
-from jobcommon.reconcile.validation import run_policy_errors, template_errors, validate
+from jobcommon.spec.validation import run_policy_errors, template_errors, validate
 
 M = TypeVar("M", bound=BaseModel)
 _WORDS = {
