@@ -9,8 +9,8 @@ from jobcommon.api import labels
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request
 from jobcommon.framework import Job
+from jobcommon.manifests.children import pod_manifest, service_manifests
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.spec import read_job
 
 Manifest = dict[str, Any]

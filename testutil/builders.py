@@ -21,7 +21,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
-from jobcommon.reconcile.children import service_manifests
+from jobcommon.manifests.children import service_manifests
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.situation import Situation
 from jobcommon.spec import read_job

@@ -6,8 +6,9 @@ status alone, and its consequences follow when that status is stored.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any
@@ -16,15 +17,15 @@ from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import format_indexes
+from jobcommon.api.replica import Replica, format_indexes
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time, parse_time, readable_time
 from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.manifests.children import CORE
 from jobcommon.reconcile import limits, restarts
 from jobcommon.reconcile.accounting import Accounting, with_running
-from jobcommon.reconcile.children import create_pods
 from jobcommon.reconcile.ending import Life, Verdict
-from jobcommon.reconcile.intents import Course, Standing
+from jobcommon.reconcile.intents import TO_BE_REPLACED, Course, Standing, remove_all_finalizers
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -39,7 +40,6 @@ from jobcommon.reconcile.plan import (
     ends_run,
     in_order,
 )
-from jobcommon.reconcile.pod_actions import TO_BE_REPLACED, pod_actions, remove_all_finalizers
 from jobcommon.reconcile.rendering import Sentence, Statement, condition_states
 from jobcommon.reconcile.situation import Feature, Situation
 from jobcommon.reconcile.slots import Slot, Slots, Succeeded, has_failed, tally
@@ -198,8 +198,8 @@ def _stay_suspended(view: Situation) -> Plan:
     entered = {entry.pod.uid for entry in view.accounting.entries}
     if view.held.unread:
         entered |= {slot.pod.uid for slot in view.slots.ours if slot.over}
-    pods = pod_actions(view.slots, Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED), view.extensions)
-    actions = with_clean_up(view.framework, job, view.observed, [*pods], why)
+    pods = view.pod_actions(Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED))
+    actions = with_clean_up(view.framework, job, view.observed, pods, why)
     actions += view.actions(Course.SUSPENDED)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
     urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
@@ -229,9 +229,9 @@ def _resume(view: Situation) -> Plan:
 def _go_on(view: Situation, running: bool) -> Plan:
     job, now = view.job, view.now
     delayed = dict.fromkeys((*view.delays, *view.change.delayed), Standing.DELAYED)
-    pods = list(pod_actions(view.slots, Course.GO_ON, delayed, view.extensions))
+    pods = view.pod_actions(Course.GO_ON, delayed)
     awaited = view.change.due
-    missing = list(create_pods(job, (r for r in view.missing if r not in view.holds), view.pod))
+    missing = list(_create_pods(job, (r for r in view.missing if r not in view.holds), view.pod))
     about_to_need = view.waits_to_be_started or bool(missing)
     others = _others(view, now - RECHECK_PERIOD if about_to_need else -inf)
     creates: list[Action] = [*others, *view.actions(Course.GO_ON), *missing]
@@ -254,6 +254,19 @@ def _go_on(view: Situation, running: bool) -> Plan:
         verify_live=any(ends_run(action) and not _replaces(action) for action in pods)
         or (_may_have_begun(view) and any(isinstance(a, Create) for a in creates)),
     )
+
+
+def _create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Replica], dict[str, Any]]) -> Iterator[Create]:
+    """Creates of the pods. A manifest is built when it is sent: building thousands at once would block the event loop.
+
+    The first of each type is built here: a framework's function that fails does so before any write for the job.
+    """
+    tried: set[str] = set()
+    for replica in replicas:
+        make = partial(manifest, replica)
+        content = make if replica.type in tried else make()
+        tried.add(replica.type)
+        yield Create(CORE, "pods", job.pod_name(replica), content, replica_type=replica.type)
 
 
 def _may_have_begun(view: Situation) -> bool:
@@ -342,7 +355,7 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
     known |= {slot.pod.uid: Standing.UNRECORDED for slot in late}
-    pods = [*pod_actions(slots, _COURSES[policy], known, view.extensions)]
+    pods = view.pod_actions(_COURSES[policy], known)
     # Replicas that may end by themselves need the Services.
     why = "job finished" if policy != CleanPodPolicy.NONE and not may_end else ""
     actions = with_clean_up(framework, job, observed, pods, why)

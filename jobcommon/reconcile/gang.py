@@ -22,10 +22,11 @@ from jobcommon.api.template import mapping_of
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job
-from jobcommon.reconcile import gang_needs, native_gang
-from jobcommon.reconcile.children import job_selector, owned
+from jobcommon.manifests import gang_needs
+from jobcommon.manifests.children import job_selector, owned
+from jobcommon.manifests.gang_needs import Needs
+from jobcommon.reconcile import native_gang
 from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.gang_needs import Needs
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Hold, Note

@@ -20,8 +20,8 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
+from jobcommon.manifests.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.reconcile import limits
-from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.kueue_workload import Admission, PodSets, annotations_of, workload_status

@@ -22,7 +22,7 @@ from jobcommon.api.template import Positions, mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job
-from jobcommon.reconcile.children import MAX_LABEL
+from jobcommon.manifests.children import MAX_LABEL
 from jobcommon.reconcile.rendering import Hold, end_of
 from jobcommon.reconcile.slots import recorded_success
 

@@ -31,9 +31,9 @@ from jobcommon.api.status import (
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import EnvVar, Job
+from jobcommon.manifests.children import with_env
 from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.children import with_env
 from jobcommon.reconcile.ending import Verdict, decode
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.limits import Deadline

@@ -17,16 +17,16 @@ from jobcommon.api.status import (
 )
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Outcome, Tallies
+from jobcommon.manifests.children import overruled_policies, pod_manifest, selectors
 from jobcommon.reconcile import limits, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
-from jobcommon.reconcile.children import overruled_policies, pod_manifest, selectors
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.intents import Course
+from jobcommon.reconcile.intents import Course, Intent, Standing, pod_actions
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, names_in_short
 from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
-from jobcommon.reconcile.slots import STARTING, Recorded, Slots, arrange, tally
+from jobcommon.reconcile.slots import STARTING, Recorded, Slot, Slots, arrange, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS, HeldTypes, held_types
 
 _EARLIER = Hold("it waits for the pods of its last attempt to end")
@@ -140,6 +140,18 @@ class Situation:
                     due = limits.restart_due(slot.pod.started, earlier, self.now, recorded_at)
                     found |= {slot.pod.uid: due.at} if not due.passed else {}
         return found
+
+    def pod_actions(self, course: Course, known: Mapping[str, Standing]) -> list[Action]:
+        """What is done to each pod on that course; `known`: the standing of some, by UID."""
+        return list(pod_actions(self.slots, course, known, self._intent, self._start_again))
+
+    def _intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
+        for extension in self.extensions:
+            intent = extension.intent(course, slot, intent)
+        return intent
+
+    def _start_again(self, slot: Slot) -> Iterable[Action]:
+        return (action for extension in self.extensions for action in extension.start_again(slot))
 
     def actions(self, course: Course | None) -> list[Action]:
         """What makes the objects of the extensions what they are to be on that course; None: see `Extension.actions`."""

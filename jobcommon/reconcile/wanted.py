@@ -16,7 +16,7 @@ from jobcommon.api.merge_patch import difference
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
-from jobcommon.reconcile.children import CORE, MAX_LABEL, job_selector, owned, service_manifests
+from jobcommon.manifests.children import CORE, MAX_LABEL, job_selector, owned, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 

@@ -20,7 +20,7 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered, response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.children import CORE
+from jobcommon.manifests.children import CORE
 from jobcommon.reconcile.failed_logs import JOB_EVENTS, MAX_EVENT_BYTES, MAX_LOG_BYTES, config_map_name, key_of_events
 from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.slow_start import together

@@ -19,7 +19,7 @@ from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
-from jobcommon.reconcile.children import job_selector
+from jobcommon.manifests.children import job_selector
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.discovery import asked_until_answered, read_object
 from jobcommon.runtime.logging import Log

@@ -8,7 +8,7 @@ from jobcommon.client import objects
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER, Framework, Job
-from jobcommon.reconcile.children import CORE, job_selector, owned
+from jobcommon.manifests.children import CORE, job_selector, owned
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update
 

@@ -18,7 +18,7 @@ from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
-from jobcommon.reconcile.gang_needs import annotations_of_all
+from jobcommon.manifests.gang_needs import annotations_of_all
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.

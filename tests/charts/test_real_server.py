@@ -14,6 +14,7 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework, Replica
+from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.companions import companions
@@ -22,7 +23,6 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile.children import pod_manifest
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest, replica_spec
 from localcluster.conformance import real

@@ -12,8 +12,8 @@ from jobcommon.cli.kubectl_plugin import completions
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked
 from jobcommon.cli.script import MAX_BYTES, Script
+from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile.children import pod_manifest
 from tests.cli.commands import answered
 
 

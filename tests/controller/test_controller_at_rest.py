@@ -6,7 +6,7 @@ import pytest
 
 from jobcommon.controller import job_state
 from jobcommon.controller.job_state import QueueLevel
-from jobcommon.reconcile.children import service_manifests
+from jobcommon.manifests.children import service_manifests
 from jobcommon.spec import read_job
 from jobcommon.spec.at_rest import AT_REST
 from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest

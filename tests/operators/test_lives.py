@@ -16,6 +16,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import SERVICE_PER_REPLICA, Framework, Job
+from jobcommon.manifests.children import pod_manifest, service_manifests
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.hosts import KUBECTL, discover_hosts, kubexec
 from jobcommon.operators.mpi.job import waits_for_workers
@@ -23,7 +24,6 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Create, Plan, plan
-from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.reconcile.plan import Delete
 from jobcommon.spec import read_job
 from jobcommon.testutil import plans

@@ -16,6 +16,7 @@ import yaml
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.framework import SERVICE_PER_REPLICA, Framework, Options
+from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.options import MPIOptions
@@ -25,7 +26,6 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import Create, plan
-from jobcommon.reconcile.children import pod_manifest
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, replica_spec
 from tests.kinds import EVERY_KIND

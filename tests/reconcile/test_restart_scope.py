@@ -11,10 +11,10 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_ATTEMPT
 from jobcommon.framework import Job
+from jobcommon.manifests.children import ATTEMPT_VARIABLE
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Plan, plan
-from jobcommon.reconcile.children import ATTEMPT_VARIABLE
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, pod_manifest
 from jobcommon.testutil.frameworks import TEST_JOB

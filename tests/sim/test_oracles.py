@@ -10,8 +10,8 @@ import pytest
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.framework import FINALIZER
+from jobcommon.manifests.children import pod_manifest, service_manifests
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.sim import user

@@ -1,7 +1,6 @@
 """The objects a job owns, as manifests: its pods, its Services, and the owner reference on each."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from jobcommon.api import labels
@@ -9,7 +8,6 @@ from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
-from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
 HEADLESS = "None"
@@ -101,19 +99,6 @@ def overruled_policies(framework: Framework, job: Job) -> Iterator[str]:
         if own and own != counts and (own, counts) != (RestartPolicy.NEVER, RestartPolicy.EXIT_CODE):
             where = f"spec.{framework.replica_specs}[{kind}].restartPolicy"
             yield f"restartPolicy {own} in the pod template of {kind} has no effect: set {where}, which is {counts}"
-
-
-def create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Replica], dict[str, Any]]) -> Iterator[Create]:
-    """Creates of the pods. A manifest is built when it is sent: building thousands at once would block the event loop.
-
-    The first of each type is built here: a framework's function that fails does so before any write for the job.
-    """
-    tried: set[str] = set()
-    for replica in replicas:
-        make = partial(manifest, replica)
-        content = make if replica.type in tried else make()
-        tried.add(replica.type)
-        yield Create(CORE, "pods", job.pod_name(replica), content, replica_type=replica.type)
 
 
 def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
