@@ -147,7 +147,7 @@ class Workload:
         return self.has("Admitted") and not stopped
 
     @property
-    def said(self) -> str:
+    def why_not_admitted(self) -> str:
         """What Kueue says about one that is not admitted, its reason first (KEP-10852)."""
         if self.has("Evicted") and self.has("QuotaReserved"):
             order = (("Evicted", "True"),)

@@ -11,7 +11,7 @@ from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.framework import CelRule, Framework, ReplicaType
 from jobcommon.spec.validation import (
     DEADLINES,
-    LETS_GO,
+    FREES_NODES,
     MANAGERS,
     MAX_NAME,
     NEEDED,
@@ -106,7 +106,7 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
     yield CelRule(
         "!has(self.pendingDeadlineAction) || self.pendingDeadlineAction != 'Restart'"
         " || !has(self.restartMethod) || self.restartMethod != 'Auto'",
-        LETS_GO, policy, ".pendingDeadlineAction",
+        FREES_NODES, policy, ".pendingDeadlineAction",
     )  # fmt: skip
     for name in DEADLINES:
         rule = f"!has(self.{name}) || !has(self.activeDeadlineSeconds) || self.{name} < self.activeDeadlineSeconds"

@@ -122,7 +122,7 @@ def _plan(
     **more: Any,
 ) -> Plan:
     """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
-    return compose(
+    return _compose(
         view,
         reason,
         actions,
@@ -141,18 +141,18 @@ def _plan(
 def _succeed(view: Situation) -> Plan:
     job = view.job
     reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
-    said = Sentence(f"{job.kind} {job.key} successfully completed")
+    sentence = Sentence(f"{job.kind} {job.key} successfully completed")
     counted = with_running(view.framework, view.accounting, view.slots)
     ended = replace(view, accounting=counted, tallies=tally(job, view.slots, counted.succeeded))
-    return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, said), Event(NORMAL, reason, str(said)))
+    return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, sentence), Event(NORMAL, reason, str(sentence)))
 
 
-def _fail(view: Situation, reason: str, said: Sentence) -> Plan:
-    event = Event(WARNING, reasons.of_kind(view.job.kind, reasons.FAILED), str(said))
+def _fail(view: Situation, reason: str, sentence: Sentence) -> Plan:
+    event = Event(WARNING, reasons.of_kind(view.job.kind, reasons.FAILED), str(sentence))
     if not reason.endswith(reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
         view = replace(view, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in view.tallies.items()})
-    return _end(view, Statement(ConditionType.FAILED, True, reason, said), event)
+    return _end(view, Statement(ConditionType.FAILED, True, reason, sentence), event)
 
 
 def _end(view: Situation, end: Statement, event: Event) -> Plan:
@@ -173,10 +173,10 @@ def _suspended_status(view: Situation) -> tuple[JobStatus, Event]:
     job = view.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
     hold = view.suspension if not job.run_policy.suspend else None
-    said = Sentence(f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}", hold.quoted if hold else "")
+    sentence = Sentence(f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}", hold.quoted if hold else "")
     created = view.created(*view.waits.notes, held=False)
-    status = view.status(created, Statement(ConditionType.SUSPENDED, True, reason, said), active=False)
-    return status, Event(NORMAL, reason, str(said))
+    status = view.status(created, Statement(ConditionType.SUSPENDED, True, reason, sentence), active=False)
+    return status, Event(NORMAL, reason, str(sentence))
 
 
 def _record_suspension(view: Situation) -> Plan:
@@ -202,7 +202,7 @@ def _stay_suspended(view: Situation) -> Plan:
     actions = with_clean_up(view.framework, job, view.observed, pods, why)
     actions += view.actions(Course.SUSPENDED)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
-    urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
+    urgent = _urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
     # Another operator may have resumed the job and created its pods before this one's watch has shown it.
     live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
     wake_at = min(filter(None, (view.waits.wake_at, *view.wakes)), default=None)
@@ -213,14 +213,14 @@ def _stay_suspended(view: Situation) -> Plan:
 def _resume(view: Situation) -> Plan:
     """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
     job = view.job
-    reason, said = reasons.of_kind(job.kind, reasons.RESUMED), Sentence(f"{job.kind} {job.name} is resumed")
-    status = view.status(view.created(*view.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, said))
+    reason, sentence = reasons.of_kind(job.kind, reasons.RESUMED), Sentence(f"{job.kind} {job.name} is resumed")
+    status = view.status(view.created(*view.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, sentence))
     changes: dict[str, Any] = {"start_time": view.start_time}
     if job.restarts_together and view.slots.ours:
         # The next life of the job begins when the pods of the last one are gone.
         changes |= {"attempt": min(view.accounting.attempt + 1, MAX_ATTEMPT), "last_restart_time": format_moment(view.now)}
     status = status.model_copy(update=changes)
-    return _plan(view, status, "job is resumed", events=[Event(NORMAL, reason, str(said))])
+    return _plan(view, status, "job is resumed", events=[Event(NORMAL, reason, str(sentence))])
 
 
 # -- progress -----------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def _go_on(view: Situation, running: bool) -> Plan:
         [*pods, *creates],
         [*events, *view.trouble_events()],
         wake_at=min(wakes, default=None),
-        urgency=urgency(job.status, status),
+        urgency=_urgency(job.status, status),
         # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
         # the garbage collector was faster; and a surplus object may be wanted again by now.
         verify_live=any(ends_run(action) and not _replaces(action) for action in pods)
@@ -293,14 +293,14 @@ def _others(view: Situation, since: float) -> list[Action]:
 # -- the plan as a whole ------------------------------------------------------------------------------------------------
 
 
-def compose(view: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
+def _compose(view: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
     """The plan with those actions and that status; `more` are further fields of it."""
     ordered = in_order(actions, view.observed.backed_off)
     logs = tuple(log for extension in view.extensions for log in extension.logs(ordered))
-    return Plan(actions=ordered, logs=logs, status=if_changed(view.job, status), reason=reason, **more)
+    return Plan(actions=ordered, logs=logs, status=_if_changed(view.job, status), reason=reason, **more)
 
 
-def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
+def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
     """The status if it must be written. Dropping the UIDs of deleted pods alone does not cause a write (rule R19)."""
     changed = status.to_json()
     remembered = {"countedPods": list(job.status.counted_pods), "stoppedPods": list(job.status.stopped_pods)}
@@ -322,7 +322,7 @@ _URGENT = (
 )
 
 
-def urgency(before: JobStatus, after: JobStatus) -> Urgency:
+def _urgency(before: JobStatus, after: JobStatus) -> Urgency:
     """The urgency of a status that is not final.
 
     The message of a condition names the pods that wait, so each pod that starts may change it: it is as urgent as a count.
@@ -365,8 +365,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
     wakes = [*view.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
-    urgent = urgency(job.status, status)
-    return compose(view, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
+    urgent = _urgency(job.status, status)
+    return _compose(view, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
 
 
 _COURSES = {

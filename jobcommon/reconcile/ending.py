@@ -307,8 +307,8 @@ def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:
     inits = (c for c in pod.init_containers if c.restart_policy != _SIDECAR)
     ends = ((c.name, c.state) for c in inits if isinstance(c.state, Terminated) and c.state.exit_code != 0)
     # At the end, because of a long message the end is kept.
-    told = ((run, f"{run.message} (init container {name})".strip()) for name, run in ends)
-    return next((msgspec.structs.replace(run, message=message) for run, message in told), None)
+    described = ((run, f"{run.message} (init container {name})".strip()) for name, run in ends)
+    return next((msgspec.structs.replace(run, message=message) for run, message in described), None)
 
 
 def _followed_success(container: ContainerView) -> bool:

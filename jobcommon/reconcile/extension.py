@@ -104,7 +104,7 @@ class Extension:
         return ()
 
     def waits(self) -> Iterable[Note]:
-        """What the pods wait for together, so that it is not said of each."""
+        """What the pods wait for together, so that it is not repeated for each."""
         return ()
 
     def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:

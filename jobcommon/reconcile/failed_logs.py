@@ -1,6 +1,6 @@
 """Keeping the logs of failed replicas (`keepFailedLogs`): which are read before a plan ends their pods.
 
-A log goes with its pod, and with a container that is started anew. Events go after an hour, and some causes are told in events
+A log goes with its pod, and with a container that is started anew. Events go after an hour, and some causes are in events
 alone. The failure is on record before that, and the pod's finalizer is there until its log is kept. So no other memory is
 needed: an operator that dies in between leaves the finalizer, and the next one keeps the log again, under the same key. A pod
 that the platform ended is left out: its log has no cause, and its node may not answer.

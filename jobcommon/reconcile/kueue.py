@@ -207,7 +207,7 @@ class Queue(Extension):
         if self._stale(found):
             return self._too_many or f"the job is not the one for which its Workload {found.view.name} asks"
         if not found.admitted:
-            return found.said
+            return found.why_not_admitted
         return "" if limits.is_started(self.job) else str(self.admission.hold or "")
 
     @cached_property

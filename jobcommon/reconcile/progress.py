@@ -162,8 +162,8 @@ class ReportedProgress(Extension):
         found, job = self._stall, self._job
         was = job.status.has(ConditionType.STALLED)
         if found is not None and self._view.now >= found.at and current == ConditionType.RUNNING:
-            said = Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text))
-            yield said, None if was else Event(WARNING, reasons.STALLED, found.text)
+            stalled = Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text))
+            yield stalled, None if was else Event(WARNING, reasons.STALLED, found.text)
         elif was:
             over = Sentence(f"{job.kind} {job.key} is not stalled any more")
             yield Statement(ConditionType.STALLED, False, reasons.PROGRESSING, over), None
@@ -300,8 +300,8 @@ def stall(
     else:
         last = began if last is None else max(began, last)
         # By a clock that was set back no step is of this run, and yet it may evaluate.
-        told = status.progress is not None and (status.progress.attempt or 0) == (status.attempt or 0)
-        allowed, plus = policy.evaluation_seconds or 0 if told else 0, ""
+        reported = status.progress is not None and (status.progress.attempt or 0) == (status.attempt or 0)
+        allowed, plus = policy.evaluation_seconds or 0 if reported else 0, ""
         seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
         text = f"{who} has not reported two different steps since {format_time(last)}"
         seconds = seconds if whole else None

@@ -109,7 +109,7 @@ class Sentence:
     def __str__(self) -> str:
         return "".join(text for text, _ in self.parts)[:MAX_MESSAGE]
 
-    def is_said_by(self, message: str) -> bool:
+    def matches(self, message: str) -> bool:
         """Whether the message is this sentence, but for numbers and times in what it quotes."""
         at = 0
         for text, is_quote in self.parts:
@@ -146,7 +146,7 @@ def set_condition(conditions: Iterable[JobCondition], stated: Statement, now: fl
         return conditions
     status = "True" if stated.holds else "False"
     old = next((c for c in conditions if c.type == kind), None)
-    if old is not None and (old.status, old.reason) == (status, stated.reason) and stated.sentence.is_said_by(old.message):
+    if old is not None and (old.status, old.reason) == (status, stated.reason) and stated.sentence.matches(old.message):
         return conditions
     moment = format_time(now)
     same_status = old is not None and old.status == status

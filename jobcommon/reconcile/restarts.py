@@ -105,8 +105,8 @@ def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
 def still_terminating(job: Job, slots: Slots) -> list[Note]:
     """The note on pods that others are deleting while the job fails: their peers may have failed of that."""
     ends = [(slot, ending_by_others(slot.pod, restart_policy(job, slot.replica))) for slot in slots.leaving]
-    told = [ending.describe(slot.replica, slot.pod.node_name) for slot, ending in ends[:MAX_NAMED] if ending is not None]
-    return [Note(f"still terminating: {', '.join(told)}")] if told else []
+    leaving = [ending.describe(slot.replica, slot.pod.node_name) for slot, ending in ends[:MAX_NAMED] if ending is not None]
+    return [Note(f"still terminating: {', '.join(leaving)}")] if leaving else []
 
 
 def failures(job: Job, accounting: Accounting, slots: Slots) -> list[Failure]:

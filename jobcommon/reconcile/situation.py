@@ -184,8 +184,8 @@ class Situation:
             stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
         elif running or job.status.has(ConditionType.RUNNING):
             remarks = (*self.notes(ConditionType.RUNNING), *restarts.notes(self.slots))
-            said = Sentence(f"{job.kind} {job.key} is running", remarks=remarks, waiting=waiting)
-            stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), said))
+            sentence = Sentence(f"{job.kind} {job.key} is running", remarks=remarks, waiting=waiting)
+            stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), sentence))
         else:
             stated[0] = self.created(*self.waits.notes)
         current = stated[-1].type
@@ -200,8 +200,8 @@ class Situation:
         what = " all replicas" if job.restarts_together else ""
         what += " in place" if job.restarts_in_place else ""
         waiting = (*self.notes(ConditionType.RESTARTING), *waiting)
-        said = Sentence(f"{job.kind} {job.name} is restarting{what}{because}", waiting=waiting, end="")
-        return Statement(ConditionType.RESTARTING, True, reasons.of_kind(job.kind, reasons.RESTARTING), said)
+        sentence = Sentence(f"{job.kind} {job.name} is restarting{what}{because}", waiting=waiting, end="")
+        return Statement(ConditionType.RESTARTING, True, reasons.of_kind(job.kind, reasons.RESTARTING), sentence)
 
     def notes(self, about: ConditionType | None) -> list[Note]:
         """What the extensions have to add to that condition; None: to whichever says how the job goes on."""
@@ -269,8 +269,8 @@ class Situation:
         refusal = self._refusal if self.observed.refusal else None
         found = (overdue, self.held.hold, *self.holds.values(), *(start or ()), *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.
-        said = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
-        return list(dict.fromkeys(note for note in found if note is not None and note not in said))
+        stated = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
+        return list(dict.fromkeys(note for note in found if note is not None and note not in stated))
 
     @cached_property
     def waits(self) -> waiting.WaitingReasons:
@@ -323,8 +323,8 @@ class Situation:
     def created(self, *waiting: Note, held: bool = True) -> Statement:
         """The Created condition, with why the job is `held`."""
         remarks = (*self.notes(ConditionType.CREATED), *self.hold_notes) if held else ()
-        said = Sentence(f"{self.job.kind} {self.job.name} is created", remarks=remarks, waiting=waiting)
-        return Statement(ConditionType.CREATED, True, reasons.of_kind(self.job.kind, reasons.CREATED), said)
+        sentence = Sentence(f"{self.job.kind} {self.job.name} is created", remarks=remarks, waiting=waiting)
+        return Statement(ConditionType.CREATED, True, reasons.of_kind(self.job.kind, reasons.CREATED), sentence)
 
     def exit_events(self) -> list[Event]:
         """Events for the ends that this pass enters."""

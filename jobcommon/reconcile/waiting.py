@@ -112,9 +112,9 @@ def waits(
         notes[text] = Note(text)
         causes[text] = [member[1] for member in group]
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
-    told = [replace(note, replicas=causes[kind]) for kind, note in notes.items()]
-    more = [Note(f"{len(told) - MAX_CAUSES} more causes")] if len(told) > MAX_CAUSES else []
-    return WaitingReasons((*gang, *told[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None))
+    listed = [replace(note, replicas=causes[kind]) for kind, note in notes.items()]
+    more = [Note(f"{len(listed) - MAX_CAUSES} more causes")] if len(listed) > MAX_CAUSES else []
+    return WaitingReasons((*gang, *listed[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None))
 
 
 def reported_cause(pod: PodView) -> WaitingCause | None:

@@ -40,7 +40,7 @@ RESTARTS_ALL = (
 )
 #: These deadlines count from no earlier than activeDeadlineSeconds does.
 DEADLINES = ("progressDeadlineSeconds", "progressStartDeadlineSeconds", "pendingDeadlineSeconds")
-LETS_GO = "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail"
+FREES_NODES = "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail"
 _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
@@ -155,9 +155,9 @@ def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
     for name, value, other in RESTARTS_ALL:
         if given.get(name) == value and policy.restart_scope != RestartScope.JOB:
             yield FieldError(f"spec.runPolicy.{name}", restarts_all(name, value, other))
-    lets_go = policy.pending_deadline_action == PendingDeadlineAction.RESTART
-    if lets_go and policy.restart_method == RestartMethod.AUTO:
-        yield FieldError("spec.runPolicy.pendingDeadlineAction", LETS_GO)
+    frees_nodes = policy.pending_deadline_action == PendingDeadlineAction.RESTART
+    if frees_nodes and policy.restart_method == RestartMethod.AUTO:
+        yield FieldError("spec.runPolicy.pendingDeadlineAction", FREES_NODES)
     for name in DEADLINES:
         if given.get(name, 0) >= (policy.active_deadline_seconds or inf):
             yield FieldError(f"spec.runPolicy.{name}", ends_before(name))
