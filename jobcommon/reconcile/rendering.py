@@ -131,12 +131,13 @@ class Statement:
     sentence: Sentence
 
 
-def rendered(status: JobStatus, statements: Iterable[Statement], last: Sequence[Note], now: float) -> JobStatus:
-    """The status after `statements`, in order, each with the notes in `last`."""
-    conditions = normalized(status.conditions)
+def rendered(status: JobStatus, statements: Iterable[Statement], last: Sequence[Note], now: float) -> list[JobCondition]:
+    """The conditions of the status after `statements`, in order, each with the notes in `last`."""
+    conditions: Iterable[JobCondition] = status.conditions
     for new in statements:
-        conditions = set_condition(conditions, replace(new, sentence=replace(new.sentence, last=last)), now)
-    return status.model_copy(update={"conditions": list(conditions)})
+        stated = replace(new, sentence=replace(new.sentence, last=last)) if last else new
+        conditions = set_condition(conditions, stated, now)
+    return list(conditions)
 
 
 def set_condition(conditions: Iterable[JobCondition], stated: Statement, now: float) -> Conditions:
@@ -145,8 +146,12 @@ def set_condition(conditions: Iterable[JobCondition], stated: Statement, now: fl
     if any(c.type in _FINAL and c.is_true for c in conditions):
         return conditions
     status = "True" if stated.holds else "False"
-    old = next((c for c in conditions if c.type == kind), None)
-    if old is not None and (old.status, old.reason) == (status, stated.reason) and stated.sentence.matches(old.message):
+    old, message = next((c for c in conditions if c.type == kind), None), str(stated.sentence)
+    if (
+        old is not None
+        and (old.status, old.reason) == (status, stated.reason)
+        and (old.message == message or stated.sentence.matches(old.message))
+    ):
         return conditions
     moment = format_time(now)
     same_status = old is not None and old.status == status
@@ -154,7 +159,7 @@ def set_condition(conditions: Iterable[JobCondition], stated: Statement, now: fl
         type=kind,
         status=status,
         reason=stated.reason,
-        message=str(stated.sentence),
+        message=message,
         last_update_time=moment,
         last_transition_time=old.last_transition_time if old is not None and same_status else moment,
     )

@@ -192,8 +192,7 @@ class Situation:
         for statement, event in (pair for extension in self.extensions for pair in extension.statements(current)):
             stated.append(statement)
             events += [event] if event is not None else []
-        status = self.status(*stated)
-        return status.model_copy(update={"last_restart_cause": cause or status.last_restart_cause}), events
+        return self.status(*stated, cause=cause), events
 
     def _restarting(self, cause: str, waiting: Iterable[Note] = ()) -> Statement:
         job, because = self.job, f" because {cause}" if cause else ""
@@ -260,7 +259,7 @@ class Situation:
     def _refusal(self) -> Hold:
         return Hold(quoted=self.observed.refusal or "the API server refuses pods for now")
 
-    @property
+    @cached_property
     def hold_notes(self) -> Sequence[Note]:
         """Why the job does not go on as its spec says."""
         passed = self.held.unread and any(self.now >= deadline.at for deadline in self.deadlines)
@@ -335,22 +334,23 @@ class Situation:
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in named.items()]
         return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
-    def status(self, *statements: Statement, active: bool = True, ends: bool = False) -> JobStatus:
+    def status(self, *statements: Statement, active: bool = True, ends: bool = False, cause: str = "") -> JobStatus:
         """The status with this pass's accounting and with `statements` applied to the conditions in order."""
         job = self.job
         # What ends in the pass that ends the job restarts nothing. A disruption of an attempt is charged with the next attempt.
         attempt_number = job.attempt if ends else self.accounting.attempt
         disruptions = job.status.disruptions if ends and job.restarts_together else self.accounting.disruptions
         unkept = [Note(quoted=self.observed.unkept)] if self.observed.unkept else []
-        status = rendered(job.status, statements, unkept, self.now)
         times = restarts.count(job, self.accounting, self.slots, ends=ends) or None
-        status = status.model_copy(
+        status = job.status.model_copy(
             update={
+                "conditions": rendered(job.status, statements, unkept, self.now),
                 "replica_statuses": replica_statuses(
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
                 "restarts": times,
                 "last_restart_time": restarts.recorded_time(job.status, (times, disruptions, attempt_number), self.now),
+                "last_restart_cause": cause or job.status.last_restart_cause,
                 "disruptions": disruptions or None,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
@@ -359,6 +359,5 @@ class Situation:
                 "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
-        for extension in self.extensions:
-            status = status.model_copy(update=dict(extension.record(status)))
-        return status
+        recorded = {name: value for extension in self.extensions for name, value in extension.record(status).items()}
+        return status.model_copy(update=recorded)
