@@ -5,7 +5,7 @@ for a stored status, and a pass that records something first (a suspension, a re
 no pod at all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from jobcommon.api.pod import PodView
@@ -119,6 +119,8 @@ def pod_actions(
         intent = changed(course, slot, intent) if standing is not Standing.UNOWNED else intent
         if intent is Intent.START_AGAIN:
             yield from start_again(slot)
+        elif intent is Intent.RELEASE or (intent is Intent.END and slot.over):
+            yield from _released(slot)
         elif intent is not Intent.LEAVE:
             yield from _actions(course, slot, standing, intent)
 
@@ -155,11 +157,9 @@ def _of_wanted(slot: Slot) -> Standing:
 def _actions(course: Course, slot: Slot, standing: Standing, intent: Intent) -> Iterator[Action]:
     pod, over, deleting = slot.pod, slot.over, slot.deleting
     match intent:
-        case Intent.RELEASE | Intent.FORCE:
+        case Intent.FORCE:
             yield from _released(slot)
         case Intent.KEEP | Intent.DISCARD if deleting:
-            yield from _released(slot)
-        case Intent.END if over:
             yield from _released(slot)
         case Intent.STOP:
             # The replacement of a pod that is being deleted waits for the finalizer.
@@ -168,14 +168,15 @@ def _actions(course: Course, slot: Slot, standing: Standing, intent: Intent) -> 
     if intent in (Intent.FORCE, Intent.FORCE_ONLY):
         why = f"its node {pod.node_name} does not remove it"
         yield Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version, force=True)
-    elif not deleting and (intent in (Intent.STOP, Intent.DISCARD) or (intent is Intent.END and not over)):
+    elif not deleting and intent in (Intent.STOP, Intent.DISCARD, Intent.END):
         # What runs may have ended since it was seen, or be wanted again.
         depends = standing in (Standing.REPLACED, Standing.SURPLUS) if course is Course.GO_ON else intent is Intent.END
         why = _WHY_OF_ALL.get(course) or _WHY[standing]
         yield Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version if depends and not over else None)
 
 
-def _released(slot: Slot, *, awaited: bool = False) -> Iterator[RemoveFinalizer]:
+def _released(slot: Slot, *, awaited: bool = False) -> Sequence[RemoveFinalizer]:
     """Remove the finalizer of a pod that has ended."""
-    if FINALIZER in slot.pod.finalizers and slot.over:
-        yield RemoveFinalizer(slot.pod.name, slot.pod.uid, slot.pod.finalizers, awaited)
+    if FINALIZER not in slot.pod.finalizers or not slot.over:
+        return ()
+    return (RemoveFinalizer(slot.pod.name, slot.pod.uid, slot.pod.finalizers, awaited),)

@@ -147,7 +147,7 @@ class Queue(Extension):
 
         While pods may run its quota is in use. MultiKueue runs the job elsewhere once its Workload is admitted here.
         """
-        if self.job.managed_elsewhere and self.job.managed_by != kueue.MULTIKUEUE:
+        if not self.job.options.kueue or (self.job.managed_elsewhere and self.job.managed_by != kueue.MULTIKUEUE):
             return ()
         stopping = course is not None and course is not Course.FINISHED_NONE
         active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._slots.ours))

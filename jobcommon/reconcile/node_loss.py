@@ -55,13 +55,15 @@ class NodeLoss(Extension):
         In every phase of the job: a pod that stays keeps its quota and its name. A kubelet that dies between a pod's final
         status and its last DELETE leaves such a pod for ever.
         """
-        due = _force_due(self._job, slot)
+        due = _force_due(self._job, slot) if slot.removal_due is not None else None
         if due is None or self._view.now < due:
             return intent
         return Intent.FORCE_ONLY if intent is Intent.LEAVE else Intent.FORCE
 
     def wakes(self) -> Iterable[float]:
         """When others are to be deleted so."""
+        if self._job.run_policy.node_loss_seconds is None:
+            return []
         found = (_force_due(self._job, slot) for slot in self._view.slots.ours)
         return [due for due in found if due is not None and due > self._view.now]
 

@@ -137,7 +137,7 @@ class ReportedProgress(Extension):
     def _stall(self) -> Stall | None:
         """When and why the job counts as stalled; None while the kubelet is to restart a program of it."""
         view, observed = self._view, self._view.observed
-        if any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in view.slots.living):
+        if not reports(self._job) or any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in view.slots.living):
             return None
         return stall(self._job, view.now, observed.same_for, view.whole, observed.reported, observed.reachable_for)
 
@@ -283,7 +283,7 @@ def stall(
     """
     policy, status = job.run_policy, job.status
     began, report = _run_began(status), status.trainer_status
-    if not reports(job) or job.suspended or began is None or not job.total_replicas:
+    if job.suspended or began is None or not job.total_replicas:
         return None
     known = status.progress if is_of_this_run(status) else None
     last = parse_time(known.last_progress_time) if known is not None else None

@@ -146,9 +146,14 @@ class Situation:
         return list(pod_actions(self.slots, course, known, self._intent, self._start_again))
 
     def _intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
-        for extension in self.extensions:
+        for extension in self._asked_of_pods:
             intent = extension.intent(course, slot, intent)
         return intent
+
+    @cached_property
+    def _asked_of_pods(self) -> Sequence[Extension]:
+        """Those with a word on single pods, of which a job may have thousands."""
+        return [extension for extension in self.extensions if type(extension).intent is not Extension.intent]
 
     def _start_again(self, slot: Slot) -> Iterable[Action]:
         return (action for extension in self.extensions for action in extension.start_again(slot))
