@@ -82,6 +82,7 @@ def waits(
     `gang`: what they wait for together, which is not repeated for each of them.
     """
     notes: dict[str, Note] = {}
+    kinds: dict[str, str] = {}
     causes: dict[str, list[Replica]] = {}
     events: list[Event] = []
     unreported: dict[str, list[tuple[float, Replica, PodView]]] = {}
@@ -93,9 +94,12 @@ def waits(
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
             if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not (gang and cause.message.startswith(OF_THE_GROUP)):
-                text = cut(f"{cause.reason}: {cause.message}", MAX_CAUSE)
-                notes.setdefault(kind := kind_of(text), Note(quoted=text))
-                causes.setdefault(kind, []).append(replica)
+                # Most pods of a job wait for the same.
+                if (text := f"{cause.reason}: {cause.message}") not in kinds:
+                    said = cut(text, MAX_CAUSE)
+                    kinds[text] = kind_of(said)
+                    notes.setdefault(kinds[text], Note(quoted=said))
+                causes.setdefault(kinds[text], []).append(replica)
         elif (found := _unreported(slot)) is not None:
             reason, since = found
             unreported.setdefault(reason, []).append((since, replica, pod))
