@@ -13,10 +13,12 @@ def difference(found: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bo
     patch: dict[str, Any] = {}
     for key, value in wanted.items():
         there = found.get(key)
+        if there == value:
+            continue
         if isinstance(value, Mapping) and isinstance(there, Mapping):
             if inner := difference(there, value, exact=exact):
                 patch[key] = inner
-        elif not (there == value if exact else _covers(there, value)):
+        elif exact or not _covers(there, value):
             patch[key] = merged({}, value) if isinstance(value, Mapping) else value
     return patch
 
@@ -36,16 +38,17 @@ def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, A
 
 
 def _covers(found: Any, wanted: Any) -> bool:
+    if found == wanted:
+        return True
     if found is None and isinstance(wanted, Mapping):
         return not merged({}, wanted)  # An empty object does not come back at all, and an empty list as null.
     if found is None and isinstance(wanted, list | tuple):
         return not wanted
     if isinstance(wanted, Mapping):
         return isinstance(found, Mapping) and not difference(found, wanted)
-    if isinstance(wanted, list | tuple):
-        return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(_covers(f, w) for f, w in zip(found, wanted, strict=True))
-        )
-    return bool(found == wanted)
+    return (
+        isinstance(wanted, list | tuple)
+        and isinstance(found, list)
+        and len(found) == len(wanted)
+        and all(_covers(f, w) for f, w in zip(found, wanted, strict=True))
+    )

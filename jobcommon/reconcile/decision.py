@@ -81,7 +81,9 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
     job = as_addressed(job, observed)
     view = Situation.start(framework, job, observed, now, features)
     if view.suspension is not None:
-        view = Situation.start(framework, replace(job, held=True), observed, now, features)
+        job = replace(job, held=True)
+        # What an end of a pod means depends on it.
+        view = Situation.start(framework, job, observed, now, features) if observed.pods else replace(view, job=job)
     return carry_out(judge(view))
 
 

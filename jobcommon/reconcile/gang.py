@@ -81,7 +81,7 @@ class Gang(Extension):
         """What the creation of the job's missing pods waits for; None if they may be created."""
         return Hold(f"its pods wait for {self._awaited}") if self._awaited else None
 
-    @property
+    @cached_property
     def _awaited(self) -> str:
         if self.scheduler is None or not self.members:
             return ""

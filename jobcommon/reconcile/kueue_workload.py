@@ -191,7 +191,7 @@ class Admission:
         """What is assigned to each podSet, by name."""
         return self.workload.assignments if self.workload is not None and self.workload.has("Admitted") else {}
 
-    @property
+    @cached_property
     def hold(self) -> Hold | None:
         """What is missing to create pods as they are admitted; None if nothing is."""
         missing = dict.fromkeys(flavor for one in self.assignments.values() for flavor in _flavors(one))
