@@ -10,7 +10,7 @@ Tests play the kubelet, the user and crashes of the operator::
     assert world.current == "Restarting"
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -21,7 +21,9 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import plan, plan_for_orphans
+from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, SetImage, Update
+from jobcommon.reconcile.situation import Feature
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
 from jobcommon.testutil.invariants import check_plan
@@ -43,6 +45,7 @@ class ClusterModel:
     plans: list[Plan] = field(default_factory=list)
     runs: dict[str, int] = field(default_factory=dict)
     exists: bool = True
+    features: Sequence[Feature] = FEATURES
     _objects: int = 0
 
     @classmethod
@@ -97,7 +100,7 @@ class ClusterModel:
             decided = plan_for_orphans(orphans)
         else:
             job, observed = self.job, self.observed
-            decided = plan(self.framework, job, observed, self.now)
+            decided = plan(self.framework, job, observed, self.now, self.features)
             self.check(job, observed, decided)
         self.plans.append(decided)
         limit = len(decided.actions) + 1 if writes is None else writes
@@ -111,7 +114,7 @@ class ClusterModel:
 
     def check(self, job: Job, observed: Observed, decided: Plan) -> None:
         """The invariants of one decision."""
-        check_plan(self.framework, job, observed, self.now, decided)
+        check_plan(self.framework, job, observed, self.now, decided, self.features)
 
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do."""

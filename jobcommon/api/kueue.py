@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from jobcommon.api import labels
+from jobcommon.api.status import MAX_COUNT
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.view import ObjectView
 
@@ -75,6 +76,11 @@ POD_WEBHOOK_FAILS = r'webhook "[mv]pod\.kb\.io".*(?:kueue|workload owner not fou
 It has the name that kubebuilder gives one of any project (config/components/webhook/manifests.yaml), so its Service must be
 named as well, or its own error (`ErrWorkloadOwnerNotFound` in pkg/controller/jobframework/reconciler.go).
 """
+
+
+def number_of(text: str) -> int:
+    """The number in a label or an annotation; 0 for what Kueue's API, which has 32 bits for it, does not take."""
+    return number if len(text) < 11 and text.isdecimal() and (number := int(text)) <= MAX_COUNT else 0
 
 
 def integration_of(api_version: str, kind: str) -> str:

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+from jobcommon.api.status import JobStatus
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.failed_logs import KeptLogs
 from jobcommon.reconcile.gang import Gang
@@ -14,7 +15,14 @@ from jobcommon.reconcile.time_spent import Time
 
 
 def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
-    """The features, to be asked in that order. Raises ValueError if two record one field of the status."""
+    """The features, to be asked in that order.
+
+    Raises ValueError if two record one field of the status, or one a field that the status does not have: the API server would
+    drop it, and it would be written again in each pass.
+    """
+    for one in features:
+        if unknown := sorted({*one.fields} - JobStatus.model_fields.keys()):
+            raise ValueError(f"{one.__name__} records {', '.join(unknown)}, which JobStatus does not have")
     for one, other in combinations(features, 2):
         if both := sorted({*one.fields} & {*other.fields}):
             raise ValueError(f"{one.__name__} and {other.__name__} both record {', '.join(both)}")

@@ -86,7 +86,7 @@ INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
     Course.FINISHED_RUNNING: dict.fromkeys(_GO_ON, Intent.END) | _AFTER_END,
     Course.FINISHED_NONE: dict.fromkeys(_GO_ON, Intent.RELEASE) | _AFTER_END,
 }
-"""The table. `make golden` prints it into docs/pod-endings.md."""
+"""The table. `make golden` prints it into ARCHITECTURE.md."""
 
 
 TO_BE_REPLACED = "to be replaced"

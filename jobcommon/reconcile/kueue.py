@@ -252,11 +252,10 @@ class Queue(Extension):
 
     @property
     def _spec(self) -> dict[str, Any]:
-        most = str(self.job.labels.get(kueue.MAX_TIME_LABEL, ""))
+        most = kueue.number_of(str(self.job.labels.get(kueue.MAX_TIME_LABEL, "")))
         priority = {} if isinstance(self._priority, str) else self._priority
-        seconds = int(most) if most.isdecimal() and int(most) else None
         spec = {"podSets": [one.to_json() for one in self._pod_sets.all], "queueName": self.name, "priorityClassRef": None}
-        return {**spec, **priority, "maximumExecutionTimeSeconds": seconds}
+        return {**spec, **priority, "maximumExecutionTimeSeconds": most or None}
 
     @cached_property
     def _priority(self) -> dict[str, Any] | str:

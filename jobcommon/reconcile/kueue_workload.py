@@ -63,8 +63,8 @@ class PodSet:
         request: dict[str, Any] = {field: annotations[key] for key, field in kueue.TOPOLOGY.items() if key in annotations}
         if not request and kueue.UNCONSTRAINED in annotations:
             request["unconstrained"] = annotations[kueue.UNCONSTRAINED] == "true"
-        if (size := str(annotations.get(kueue.SLICE_SIZE, ""))).isdecimal():
-            request["podSetSliceSize"] = int(size)
+        if size := kueue.number_of(str(annotations.get(kueue.SLICE_SIZE, ""))):
+            request["podSetSliceSize"] = size
         if request and kueue.GROUP_NAME in annotations:
             request["podSetGroupName"] = annotations[kueue.GROUP_NAME]
         return {**request, "podIndexLabel": labels.REPLICA_INDEX} if self.whole else request

@@ -165,7 +165,7 @@ class Situation:
     @property
     def wakes(self) -> Sequence[float]:
         """When its features are to be asked again (seconds since the epoch)."""
-        return [at for extension in self.extensions for at in extension.wakes()]
+        return [at for extension in self.extensions for at in extension.wakes() if at > self.now]
 
     @property
     def waits_to_be_started(self) -> bool:
@@ -364,5 +364,5 @@ class Situation:
                 "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
-        recorded = {name: value for extension in self.extensions for name, value in extension.record(status).items()}
-        return status.model_copy(update=recorded)
+        found = ((extension.fields, extension.record(status)) for extension in self.extensions)
+        return status.model_copy(update={name: values[name] for fields, values in found for name in fields if name in values})

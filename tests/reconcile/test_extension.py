@@ -3,10 +3,8 @@
 from typing import Any
 
 from jobcommon.api.replica import Replica
-from jobcommon.reconcile import plan
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES
-from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.rendering import Hold
 from jobcommon.reconcile.situation import Situation
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -30,19 +28,42 @@ class Licenses(Extension):
         return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}} if self._license else pod
 
 
-def creates(world: ClusterModel, license_: str) -> tuple[list[Create], str]:
-    """The pods that are created, and the last message, of a job with that licence."""
-    world.manifest["metadata"]["annotations"] = {LICENSE: license_}
-    decided = plan(TEST_JOB, world.job, world.observed, world.now, [*FEATURES, Licenses])
-    assert decided.status is not None
-    pods = [action for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
-    return pods, decided.status.conditions[-1].message
+def licensed(world: ClusterModel, value: str) -> None:
+    world.manifest["metadata"]["annotations"] = {LICENSE: value}
 
 
-def test_a_feature_holds_a_job_and_shapes_its_pods() -> None:
-    world = ClusterModel.of(TEST_JOB, {"Worker": 2})
-    pods, message = creates(world, "awaited")
-    assert (pods, message) == ([], "TestJob demo is created; it waits for a licence.")
-    pods, message = creates(world, "granted")
-    assert [pod.manifest["metadata"]["annotations"][LICENSE] for pod in pods] == ["granted"] * 2
-    assert message == "TestJob demo is created."
+def licences(world: ClusterModel) -> list[str]:
+    return [pod.raw["metadata"]["annotations"][LICENSE] for pod in world.pods.values()]
+
+
+def message(world: ClusterModel) -> str:
+    text: str = world.status["conditions"][-1]["message"]
+    return text
+
+
+def test_a_feature_holds_a_job_and_shapes_its_pods_all_its_life() -> None:
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
+    world.features = [*FEATURES, Licenses]
+    licensed(world, "awaited")
+    world.settle()
+    assert (world.pods, message(world)) == ({}, "TestJob demo is created; it waits for a licence.")
+    licensed(world, "granted")
+    world.start()
+    assert licences(world) == ["granted"] * 2
+    licensed(world, "awaited")
+    world.exit("demo-worker-1", 137)
+    world.settle()
+    world.stop_terminating().settle()
+    assert world.pods == {}
+    assert message(world).endswith("; waiting: it waits for a licence")
+    world.edit(suspend=True).settle()
+    world.edit(suspend=False).settle()
+    assert world.pods == {}
+    licensed(world, "renewed")
+    world.tick(60)
+    world.start()
+    assert licences(world) == ["renewed"] * 2
+    for name in ("demo-worker-0", "demo-worker-1"):
+        world.exit(name, 0)
+    world.settle()
+    assert world.current == "Succeeded"

@@ -203,3 +203,6 @@ def test_two_features_that_write_one_field_are_refused_when_they_are_loaded() ->
 
     with pytest.raises(ValueError, match="NodeLoss and Other both record node_failures"):
         asked_in_order(NodeLoss, Other)
+    Other.fields = ("no_field",)
+    with pytest.raises(ValueError, match="Other records no_field, which JobStatus does not have"):
+        asked_in_order(NodeLoss, Other)

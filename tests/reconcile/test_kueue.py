@@ -306,6 +306,15 @@ def test_the_topology_of_the_policy(mode: Manifest, key: str) -> None:
     assert not [event for event in one.events if event.reason == "TopologyIgnored"]
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "x"])
+def test_a_number_that_kueue_does_not_take_is_left_out(number: str) -> None:
+    annotations = {"kueue.x-k8s.io/podset-slice-size": number, "kueue.x-k8s.io/podset-required-topology": "rack"}
+    one = queued(
+        {"Worker": {"replicas": 1, "template": {"metadata": {"annotations": annotations}, "spec": {"containers": [SIZED]}}}}
+    )
+    assert "podSetSliceSize" not in one.workload["spec"]["podSets"][0]["topologyRequest"]
+
+
 def overridden(*indices: list[int], replicas: int = 40) -> Manifest:
     patches = [{"indices": each, "template": {"spec": {"priority": n}}} for n, each in enumerate(indices)]
     return replica_spec(OWN, replicas, overrides=patches)
