@@ -3,9 +3,13 @@
 The reference wrote the PodGroup in every pass, read no priorities and ordered equal ones by chance; here only fields of
 ours that differ are written, and the same job always gets the same PodGroup. A job is a gang as a whole or not at all: while
 pods of it run that were created without a gang, a PodGroup would wait for members that never come.
+
+Kubernetes' own scheduler has a Workload beside the PodGroup, and forgets pods that have ended, so `minCount` follows the
+replicas that have not succeeded (kubernetes#142330). v1alpha2 does not let it be changed: while none of the pods has a node
+both objects are made anew, and later a replacement that the group could not place any more is no member of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -21,11 +25,11 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Job
+from jobcommon.api.workload import WORKLOADS, PodGroupTemplate
+from jobcommon.framework import Framework, Job, Tally
 from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned
 from jobcommon.manifests.gang_needs import Needs
-from jobcommon.reconcile import native_gang
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
@@ -42,6 +46,8 @@ _OWNED = {
 }
 # kubectl's annotation describes the job; on another object it would be wrong.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# The name of the one group in its Workload, of a native gang.
+_GROUP = "gang"
 _NOT_TAKEN_UP = ("", "Pending")
 
 
@@ -60,7 +66,7 @@ class Gang(Extension):
             return ""
         if self.observed.gang_off:
             return self.observed.gang_off
-        if chosen.native and (why := native_gang.refused(self.framework, self.job)):
+        if chosen.native and (why := _refused(self.framework, self.job)):
             return why
         kept = (slot.pod for slot in self.slots.wanted.values() if not slot.deleting)
         outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.mark for pod in kept)
@@ -111,7 +117,7 @@ class Gang(Extension):
             if r.index not in self.tallies[r.type].succeeded_indexes
             and not self._gives_up(r)
             and (r in self.slots.wanted or self.framework.may_create(self.job, r, self.tallies))
-            and not (native and native_gang.comes_later(self.framework, self.job, r))
+            and not (native and _comes_later(self.framework, self.job, r))
         )
 
     def _gives_up(self, replica: Replica) -> bool:
@@ -139,7 +145,9 @@ class Gang(Extension):
 
     @cached_property
     def _objects(self) -> Mapping[str, ObjectView]:
-        return native_gang.objects(self.job, self.observed)
+        """The job's PodGroup and its Workload as they are, by plural."""
+        found = {plural: self.observed.companions.get((plural, self.job.name)) for plural in (POD_GROUPS, WORKLOADS)}
+        return {plural: view for plural, view in found.items() if view is not None}
 
     @property
     def is_frozen(self) -> bool:
@@ -176,10 +184,29 @@ class Gang(Extension):
             # Without its PodGroup it would not be known that the pods are to go, before that is on record.
             recorded = all(slot.recorded for slot in self.stops())
             return unwanted(self.job, self.observed, "the gang has changed") if recorded else ()
-        priority = self.needs.priority_class
-        metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
-        size = max(self.min_member, 1)
-        return native_gang.wanted(self.job, api_version, self._objects, size, priority, _required(self.job), metadata)
+        return self._native_objects(api_version)
+
+    def _native_objects(self, api_version: str) -> Iterator[Wanted]:
+        """The Workload and the PodGroup. `minCount` follows where it may be changed."""
+        job, count = self.job, max(self.min_member, 1)
+        priority, topology = self.needs.priority_class, _required(job)
+        template = PodGroupTemplate(
+            _GROUP, count, topology=topology, disrupt_all=job.restarts_together, priority_class=priority
+        )
+        metadata = owned(job, job.name, job_selector(self.framework, job))
+        group, _, _ = job.api_version.rpartition("/")
+        controller = {"apiGroup": group, "kind": job.kind, "name": job.name}
+        manifests = {
+            WORKLOADS: workload.workload_manifest(api_version, metadata, [template], controller),
+            POD_GROUPS: workload.pod_group_manifest(api_version, metadata, template, job.name),
+        }
+        for plural, manifest in manifests.items():
+            found = self._objects.get(plural)
+            corrected: Mapping[str, Any] = {}
+            if found is not None and api_version != workload.V1ALPHA2:
+                corrected = {"spec": workload.with_min_count(found.raw, count)["spec"]}
+            after = (WORKLOADS, job.name) if plural == POD_GROUPS else None
+            yield Wanted(api_version, plural, job.name, manifest, corrected, after=after)
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
@@ -225,7 +252,7 @@ class Gang(Extension):
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
         annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.mark}
         if self.scheduler.native:
-            if alone := self.is_outgrown or native_gang.comes_later(self.framework, self.job, replica):
+            if alone := self.is_outgrown or _comes_later(self.framework, self.job, replica):
                 annotations[names.MEMBER] += names.ALONE
             pod = {**pod, "metadata": {**metadata, "annotations": annotations}}
             return pod if alone else workload.with_scheduling_group(pod, name)
@@ -357,3 +384,25 @@ def _amounts(found: Mapping[str, Any], wanted: Mapping[str, str]) -> Mapping[str
     except ValueError:
         as_we_write = {}
     return (found if as_we_write == wanted else {**dict.fromkeys(found), **wanted}) if wanted else None
+
+
+def _comes_later(framework: Framework, job: Job, replica: Replica) -> bool:
+    """Whether the replica's pod is created only when others are ready: in a gang with them it would wait for itself."""
+    return not framework.may_create(job, replica, {kind: Tally(wanted=job.count(kind)) for kind in job.replica_specs})
+
+
+def _refused(framework: Framework, job: Job) -> str:
+    """Why the templates of the job rule a gang out: the field and its remedy; "" if they do not."""
+    schedulers: dict[str, str] = {}
+    for kind, spec in job.replica_specs.items():
+        field = f"spec.{framework.replica_specs}[{kind}].template.spec"
+        for template in (spec.template, *(override.template for override in spec.overrides)):
+            pod = mapping_of(template.get("spec"))
+            if pod.get("schedulingGroup"):
+                return f"{field}.schedulingGroup names another gang; remove it, the operator sets it"
+            if template is spec.template or pod.get("schedulerName"):
+                schedulers.setdefault(str(pod.get("schedulerName") or "default-scheduler"), field)
+    if len(schedulers) < 2:
+        return ""
+    (first, _), (other, field) = list(schedulers.items())[:2]
+    return f"{field}.schedulerName is {other}, that of other pods {first}; write the same for all"
