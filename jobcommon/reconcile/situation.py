@@ -226,7 +226,7 @@ class Situation:
         """Whether no attempt may begin, because pods of some type would be deleted and could not be created again."""
         return bool(self.held.types)
 
-    @property
+    @cached_property
     def start_time(self) -> str | None:
         """When the job was started, or is by this pass. The deadline does not run while the job waits in a queue."""
         if limits.is_started(self.job):
@@ -271,7 +271,9 @@ class Situation:
         overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
         start = None if limits.is_started(self.job) else [extension.hold for extension in self.extensions]
         refusal = self._refusal if self.observed.refusal else None
-        found = (overdue, self.held.hold, *self.holds.values(), *(start or ()), *self.notes(None), refusal)
+        # Thousands of replicas share a hold, and it takes long to compare.
+        holds = {id(hold): hold for hold in self.holds.values()}.values()
+        found = (overdue, self.held.hold, *holds, *(start or ()), *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.
         stated = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
         return list(dict.fromkeys(note for note in found if note is not None and note not in stated))

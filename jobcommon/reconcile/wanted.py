@@ -49,6 +49,8 @@ def changes(job: Job, observed: Observed, wanted: Iterable[Wanted], since: float
 
     Those of unwatched kinds are read if they have never been, or not since `since` (seconds since the epoch).
     """
+    if not (wanted := tuple(wanted)):
+        return []
     there = {("services", service.name): service for service in observed.services} | dict(observed.companions)
     actions: list[Action] = []
     for one in wanted:
