@@ -25,7 +25,7 @@ from jobcommon.manifests.children import CORE
 from jobcommon.reconcile import limits, restarts
 from jobcommon.reconcile.accounting import Accounting, with_running
 from jobcommon.reconcile.ending import Life, Verdict
-from jobcommon.reconcile.intents import TO_BE_REPLACED, Course, Standing, remove_all_finalizers
+from jobcommon.reconcile.intents import Course, Standing, remove_all_finalizers
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -80,10 +80,12 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
         return plan_finished(framework, job, observed, now, features)
     job = as_addressed(job, observed)
     view = Situation.start(framework, job, observed, now, features)
-    if view.suspension is not None:
+    suspension = next(filter(None, (extension.suspension for extension in view.extensions)), None)
+    if suspension is not None:
         job = replace(job, held=True)
         # What an end of a pod means depends on it.
-        view = Situation.start(framework, job, observed, now, features) if observed.pods else replace(view, job=job)
+        view = Situation.start(framework, job, observed, now, features) if observed.pods else view
+        view = replace(view, job=job, suspension=suspension)
     return carry_out(judge(view))
 
 
@@ -151,7 +153,7 @@ def _succeed(view: Situation) -> Plan:
 
 def _fail(view: Situation, reason: str, sentence: Sentence) -> Plan:
     event = Event(WARNING, reasons.of_kind(view.job.kind, reasons.FAILED), str(sentence))
-    if not reason.endswith(reasons.FAILED):
+    if reason != reasons.of_kind(view.job.kind, reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
         view = replace(view, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in view.tallies.items()})
     return _end(view, Statement(ConditionType.FAILED, True, reason, sentence), event)
@@ -282,7 +284,7 @@ def _may_have_begun(view: Situation) -> bool:
 
 def _replaces(action: Action) -> bool:
     """Whether it deletes a pod that has ended and is on record, for its replacement."""
-    return isinstance(action, Delete) and action.why == TO_BE_REPLACED and action.resource_version is None
+    return isinstance(action, Delete) and action.replaced
 
 
 def _others(view: Situation, since: float) -> list[Action]:

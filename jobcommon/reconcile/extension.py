@@ -1,7 +1,7 @@
 """An optional feature of jobs, as the decision sees it.
 
-The decision asks each of them in its declared order, whatever the phase of the job is, and knows none by name. What an
-extension yields is a value, and the decision says what follows from it.
+The decision asks each of them in its declared order, and knows none by name. What an extension yields is a value, and the
+decision says what follows from it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,14 +32,22 @@ class Restart:
 class Extension:
     """One feature, in one pass over one job. Each method is optional.
 
-    It is made of the view, the state of the job in that pass. `fields` are those of the status that it alone writes.
+    It is made of the `Situation`, the state of the job in that pass. `fields` are those of the status that it alone writes.
+
+    What becomes of pods (`intent`), `logs`, `actions` and `wakes` are asked of every job on a course, suspended and finished
+    ones too; `record` and `stops` until the job has finished. A job that has no pods because it is suspended has no deadlines,
+    and what concerns its going on is not asked: `hold`, `statements`, `exhausted` and `events`.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
 
     @property
     def hold(self) -> Hold | None:
-        """What holds the creation of the job's missing pods, and its start; None if nothing does."""
+        """What holds the creation of the job's missing pods, and its start; None if nothing does.
+
+        Its Services and the objects of other extensions are made meanwhile, and quota is kept: see `suspension`. Programs that
+        are restarted in place are not held.
+        """
         return None
 
     @property

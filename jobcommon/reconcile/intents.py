@@ -89,9 +89,8 @@ INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
 """The table. `make golden` prints it into ARCHITECTURE.md."""
 
 
-TO_BE_REPLACED = "to be replaced"
 _WHY = {
-    Standing.REPLACED: TO_BE_REPLACED,
+    Standing.REPLACED: "to be replaced",
     Standing.SURPLUS: "scaled down",
     Standing.EARLIER: "all replicas are restarted",
 }
@@ -172,7 +171,8 @@ def _actions(course: Course, slot: Slot, standing: Standing, intent: Intent) -> 
         # What runs may have ended since it was seen, or be wanted again.
         depends = standing in (Standing.REPLACED, Standing.SURPLUS) if course is Course.GO_ON else intent is Intent.END
         why = _WHY_OF_ALL.get(course) or _WHY[standing]
-        yield Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version if depends and not over else None)
+        version, replaced = pod.resource_version if depends and not over else None, over and standing is Standing.REPLACED
+        yield Delete(CORE, "pods", pod.name, pod.uid, why, version, replaced=replaced)
 
 
 def _released(slot: Slot, *, awaited: bool = False) -> Sequence[RemoveFinalizer]:

@@ -85,7 +85,7 @@ class Delete:
     """Delete one incarnation of an object (rule R1: the UID is a precondition).
 
     With `resource_version`, only if the object has not changed: the decision depended on its state. By `force` without a grace
-    period: a pod that is terminating already is taken for ended.
+    period: a pod that is terminating already is taken for ended. `replaced`: a pod that has ended and is on record.
     """
 
     api_version: str
@@ -95,6 +95,7 @@ class Delete:
     why: str
     resource_version: str | None = None
     force: bool = False
+    replaced: bool = False
 
     def __str__(self) -> str:
         return f"delete {self.plural}/{self.name}{' by force' if self.force else ''} ({self.why})"

@@ -38,7 +38,7 @@ Feature = Callable[["Situation"], Extension]
 class Situation:
     """The observed state, and the accounting after this pass: `counted` enters all that has ended, each for itself.
 
-    A restart that is not `in_vain` is not held against the progress of the program.
+    A restart that is not `in_vain` does not count as one without progress. `suspension`: why an extension suspends the job.
     """
 
     framework: Framework
@@ -53,6 +53,7 @@ class Situation:
     must_exist: tuple[tuple[str, str], ...]
     features: Sequence[Feature]
     in_vain: bool = True
+    suspension: Hold | None = None
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
@@ -93,11 +94,6 @@ class Situation:
     def outcome(self) -> Outcome:
         """What the framework says of the tallies."""
         return self.framework.decide(self.job, self.tallies)
-
-    @cached_property
-    def suspension(self) -> Hold | None:
-        """Why the job is to have no pods although its user wants it to run."""
-        return next(filter(None, (extension.suspension for extension in self.extensions)), None)
 
     @property
     def is_waiting(self) -> bool:

@@ -13,6 +13,7 @@ import grimp
 import pytest
 
 import localcluster
+from jobcommon.reconcile.features import FEATURES
 from tests.architecture.source import PACKAGES, ROOT, modules, tree
 
 
@@ -65,6 +66,14 @@ def test_there_are_no_circles(package: str) -> None:
     graph = grimp.build_graph(package, cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     assert in_circles(imports) == set()
+
+
+def test_the_decision_knows_no_optional_feature() -> None:
+    """Nor does anything that it imports, so that each can be left out."""
+    graph = grimp.build_graph("jobcommon", cache_dir=None)
+    features = {feature.__module__ for feature in FEATURES}
+    assert len(features) >= 7
+    assert not graph.find_upstream_modules("jobcommon.reconcile.decision") & features
 
 
 def test_a_circle_is_found() -> None:
