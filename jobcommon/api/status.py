@@ -72,10 +72,16 @@ class ReplicaStatus(ApiModel):
     succeeded_indexes: str | None = Field(
         None, description="The replicas that succeeded counts, as ranges (0-3,7). They are never run again."
     )
-    restarts: int | None = Field(
+    failed_runs: int | None = Field(
         None,
         description="Failed runs of this type charged to backoffLimit; each but the last was restarted.",
     )
+    restarts: int | None = Field(None, description="As failedRuns, which is its name from 1.0 on.")
+
+    @property
+    def charged(self) -> int:
+        """The failed runs on record, also of a status without `failedRuns`."""
+        return max((self.restarts if self.failed_runs is None else self.failed_runs) or 0, 0)
 
 
 class Failure(ApiModel):

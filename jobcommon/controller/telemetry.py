@@ -196,4 +196,4 @@ def _time_spent(work: Work) -> tuple[tuple[str, float], ...]:
 
 def _charged(status: JobStatus) -> int:
     """The recorded failed runs."""
-    return sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
+    return sum(of_type.charged for of_type in status.replica_statuses.values())

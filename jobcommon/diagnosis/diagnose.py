@@ -414,7 +414,7 @@ def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float) 
 def _replacement(found: Found, now: float) -> tuple[str, float | None]:
     """What the operator does about failed pods, and when at the earliest, by its pace of restarts; None for at once."""
     status, limit = found.status, found.read.run_policy.backoff_limit
-    used = sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
+    used = sum(of_type.charged for of_type in status.replica_statuses.values())
     left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
     if (stops := _stopping(found, now)) is not None:
         return f"{stops[0]}{left}", stops[1]

@@ -48,7 +48,7 @@ class Accounting:
 
     entries: tuple[Slot, ...] = ()
     succeeded: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    restarts: Mapping[str, int] = field(default_factory=dict)
+    failed_runs: Mapping[str, int] = field(default_factory=dict)
     disruptions: int = 0
     in_place: int = 0
     failures: tuple[Failure, ...] = ()
@@ -59,7 +59,7 @@ class Accounting:
     @property
     def recorded(self) -> int:
         """The charged failures in the stored status."""
-        return sum(self.restarts.values())
+        return sum(self.failed_runs.values())
 
     @property
     def charged(self) -> int:
@@ -88,7 +88,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
     status = job.status
     notable, surplus = (slots.notable, slots.surplus) if entering else ((), ())
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
-    restarts = recorded_restarts(job)
+    failed_runs = recorded_failed_runs(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Slot] = []
     in_place = remembered = 0
@@ -97,7 +97,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
             case Ended(ending) if ending.verdict == Verdict.SUCCEEDED or remembered < MAX_ENTRIES:
                 entries.append(slot)
                 kind = slot.replica.type
-                restarts[kind] += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
+                failed_runs[kind] += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
                 disruptions += ending.verdict == Verdict.DISRUPTED
                 if ending.verdict == Verdict.SUCCEEDED:
                     succeeded[kind].add(slot.replica.index)
@@ -114,7 +114,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
     return Accounting(
         entries=tuple(entries),
         succeeded={kind: frozenset(indexes) for kind, indexes in succeeded.items()},
-        restarts=restarts,
+        failed_runs=failed_runs,
         disruptions=disruptions,
         in_place=in_place,
         failures=first_failures(status, entries),
@@ -173,7 +173,8 @@ def replica_statuses(
                 "failed": tallies[kind].failed or None,
                 "selector": selectors.get(kind),
                 "succeeded_indexes": format_indexes(accounting.succeeded[kind]),
-                "restarts": accounting.restarts.get(kind) or None,
+                "failed_runs": accounting.failed_runs.get(kind) or None,
+                "restarts": accounting.failed_runs.get(kind) or None,
             }
         )
         for kind, spec in job.replica_specs.items()
@@ -194,10 +195,10 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
     )
 
 
-def recorded_restarts(job: Job) -> dict[str, int]:
+def recorded_failed_runs(job: Job) -> dict[str, int]:
     """By type, the charged failures in the stored status."""
     statuses = job.status.replica_statuses
-    return {kind: max((statuses[kind].restarts or 0) if kind in statuses else 0, 0) for kind in job.replica_specs}
+    return {kind: statuses[kind].charged if kind in statuses else 0 for kind in job.replica_specs}
 
 
 def first_failures(status: JobStatus, entries: list[Slot]) -> tuple[Failure, ...]:

@@ -120,15 +120,15 @@ def is_started(job: Job) -> bool:
 class Deadline:
     """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`, `waiting` for that.
 
-    With `restarts`, all its replicas begin a new attempt instead, because of `cause`, a part of a sentence. It is not `in_vain`
-    if the program could not run.
+    With `new_attempt`, all its replicas begin one instead, because of `cause`, a part of a sentence. It is not `in_vain` if the
+    program could not run.
     """
 
     at: float
     reason: str
     message: str
     cause: str = ""
-    restarts: bool = False
+    new_attempt: bool = False
     in_vain: bool = True
     waiting: tuple[Note, ...] = ()
 
@@ -159,8 +159,10 @@ def pending_deadline(job: Job, slots: Slots) -> Deadline | None:
     why = " ".join(first.pod.unschedulable.split()).removesuffix(".") or "no scheduler has processed the pod"
     cause = f"{who} had no node since {format_time(since)}: {cut(why, MAX_CAUSE)}"
     cause = f"{cause}; pendingDeadlineSeconds is {seconds}"
-    restarts = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
+    new_attempt = job.run_policy.pending_deadline_action == PendingDeadlineAction.RESTART
     message = f"Job {job.name} has failed because {cause}"
     # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
     _, restarted = restarts_so_far(job.status) if job.restarts_together else (0, None)
-    return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, restarts, in_vain=False)
+    return Deadline(
+        max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, new_attempt, in_vain=False
+    )

@@ -323,8 +323,8 @@ def stall(
     since = seen or parse_time(record.since)
     if since is None or policy.stall_action in (None, StallAction.NONE):
         return Stall(now, text, record, None)
-    restarts = policy.stall_action == StallAction.RESTART
-    return Stall(now, text, record, Deadline(max(since, reachable) + CONFIRM_SECONDS, reasons.STALLED, text, text, restarts))
+    new_attempt = policy.stall_action == StallAction.RESTART
+    return Stall(now, text, record, Deadline(max(since, reachable) + CONFIRM_SECONDS, reasons.STALLED, text, text, new_attempt))
 
 
 def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecord | None:

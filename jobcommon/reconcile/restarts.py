@@ -18,7 +18,7 @@ from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import limits
-from jobcommon.reconcile.accounting import Accounting, failure_of, first_failures, is_on_record, recorded_restarts
+from jobcommon.reconcile.accounting import Accounting, failure_of, first_failures, is_on_record, recorded_failed_runs
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
     SIGNALS,
@@ -154,12 +154,12 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
         earliest = min(permanent, key=_order)
         unclear = [entry for entry in permanent if _end(entry) == _end(first) < inf]
         first = earliest if _end(earliest) < _end(first) else first
-    verdict, charged = first.ending.verdict, recorded_restarts(job)
+    verdict, charged = first.ending.verdict, recorded_failed_runs(job)
     charged[first.replica.type] += verdict == Verdict.RETRYABLE
     counted = replace(
         accounting,
         entries=(first,),
-        restarts=charged,
+        failed_runs=charged,
         disruptions=max(job.status.disruptions or 0, 0) + (verdict == Verdict.DISRUPTED),
         in_place=0,
         failures=first_failures(job.status, [first, *unclear]),
@@ -179,8 +179,8 @@ def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
 def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
     """The accounting in which a deadline begins a new attempt. It is charged to the first replica type with replicas."""
     first = [kind for kind in job.replica_specs if job.count(kind)][:1]
-    charged = {kind: times + (kind in first) for kind, times in accounting.restarts.items()}
-    return _in_new_attempt(job, replace(accounting, entries=(), restarts=charged), pods)
+    charged = {kind: times + (kind in first) for kind, times in accounting.failed_runs.items()}
+    return _in_new_attempt(job, replace(accounting, entries=(), failed_runs=charged), pods)
 
 
 def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:

@@ -215,7 +215,7 @@ class Situation:
         if self.accounting.attempt == self.job.attempt and not self.held.unread:
             found += [deadline for extension in self.extensions for deadline in extension.deadlines()]
             found.append(limits.pending_deadline(self.job, self.slots))
-        return tuple(d for d in found if d is not None and not (d.restarts and self.keeps_attempt))
+        return tuple(d for d in found if d is not None and not (d.new_attempt and self.keeps_attempt))
 
     @property
     def keeps_attempt(self) -> bool:

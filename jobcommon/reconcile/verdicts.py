@@ -155,7 +155,7 @@ def _overdue(view: Situation) -> JobVerdict | None:
     deadline = next((deadline for deadline in view.undisturbed.deadlines if view.now >= deadline.at), None)
     if deadline is None:
         return None
-    if not deadline.restarts:
+    if not deadline.new_attempt:
         return Fail(view, deadline.reason, deadline.message, waiting=deadline.waiting)
     charged = restarts.after_deadline(view.job, view.accounting, [slot.pod for slot in view.slots.ours])
     again = replace(view, accounting=charged, in_vain=deadline.in_vain)

@@ -44,7 +44,7 @@ class Oracles:
         if (status.disruptions or 0) > truth.by_others:
             yield f"own-deletion: {status.disruptions} disruptions, but others ended {truth.by_others} pods"
         deadlines = self.world.job.run_policy.stall_action or self.world.job.run_policy.pending_deadline_action
-        charged = sum(replicas.restarts or 0 for replicas in status.replica_statuses.values())
+        charged = sum(replicas.charged for replicas in status.replica_statuses.values())
         if charged > truth.failed_runs and not deadlines:
             yield f"charged: {charged} failed runs are charged, {truth.failed_runs} were"
         if status.progress is not None and (status.progress.highest_step or 0) > self.best:
