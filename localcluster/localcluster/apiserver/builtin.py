@@ -15,7 +15,7 @@ from localcluster.apiserver.kinds import (
     rbac,
     services,
 )
-from localcluster.apiserver.resource import ALL_VERBS, REVIEW_VERBS, Resource, Strategy, field_table
+from localcluster.apiserver.resource import ALL_VERBS, REVIEW_VERBS, Resource, Scale, Strategy, field_table
 
 Obj = dict[str, Any]
 _ALL = ("all",)
@@ -113,7 +113,8 @@ _GROUPS = (
     Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", False, categories=_EXTENSIONS, status=True),
     Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
     _workload("apps", "daemonsets", "DaemonSet", short_names=("ds",)),
-    _workload("apps", "deployments", "Deployment", short_names=("deploy",)),
+    # The way from another operator scales its Deployment down.
+    _workload("apps", "deployments", "Deployment", short_names=("deploy",), scale=Scale("spec.replicas", "status.replicas")),
     _workload("apps", "replicasets", "ReplicaSet", short_names=("rs",)),
     _workload("apps", "statefulsets", "StatefulSet", short_names=("sts",)),
     _authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=REVIEW_VERBS),

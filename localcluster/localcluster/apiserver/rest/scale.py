@@ -1,4 +1,4 @@
-"""The scale subresource: replicas of a custom resource as an autoscaling/v1 Scale."""
+"""The scale subresource: replicas of a Deployment or custom resource as an autoscaling/v1 Scale."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,6 +39,8 @@ def _scale_of(call: Call) -> tuple[Obj, Scale]:
     shown = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in meta}
     selector = _at(live.obj, paths.selector) if paths.selector else ""
     replicas = _at(live.obj, paths.replicas)
+    if replicas is None and call.resource.group == "apps":
+        replicas = 1  # the real server's default, which is not stored here
     if replicas is None:
         causes = [not_found_cause(f".{paths.replicas}", "")]
         raise invalid_object(call.resource.kind, call.resource.group, live.name, causes)
