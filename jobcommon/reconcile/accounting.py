@@ -48,7 +48,7 @@ class Accounting:
 
     entries: tuple[Slot, ...] = ()
     succeeded: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    failed_runs: Mapping[str, int] = field(default_factory=dict)
+    charged_by_type: Mapping[str, int] = field(default_factory=dict)
     disruptions: int = 0
     in_place: int = 0
     failures: tuple[Failure, ...] = ()
@@ -59,7 +59,7 @@ class Accounting:
     @property
     def recorded(self) -> int:
         """The charged failures in the stored status."""
-        return sum(self.failed_runs.values())
+        return sum(self.charged_by_type.values())
 
     @property
     def charged(self) -> int:
@@ -88,7 +88,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
     status = job.status
     notable, surplus = (slots.notable, slots.surplus) if entering else ((), ())
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
-    failed_runs = recorded_failed_runs(job)
+    by_type = recorded_failed_runs(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Slot] = []
     in_place = remembered = 0
@@ -97,7 +97,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
             case Ended(ending) if ending.verdict == Verdict.SUCCEEDED or remembered < MAX_ENTRIES:
                 entries.append(slot)
                 kind = slot.replica.type
-                failed_runs[kind] += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
+                by_type[kind] += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
                 disruptions += ending.verdict == Verdict.DISRUPTED
                 if ending.verdict == Verdict.SUCCEEDED:
                     succeeded[kind].add(slot.replica.index)
@@ -114,7 +114,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
     return Accounting(
         entries=tuple(entries),
         succeeded={kind: frozenset(indexes) for kind, indexes in succeeded.items()},
-        failed_runs=failed_runs,
+        charged_by_type=by_type,
         disruptions=disruptions,
         in_place=in_place,
         failures=first_failures(status, entries),
@@ -173,8 +173,8 @@ def replica_statuses(
                 "failed": tallies[kind].failed or None,
                 "selector": selectors.get(kind),
                 "succeeded_indexes": format_indexes(accounting.succeeded[kind]),
-                "failed_runs": accounting.failed_runs.get(kind) or None,
-                "restarts": accounting.failed_runs.get(kind) or None,
+                "failed_runs": accounting.charged_by_type.get(kind) or None,
+                "restarts": accounting.charged_by_type.get(kind) or None,
             }
         )
         for kind, spec in job.replica_specs.items()

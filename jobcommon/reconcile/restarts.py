@@ -159,7 +159,7 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     counted = replace(
         accounting,
         entries=(first,),
-        failed_runs=charged,
+        charged_by_type=charged,
         disruptions=max(job.status.disruptions or 0, 0) + (verdict == Verdict.DISRUPTED),
         in_place=0,
         failures=first_failures(job.status, [first, *unclear]),
@@ -179,8 +179,8 @@ def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
 def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
     """The accounting in which a deadline begins a new attempt. It is charged to the first replica type with replicas."""
     first = [kind for kind in job.replica_specs if job.count(kind)][:1]
-    charged = {kind: times + (kind in first) for kind, times in accounting.failed_runs.items()}
-    return _in_new_attempt(job, replace(accounting, entries=(), failed_runs=charged), pods)
+    charged = {kind: times + (kind in first) for kind, times in accounting.charged_by_type.items()}
+    return _in_new_attempt(job, replace(accounting, entries=(), charged_by_type=charged), pods)
 
 
 def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
