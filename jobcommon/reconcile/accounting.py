@@ -117,7 +117,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
         charged_by_type=by_type,
         disruptions=disruptions,
         in_place=in_place,
-        failures=first_failures(status, entries),
+        failures=first_failures(job, entries),
         counted_pods=(counted := pods_to_remember(status, slots, entries)),
         stopped_pods=_stopped(status, slots, entries, counted),
         attempt=job.attempt,
@@ -201,14 +201,16 @@ def recorded_failed_runs(job: Job) -> dict[str, int]:
     return {kind: statuses[kind].charged if kind in statuses else 0 for kind in job.replica_specs}
 
 
-def first_failures(status: JobStatus, entries: list[Slot]) -> tuple[Failure, ...]:
+def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
     """The first failures, in the order in which they happened; a requested deletion is no failure."""
     faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
     new = (failure_of(e.replica, e.pod, e.ending) for e in faults)
-    # A run that had failed in its pod before that ended is on record already.
-    new = (failure for failure in new if failure.time is None or not is_on_record(failure, status.failures))
-    return (*status.failures, *new)[:MAX_FAILURES]
+    known = job.status.failures
+    # A run that had failed in its pod before that ended is on record already. Where all replicas are restarted together none
+    # is, and a replica may fail in two attempts within a second.
+    new = (f for f in new if job.restarts_together or f.time is None or not is_on_record(f, known))
+    return (*known, *new)[:MAX_FAILURES]
 
 
 def is_on_record(failure: Failure, known: Iterable[Failure]) -> bool:

@@ -162,7 +162,7 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
         charged_by_type=charged,
         disruptions=max(job.status.disruptions or 0, 0) + (verdict == Verdict.DISRUPTED),
         in_place=0,
-        failures=first_failures(job.status, [first, *unclear]),
+        failures=first_failures(job, [first, *unclear]),
     )
     if verdict == Verdict.PERMANENT:
         return counted

@@ -93,6 +93,22 @@ def test_all_are_stopped_before_one_is_started_and_every_pod_stays() -> None:
     assert (cluster.status["attempt"], cluster.status["restarts"]) == (1, 1), "our own stops are no failures"
 
 
+def test_two_attempts_that_fail_in_one_second_are_both_on_record() -> None:
+    cluster, name = world(backoffLimit=5), "demo-worker-0"
+
+    def fail(restarts: int) -> None:
+        pod = cluster.pods[name].restarted_after(137, restarts)
+        status = deepcopy(pod.raw["status"])
+        status["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"] = format_time(START)
+        cluster.put(pod._with(status=status)).settle()
+
+    fail(1)
+    hold(cluster).settle()
+    begin(cluster).settle()
+    fail(cluster.pods[name].restarts + 1)
+    assert [failure["time"] for failure in cluster.status["failures"]] == [format_time(START)] * 2
+
+
 def test_a_failure_of_the_next_attempt_is_charged_once() -> None:
     cluster = world(backoffLimit=2)
     for attempt in (1, 2, 3):
