@@ -111,8 +111,8 @@ class Job:
     `errors` are those of the spec; such a job keeps only the replica specs that could be read, and `unread` names the types
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
-    framework. `held`: a queue has not admitted it, though its user wants it to run. `service`:
-    the name of its headless Service where that is not its own.
+    framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
+    not its own.
     """
 
     kind: str
@@ -136,7 +136,7 @@ class Job:
     unread: frozenset[str] = frozenset()
     unindexed: frozenset[str] = frozenset()
     index_offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    held: bool = False
+    admitted: bool = True
     service: str = ""
 
     @property
@@ -152,7 +152,7 @@ class Job:
     @property
     def suspended(self) -> bool:
         """Whether the job is to have no pods, because its user or its queue wants it so."""
-        return bool(self.run_policy.suspend or self.held)
+        return bool(self.run_policy.suspend or not self.admitted)
 
     @property
     def managed_elsewhere(self) -> bool:

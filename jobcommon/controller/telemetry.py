@@ -64,7 +64,7 @@ class Telemetry:
 
     events: tuple[Event, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
-    restarts: tuple[tuple[str, int], ...] = ()
+    restart_causes: tuple[tuple[str, int], ...] = ()
     durations: tuple[Duration, ...] = ()
     time_spent: tuple[tuple[str, float], ...] = ()
 
@@ -87,9 +87,9 @@ def telemetry(framework: Framework, work: Work, result: Result, emitted: dict[tu
     for key in list(emitted)[: max(len(emitted) - MAX_EMITTED, 0)]:
         del emitted[key]
     counts = _counts(framework, work, result, done)
-    restarts = work.plan.restarts if result.status_version is not None else ()
+    causes = work.plan.restart_causes if result.status_version is not None else ()
     seconds = _time_spent(work) if result.status_version is not None else ()
-    return Telemetry((*writes, *fresh), counts, restarts, durations(work, result, counts.get(PODS_CREATED, 0), now), seconds)
+    return Telemetry((*writes, *fresh), counts, causes, durations(work, result, counts.get(PODS_CREATED, 0), now), seconds)
 
 
 def _key(event: Event) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile.ending import Ending, Verdict
+from jobcommon.reconcile.ending import Ending, EndType
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
     Active,
@@ -35,7 +35,7 @@ from jobcommon.reconcile.slots import (
 FRESH_END_SECONDS = 5.0
 
 
-_NO_FAULT = (Verdict.SUCCEEDED, Verdict.STOPPED)
+_NO_FAULT = (EndType.SUCCEEDED, EndType.STOPPED)
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,16 @@ class Accounting:
         of our clock proves nothing, nor does deletionTimestamp, which is the time of a DELETE plus the grace period, and which
         a second DELETE moves.
         """
-        failed = (entry for entry in self.entries if entry.ending.verdict not in _NO_FAULT)
+        failed = (entry for entry in self.entries if entry.ending.type not in _NO_FAULT)
         return tuple(
             (entry.pod.name, entry.pod.uid)
             for entry in failed
             if entry.deleting or not 0 <= now - (entry.ending.finished_at or 0.0) <= FRESH_END_SECONDS
         )
 
-    def having(self, *verdicts: Verdict) -> tuple[Slot, ...]:
-        """The new entries with one of those verdicts."""
-        return tuple(slot for slot in self.entries if slot.ending.verdict in verdicts)
+    def having(self, *types: EndType) -> tuple[Slot, ...]:
+        """The new entries with one of those types of end."""
+        return tuple(slot for slot in self.entries if slot.ending.type in types)
 
 
 def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accounting:
@@ -94,17 +94,17 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
     in_place = remembered = 0
     for slot in notable:
         match slot.state:
-            case Ended(ending) if ending.verdict == Verdict.SUCCEEDED or remembered < MAX_ENTRIES:
+            case Ended(ending) if ending.type == EndType.SUCCEEDED or remembered < MAX_ENTRIES:
                 entries.append(slot)
                 kind = slot.replica.type
-                by_type[kind] += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
-                disruptions += ending.verdict == Verdict.DISRUPTED
-                if ending.verdict == Verdict.SUCCEEDED:
+                by_type[kind] += slot.failed_runs.charged + (ending.type == EndType.RETRYABLE)
+                disruptions += ending.type == EndType.DISRUPTED
+                if ending.type == EndType.SUCCEEDED:
                     succeeded[kind].add(slot.replica.index)
                 else:
                     remembered += 1
             case Ended(ending):
-                in_place += slot.failed_runs.charged + (ending.verdict == Verdict.RETRYABLE)
+                in_place += slot.failed_runs.charged + (ending.type == EndType.RETRYABLE)
             case Active() | Starting() | Leaving():
                 in_place += slot.failed_runs.charged
     for slot in surplus:
@@ -203,7 +203,7 @@ def recorded_failed_runs(job: Job) -> dict[str, int]:
 
 def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
     """The first failures, in the order in which they happened; a requested deletion is no failure."""
-    faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
+    faults = [e for e in entries if e.ending.type not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
     new = (failure_of(e.replica, e.pod, e.ending) for e in faults)
     known = job.status.failures
@@ -227,7 +227,7 @@ def pods_to_remember(status: JobStatus, slots: Slots, entries: list[Slot]) -> tu
     still_there = {slot.pod.uid for slot in slots.ours}
     kept = [uid for uid in status.counted_pods if uid in still_there]
     known = set(kept)
-    new = [e.pod.uid for e in entries if e.ending.verdict != Verdict.SUCCEEDED]
+    new = [e.pod.uid for e in entries if e.ending.type != EndType.SUCCEEDED]
     return (*kept, *new, *[uid for uid in surplus if uid not in known][:MAX_ENTRIES])
 
 
@@ -235,5 +235,5 @@ def _stopped(status: JobStatus, slots: Slots, entries: list[Slot], counted: tupl
     """Those of `counted` that we have stopped. A status of an older release has no such list."""
     known = set(status.counted_pods)
     stopped = {*status.stopped_pods, *(slot.pod.uid for slot in slots.surplus if slot.pod.uid not in known)}
-    stopped.update(slot.pod.uid for slot in entries if slot.ending.verdict == Verdict.STOPPED)
+    stopped.update(slot.pod.uid for slot in entries if slot.ending.type == EndType.STOPPED)
     return tuple(uid for uid in counted if uid in stopped)

@@ -24,7 +24,7 @@ from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.manifests.children import CORE
 from jobcommon.reconcile import limits, restarts
 from jobcommon.reconcile.accounting import Accounting, with_running
-from jobcommon.reconcile.ending import Life, Verdict
+from jobcommon.reconcile.ending import EndType, Life
 from jobcommon.reconcile.intents import Course, Standing, remove_all_finalizers
 from jobcommon.reconcile.plan import (
     NORMAL,
@@ -43,7 +43,7 @@ from jobcommon.reconcile.plan import (
 from jobcommon.reconcile.rendering import Sentence, Statement, condition_states
 from jobcommon.reconcile.situation import Feature, Situation
 from jobcommon.reconcile.slots import Slot, Slots, Succeeded, has_failed, tally
-from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, JobVerdict, Resume, Succeed, Suspend, judge
+from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, Resume, Succeed, Suspend, Verdict, judge
 from jobcommon.reconcile.waiting import MAX_EVENTS
 from jobcommon.reconcile.wanted import (
     RECHECK_PERIOD,
@@ -79,14 +79,14 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
     if job.status.finished:
         return plan_finished(framework, job, observed, now, features)
     job = as_addressed(job, observed)
-    view = Situation.start(framework, job, observed, now, features)
-    suspension = next(filter(None, (extension.suspension for extension in view.extensions)), None)
+    situation = Situation.start(framework, job, observed, now, features)
+    suspension = next(filter(None, (extension.suspension for extension in situation.extensions)), None)
     if suspension is not None:
-        job = replace(job, held=True)
+        job = replace(job, admitted=False)
         # What an end of a pod means depends on it.
-        view = Situation.start(framework, job, observed, now, features) if observed.pods else view
-        view = replace(view, job=job, suspension=suspension)
-    return carry_out(judge(view))
+        situation = Situation.start(framework, job, observed, now, features) if observed.pods else situation
+        situation = replace(situation, job=job, suspension=suspension)
+    return carry_out(judge(situation))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -94,30 +94,30 @@ def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
     return Plan(tuple(remove_all_finalizers(pods)), reason="job is gone")
 
 
-def carry_out(verdict: JobVerdict) -> Plan:
+def carry_out(verdict: Verdict) -> Plan:
     """The plan that follows from a verdict."""
-    view = verdict.view
+    situation = verdict.situation
     match verdict:
         case Succeed():
-            return _succeed(view)
+            return _succeed(situation)
         case Fail(reason=reason, message=message, remarks=remarks, waiting=waiting):
-            return _fail(view, reason, Sentence(message, remarks=remarks, waiting=waiting, end=""))
-        case Suspend() if not view.job.status.has(ConditionType.SUSPENDED):
-            return _record_suspension(view)
+            return _fail(situation, reason, Sentence(message, remarks=remarks, waiting=waiting, end=""))
+        case Suspend() if not situation.job.status.has(ConditionType.SUSPENDED):
+            return _record_suspension(situation)
         case Suspend():
-            return _stay_suspended(view)
+            return _stay_suspended(situation)
         case Resume():
-            return _resume(view)
+            return _resume(situation)
         case BeginAttempt(cause=cause):
             # Once it is stored, the pods of the earlier attempt are deleted or stopped: they are the evidence.
-            status, events = view.progress_status(running=False, cause=cause)
-            return _plan(view, status, "all replicas are restarted", events=events)
+            status, events = situation.progress_status(running=False, cause=cause)
+            return _plan(situation, status, "all replicas are restarted", events=events)
         case GoOn(running=running):
-            return _go_on(view, running)
+            return _go_on(situation, running)
 
 
 def _plan(
-    view: Situation,
+    situation: Situation,
     status: JobStatus,
     reason: str,
     actions: Iterable[Action] = (),
@@ -127,14 +127,14 @@ def _plan(
 ) -> Plan:
     """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
     return _compose(
-        view,
+        situation,
         reason,
         actions,
         status,
-        events=(*view.exit_events(), *events),
-        must_exist=view.must_exist,
+        events=(*situation.exit_events(), *events),
+        must_exist=situation.must_exist,
         urgency=urgency,
-        restarts=restarts.causes(view.job.status, status, view.accounting, view.slots),
+        restart_causes=restarts.causes(situation.job.status, status, situation.accounting, situation.slots),
         **more,
     )
 
@@ -142,121 +142,128 @@ def _plan(
 # -- the ends -----------------------------------------------------------------------------------------------------------
 
 
-def _succeed(view: Situation) -> Plan:
-    job = view.job
+def _succeed(situation: Situation) -> Plan:
+    job = situation.job
     reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
     sentence = Sentence(f"{job.kind} {job.key} successfully completed")
-    counted = with_running(view.framework, view.accounting, view.slots)
-    ended = replace(view, accounting=counted, tallies=tally(job, view.slots, counted.succeeded))
+    counted = with_running(situation.framework, situation.accounting, situation.slots)
+    ended = replace(situation, accounting=counted, tallies=tally(job, situation.slots, counted.succeeded))
     return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, sentence), Event(NORMAL, reason, str(sentence)))
 
 
-def _fail(view: Situation, reason: str, sentence: Sentence) -> Plan:
-    event = Event(WARNING, reasons.of_kind(view.job.kind, reasons.FAILED), str(sentence))
-    if reason != reasons.of_kind(view.job.kind, reasons.FAILED):
+def _fail(situation: Situation, reason: str, sentence: Sentence) -> Plan:
+    event = Event(WARNING, reasons.of_kind(situation.job.kind, reasons.FAILED), str(sentence))
+    if reason != reasons.of_kind(situation.job.kind, reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
-        view = replace(view, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in view.tallies.items()})
-    return _end(view, Statement(ConditionType.FAILED, True, reason, sentence), event)
+        situation = replace(
+            situation, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.tallies.items()}
+        )
+    return _end(situation, Statement(ConditionType.FAILED, True, reason, sentence), event)
 
 
-def _end(view: Situation, end: Statement, event: Event) -> Plan:
+def _end(situation: Situation, end: Statement, event: Event) -> Plan:
     """The final status alone: pods are deleted once it is stored, because they are the evidence."""
-    status = view.status(view.created(held=False), end, ends=True)
-    moment = format_time(view.now)
-    changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, view.now)}
+    status = situation.status(situation.created(with_holds=False), end, ends=True)
+    moment = format_time(situation.now)
+    changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, situation.now)}
     status = status.model_copy(update=changes)
-    due = limits.expiry(replace(view.job, status=status), view.now)
+    due = limits.expiry(replace(situation.job, status=status), situation.now)
     wake_at = due.at if due else None
-    return _plan(view, status, f"{end.type}: {end.reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
+    return _plan(situation, status, f"{end.type}: {end.reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
 
 
 # -- suspension ---------------------------------------------------------------------------------------------------------
 
 
-def _suspended_status(view: Situation) -> tuple[JobStatus, Event]:
-    job = view.job
+def _suspended_status(situation: Situation) -> tuple[JobStatus, Event]:
+    job = situation.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
-    hold = view.suspension if not job.run_policy.suspend else None
+    hold = situation.suspension if not job.run_policy.suspend else None
     sentence = Sentence(f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}", hold.quoted if hold else "")
-    created = view.created(*view.waits.notes, held=False)
-    status = view.status(created, Statement(ConditionType.SUSPENDED, True, reason, sentence), active=False)
+    created = situation.created(*situation.waits.notes, with_holds=False)
+    status = situation.status(created, Statement(ConditionType.SUSPENDED, True, reason, sentence), active=False)
     return status, Event(NORMAL, reason, str(sentence))
 
 
-def _record_suspension(view: Situation) -> Plan:
+def _record_suspension(situation: Situation) -> Plan:
     """The suspension alone: of a pod that was deleted first, and ended before that was seen, it is unknown who stopped it."""
-    job, (status, event) = view.job, _suspended_status(view)
-    first = [] if view.slots.ours else view.actions(None)
+    job, (status, event) = situation.job, _suspended_status(situation)
+    first = [] if situation.slots.ours else situation.actions(None)
     live = any(isinstance(action, Update | Delete) for action in first)
     # The cache of other objects may be older than that of jobs: another operator has let it run on a later one.
     depends = limits.is_started(job) and not job.run_policy.suspend
-    seen = next(filter(None, (extension.as_cached for extension in view.extensions)), None) if depends else None
-    events = [*view.waits.events[:MAX_EVENTS], event]
-    return _plan(view, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
+    seen = next(filter(None, (extension.as_cached for extension in situation.extensions)), None) if depends else None
+    events = [*situation.waits.events[:MAX_EVENTS], event]
+    return _plan(situation, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
 
 
-def _stay_suspended(view: Situation) -> Plan:
+def _stay_suspended(situation: Situation) -> Plan:
     """Delete the pods, and what must not outlive them."""
-    job, (status, _) = view.job, _suspended_status(view)
+    job, (status, _) = situation.job, _suspended_status(situation)
     why = "job is suspended"
-    entered = {entry.pod.uid for entry in view.accounting.entries}
-    if view.held.unread:
-        entered |= {slot.pod.uid for slot in view.slots.ours if slot.over}
-    pods = view.pod_actions(Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED))
-    actions = with_clean_up(view.framework, job, view.observed, pods, why)
-    actions += view.actions(Course.SUSPENDED)
+    entered = {entry.pod.uid for entry in situation.accounting.entries}
+    if situation.blocked.unread:
+        entered |= {slot.pod.uid for slot in situation.slots.ours if slot.over}
+    pods = situation.pod_actions(Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED))
+    actions = with_clean_up(situation.framework, job, situation.observed, pods, why)
+    actions += situation.actions(Course.SUSPENDED)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
     urgent = _urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
     # Another operator may have resumed the job and created its pods before this one's watch has shown it.
     live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
-    wake_at = min(filter(None, (view.waits.wake_at, *view.wakes)), default=None)
-    events = view.waits.events[:MAX_EVENTS]
-    return _plan(view, status, why, actions, events, wake_at=wake_at, verify_live=live, urgency=urgent)
+    wake_at = min(filter(None, (situation.waits.wake_at, *situation.wakes)), default=None)
+    events = situation.waits.events[:MAX_EVENTS]
+    return _plan(situation, status, why, actions, events, wake_at=wake_at, verify_live=live, urgency=urgent)
 
 
-def _resume(view: Situation) -> Plan:
+def _resume(situation: Situation) -> Plan:
     """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
-    job = view.job
+    job = situation.job
     reason, sentence = reasons.of_kind(job.kind, reasons.RESUMED), Sentence(f"{job.kind} {job.name} is resumed")
-    status = view.status(view.created(*view.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, sentence))
-    changes: dict[str, Any] = {"start_time": view.start_time}
-    if job.restarts_together and view.slots.ours:
+    status = situation.status(
+        situation.created(*situation.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, sentence)
+    )
+    changes: dict[str, Any] = {"start_time": situation.start_time}
+    if job.restarts_together and situation.slots.ours:
         # The next life of the job begins when the pods of the last one are gone.
-        changes |= {"attempt": min(view.accounting.attempt + 1, MAX_ATTEMPT), "last_restart_time": format_moment(view.now)}
+        changes |= {
+            "attempt": min(situation.accounting.attempt + 1, MAX_ATTEMPT),
+            "last_restart_time": format_moment(situation.now),
+        }
     status = status.model_copy(update=changes)
-    return _plan(view, status, "job is resumed", events=[Event(NORMAL, reason, str(sentence))])
+    return _plan(situation, status, "job is resumed", events=[Event(NORMAL, reason, str(sentence))])
 
 
 # -- progress -----------------------------------------------------------------------------------------------------------
 
 
-def _go_on(view: Situation, running: bool) -> Plan:
-    job, now = view.job, view.now
-    delayed = dict.fromkeys((*view.delays, *view.change.delayed), Standing.DELAYED)
-    pods = view.pod_actions(Course.GO_ON, delayed)
-    awaited = view.change.due
-    missing = list(_create_pods(job, (r for r in view.missing if r not in view.holds), view.pod))
-    about_to_need = view.waits_to_be_started or bool(missing)
-    others = _others(view, now - RECHECK_PERIOD if about_to_need else -inf)
-    creates: list[Action] = [*others, *view.actions(Course.GO_ON), *missing]
-    status, events = view.progress_status(running)
-    status = status.model_copy(update={"start_time": view.start_time})
-    wakes = [*view.wakes, *(deadline.at for deadline in view.deadlines if deadline.at > now)]
-    wakes += filter(isfinite, [*view.delays.values(), *([awaited] if awaited is not None else [])])
-    wakes += [now + RECHECK_PERIOD] if about_to_need and view.observed.last_observed else []
-    wakes += [view.waits.wake_at] if view.waits.wake_at is not None else []
+def _go_on(situation: Situation, running: bool) -> Plan:
+    job, now = situation.job, situation.now
+    delayed = dict.fromkeys((*situation.delays, *situation.change.delayed), Standing.DELAYED)
+    pods = situation.pod_actions(Course.GO_ON, delayed)
+    awaited = situation.change.due
+    missing = list(_create_pods(job, (r for r in situation.missing if r not in situation.holds), situation.pod))
+    about_to_need = situation.waits_to_be_started or bool(missing)
+    others = _others(situation, now - RECHECK_PERIOD if about_to_need else -inf)
+    creates: list[Action] = [*others, *situation.actions(Course.GO_ON), *missing]
+    status, events = situation.progress_status(running)
+    status = status.model_copy(update={"start_time": situation.start_time})
+    wakes = [*situation.wakes, *(deadline.at for deadline in situation.deadlines if deadline.at > now)]
+    wakes += filter(isfinite, [*situation.delays.values(), *([awaited] if awaited is not None else [])])
+    wakes += [now + RECHECK_PERIOD] if about_to_need and situation.observed.last_observed else []
+    wakes += [situation.waits.wake_at] if situation.waits.wake_at is not None else []
     return _plan(
-        view,
+        situation,
         status,
         "job is active",
         [*pods, *creates],
-        [*events, *view.trouble_events()],
+        [*events, *situation.trouble_events()],
         wake_at=min(wakes, default=None),
         urgency=_urgency(job.status, status),
         # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
         # the garbage collector was faster; and a surplus object may be wanted again by now.
         verify_live=any(ends_run(action) and not _replaces(action) for action in pods)
-        or (_may_have_begun(view) and any(isinstance(a, Create) for a in creates)),
+        or (_may_have_begun(situation) and any(isinstance(a, Create) for a in creates)),
     )
 
 
@@ -273,13 +280,13 @@ def _create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Repl
         yield Create(CORE, "pods", job.pod_name(replica), content, replica_type=replica.type)
 
 
-def _may_have_begun(view: Situation) -> bool:
+def _may_have_begun(situation: Situation) -> bool:
     """Whether the job has begun, or may have although the cache does not show it.
 
     What this process remembers may only add a live read.
     """
-    created = view.job.creation_time
-    return view.has_begun or view.observed.begun or created is None or view.now >= created + FRESH_JOB_SECONDS
+    created = situation.job.creation_time
+    return situation.has_begun or situation.observed.begun or created is None or situation.now >= created + FRESH_JOB_SECONDS
 
 
 def _replaces(action: Action) -> bool:
@@ -287,21 +294,21 @@ def _replaces(action: Action) -> bool:
     return isinstance(action, Delete) and action.replaced
 
 
-def _others(view: Situation, since: float) -> list[Action]:
-    if view.held.types:
+def _others(situation: Situation, since: float) -> list[Action]:
+    if situation.blocked.types:
         return []
-    whose = view.framework, view.job, view.observed
-    return changes(view.job, view.observed, [*wanted_services(*whose), *wanted_companions(*whose)], since)
+    whose = situation.framework, situation.job, situation.observed
+    return changes(situation.job, situation.observed, [*wanted_services(*whose), *wanted_companions(*whose)], since)
 
 
 # -- the plan as a whole ------------------------------------------------------------------------------------------------
 
 
-def _compose(view: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
+def _compose(situation: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
     """The plan with those actions and that status; `more` are further fields of it."""
-    ordered = in_order(actions, view.observed.backed_off)
-    logs = tuple(log for extension in view.extensions for log in extension.logs(ordered))
-    return Plan(actions=ordered, logs=logs, status=_if_changed(view.job, status), reason=reason, **more)
+    ordered = in_order(actions, situation.observed.backed_off)
+    logs = tuple(log for extension in situation.extensions for log in extension.logs(ordered))
+    return Plan(actions=ordered, logs=logs, status=_if_changed(situation.job, status), reason=reason, **more)
 
 
 def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
@@ -352,25 +359,25 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
-    view = Situation.start(framework, job, observed, now, features)
-    slots, accounting, policy, grace = view.slots, view.counted, _effective_policy(job), limits.grace(job, now)
+    situation = Situation.start(framework, job, observed, now, features)
+    slots, accounting, policy, grace = situation.slots, situation.counted, _effective_policy(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
     known |= {slot.pod.uid: Standing.UNRECORDED for slot in late}
-    pods = view.pod_actions(_COURSES[policy], known)
+    pods = situation.pod_actions(_COURSES[policy], known)
     # Replicas that may end by themselves need the Services.
     why = "job finished" if policy != CleanPodPolicy.NONE and not may_end else ""
     actions = with_clean_up(framework, job, observed, pods, why)
-    actions += view.actions(_COURSES[policy])
+    actions += situation.actions(_COURSES[policy])
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
-    wakes = [*view.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
+    wakes = [*situation.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
     urgent = _urgency(job.status, status)
-    return _compose(view, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
+    return _compose(situation, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
 
 
 _COURSES = {
@@ -385,7 +392,7 @@ def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
 
     Another operator counts replicas as succeeded that still run when it finishes a job.
     """
-    if not (late := accounting.having(Verdict.SUCCEEDED)):
+    if not (late := accounting.having(EndType.SUCCEEDED)):
         return ()
     statuses, wanted = job.status.replica_statuses, {kind: job.count(kind) for kind in job.replica_specs}
     more = {

@@ -42,7 +42,7 @@ SIGNALS = (
 MAX_END = 300
 
 
-class Verdict(StrEnum):
+class EndType(StrEnum):
     """What an end means for the job. STOPPED: the job was suspended; the end is not counted."""
 
     SUCCEEDED = "succeeded"
@@ -56,7 +56,7 @@ class Verdict(StrEnum):
 class Ending:
     """The end of one pod. `deleted`: the pod was deleted before its end was recorded."""
 
-    verdict: Verdict
+    type: EndType
     reason: str
     exit_code: int | None = None
     message: str = ""
@@ -131,11 +131,11 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
     if (by_others := ending_by_others(pod, policy, run)) is not None:
         return by_others
     if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
-        return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
+        return Ending(EndType.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
     if run is None or _code_is_unknown(run) or run.exit_code is None:
         return _without_fault(pod, policy, run)
     return Ending(
-        verdict=_verdict(run.exit_code, policy),
+        type=_type_of(run.exit_code, policy),
         reason=decode(run),
         exit_code=run.exit_code,
         message=run.message or pod.message,
@@ -157,7 +157,7 @@ def ending_by_others(pod: PodView, policy: RestartPolicy, run: Terminated | None
         return _without_fault(pod, policy, run)
     if pod.deletion_time is None:
         return None
-    return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
+    return Ending(EndType.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
 
 
 def main_failed(pod: PodView, main_container: str) -> bool:
@@ -180,7 +180,7 @@ def failed_in_place(pod: PodView, earlier_runs: int, policy: RestartPolicy) -> E
         return None
     if run.exit_code is None or _code_is_unknown(run):
         return _without_fault(pod, policy, run)
-    return Ending(_verdict(run.exit_code, policy), decode(run), run.exit_code, run.message, run.finished_at)
+    return Ending(_type_of(run.exit_code, policy), decode(run), run.exit_code, run.message, run.finished_at)
 
 
 class FailedRuns(msgspec.Struct, frozen=True, gc=False):
@@ -268,12 +268,12 @@ def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
     return restarts + sum(_awaits_restart(container, policy) for container in pod.containers)
 
 
-def _verdict(exit_code: int, policy: RestartPolicy) -> Verdict:
+def _type_of(exit_code: int, policy: RestartPolicy) -> EndType:
     if policy in _IN_PLACE:
-        return Verdict.RETRYABLE
+        return EndType.RETRYABLE
     if policy == RestartPolicy.EXIT_CODE and exit_code >= FIRST_RETRYABLE_CODE:
-        return Verdict.RETRYABLE
-    return Verdict.PERMANENT
+        return EndType.RETRYABLE
+    return EndType.PERMANENT
 
 
 def _code_is_unknown(run: Terminated) -> bool:
@@ -282,17 +282,17 @@ def _code_is_unknown(run: Terminated) -> bool:
 
 
 def _without_fault(pod: PodView, policy: RestartPolicy, run: Terminated | None = None) -> Ending:
-    verdict = Verdict.PERMANENT if policy == RestartPolicy.NEVER else Verdict.DISRUPTED
+    kind = EndType.PERMANENT if policy == RestartPolicy.NEVER else EndType.DISRUPTED
     lost = run if run is not None and _code_is_unknown(run) else Terminated()
     reason = pod.reason or pod.disruption or lost.reason or "Lost"
-    return Ending(verdict, reason, message=pod.message or lost.message, finished_at=pod.deletion_time or lost.finished_at)
+    return Ending(kind, reason, message=pod.message or lost.message, finished_at=pod.deletion_time or lost.finished_at)
 
 
 def _out_of_time(pod: PodView, policy: RestartPolicy, run: Terminated | None) -> Ending:
     """A run that was killed at its own deadline has failed, also when it answers with exit 0: charged as any killed run."""
-    verdict = Verdict.PERMANENT if policy == RestartPolicy.NEVER else Verdict.RETRYABLE
+    kind = EndType.PERMANENT if policy == RestartPolicy.NEVER else EndType.RETRYABLE
     code = None if run is None or _code_is_unknown(run) else run.exit_code or None
-    return Ending(verdict, _POD_DEADLINE, code, message=pod.message, finished_at=run.finished_at if run else None)
+    return Ending(kind, _POD_DEADLINE, code, message=pod.message, finished_at=run.finished_at if run else None)
 
 
 def _container(pod: PodView, name: str) -> ContainerView | None:

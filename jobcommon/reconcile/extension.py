@@ -18,7 +18,7 @@ from jobcommon.reconcile.slots import Slot
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class RestartInPlace:
     """How far the restart of a pod in place has come. `last_start` of its program, in seconds since the epoch.
 
     A pod that is not `stopped` by `given_up_at` is replaced.
@@ -99,7 +99,7 @@ class Extension:
         """What becomes of a pod of which `intent` would become otherwise."""
         return intent
 
-    def restart(self, slot: Slot) -> Restart | None:
+    def restart_in_place(self, slot: Slot) -> RestartInPlace | None:
         """The restart in place of a pod of an earlier attempt; None for one that is replaced."""
         return None
 

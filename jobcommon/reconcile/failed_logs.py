@@ -35,12 +35,12 @@ JOB_EVENTS = "job.events"
 class KeptLogs(Extension):
     """The logs that are kept, in one pass."""
 
-    def __init__(self, view: Situation) -> None:
-        self._view = view
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
 
     def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
         """See `logs_to_keep`."""
-        return logs_to_keep(self._view.job, actions, self._view.observed.pods)
+        return logs_to_keep(self._situation.job, actions, self._situation.observed.pods)
 
 
 def config_map_name(job: str) -> str:

@@ -54,9 +54,9 @@ _NOT_TAKEN_UP = ("", "Pending")
 class Gang(Extension):
     """The gang of one job in one pass. Without a gang scheduler it has no PodGroup and delays nothing."""
 
-    def __init__(self, view: Situation) -> None:
-        self.framework, self.job, self.observed = view.framework, view.job, view.observed
-        self.slots, self.tallies, self._held = view.slots, view.tallies, bool(view.held.types)
+    def __init__(self, situation: Situation) -> None:
+        self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
+        self.slots, self.tallies, self._blocked = situation.slots, situation.tallies, bool(situation.blocked.types)
 
     @cached_property
     def off(self) -> str:
@@ -212,7 +212,7 @@ class Gang(Extension):
 
     def actions(self, course: Course | None) -> Iterable[Action]:
         """Create and correct the PodGroup of a job that goes on; delete that of one that does not."""
-        if course is None or (course is Course.GO_ON and self._held):
+        if course is None or (course is Course.GO_ON and self._blocked):
             return ()
         wanted = self.wanted() if course is Course.GO_ON else unwanted(self.job, self.observed)
         return changes(self.job, self.observed, wanted)

@@ -29,7 +29,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import node_loss
 from jobcommon.reconcile.ending import failures_in_place
-from jobcommon.reconcile.extension import Extension, Restart
+from jobcommon.reconcile.extension import Extension, RestartInPlace
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import Action, SetImage
 from jobcommon.reconcile.rendering import Note
@@ -47,29 +47,31 @@ class InPlace(Extension):
 
     fields = ("replaced_pods",)
 
-    def __init__(self, view: Situation) -> None:
-        self._view, self._job = view, view.job
+    def __init__(self, situation: Situation) -> None:
+        self._situation, self._job = situation, situation.job
 
-    def restart(self, slot: Slot) -> Restart | None:
+    def restart_in_place(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
-        view, job = self._view, self._job
-        if not job.restarts_in_place or obstacle(job, slot, view.observed.backed_off, view.now):
+        situation, job = self._situation, self._job
+        if not job.restarts_in_place or obstacle(job, slot, situation.observed.backed_off, situation.now):
             return None
-        return Restart(is_stopped(slot.pod), last_start(slot.pod), given_up_at(job, slot.replica, slot.pod, view.now))
+        return RestartInPlace(
+            is_stopped(slot.pod), last_start(slot.pod), given_up_at(job, slot.replica, slot.pod, situation.now)
+        )
 
     def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
         """Start again the pods that are kept, and those of this attempt whose digest cannot be pulled."""
         if course is not Course.GO_ON or not self._job.attempt:
             return intent
-        kept = slot.pod.uid in self._view.change.restarts
+        kept = slot.pod.uid in self._situation.change.in_place
         return Intent.START_AGAIN if kept or (intent is Intent.LEAVE and _is_pulled_in_vain(self._job, slot)) else intent
 
     def start_again(self, slot: Slot) -> Sequence[Action]:
         """Stop the pod, and start it when all are stopped and the attempt is due."""
-        change = self._view.change
-        if slot.pod.uid not in change.restarts:
+        change = self._situation.change
+        if slot.pod.uid not in change.in_place:
             return put_back(slot)
-        return stop(self._job, slot, self._view.now) if change.due is not None else [start(self._job, slot, self._images)]
+        return stop(self._job, slot, self._situation.now) if change.due is not None else [start(self._job, slot, self._images)]
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
@@ -95,25 +97,25 @@ class InPlace(Extension):
     @cached_property
     def replaced(self) -> dict[str, str]:
         """The replicas of the attempt whose pods are made anew although the job restarts in place, and why."""
-        view, job = self._view, self._job
-        known, slots = job.status.replaced_pods, view.slots.earlier
-        if view.accounting.attempt > job.attempt:
-            counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, view.accounting.entries)})
-            job, known, slots = replace(job, status=counted), {}, view.slots.ours
-        elif not job.status.has(ConditionType.RESTARTING) or view.keeps_attempt:
+        situation, job = self._situation, self._job
+        known, slots = job.status.replaced_pods, situation.slots.earlier
+        if situation.accounting.attempt > job.attempt:
+            counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, situation.accounting.entries)})
+            job, known, slots = replace(job, status=counted), {}, situation.slots.ours
+        elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
         wanted = (slot for slot in slots if job.restarts_in_place and _is_wanted(job, slot))
-        found = ((str(slot.replica), obstacle(job, slot, view.observed.backed_off, view.now)) for slot in wanted)
+        found = ((str(slot.replica), obstacle(job, slot, situation.observed.backed_off, situation.now)) for slot in wanted)
         new = ((name, why) for name, why in found if why and name not in known)
         return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
 
     @cached_property
     def _images(self) -> Mapping[str, str]:
-        job, view = self._job, self._view
+        job, situation = self._job, self._situation
         if not (job.restarts_in_place and job.attempt):
             return {}
-        kept = (slot for slot in view.slots.earlier if slot.pod.uid in view.change.restarts)
-        return images_of_attempt(job, view.slots.wanted.values(), kept)
+        kept = (slot for slot in situation.slots.earlier if slot.pod.uid in situation.change.in_place)
+        return images_of_attempt(job, situation.slots.wanted.values(), kept)
 
 
 def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> str:

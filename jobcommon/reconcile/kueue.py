@@ -38,9 +38,9 @@ _Fields = Mapping[str, Any] | None
 class Queue(Extension):
     """The queue of one job in one pass. One that the operator does not look after holds nothing and writes nothing."""
 
-    def __init__(self, view: Situation) -> None:
-        self.framework, self.job, self.observed = view.framework, view.job, view.observed
-        self._slots, self._now = view.slots, view.now
+    def __init__(self, situation: Situation) -> None:
+        self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
+        self._slots, self._now = situation.slots, situation.now
 
     @cached_property
     def name(self) -> str:

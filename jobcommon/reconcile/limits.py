@@ -18,7 +18,7 @@ from jobcommon.api.text import cut
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import STARTING, Ended, Slot, Slots, Succeeded
 from jobcommon.reconcile.waiting import MAX_CAUSE
@@ -108,7 +108,7 @@ def none_left(framework: Framework, job: Job, slots: Slots) -> str | None:
 
 
 def _has_succeeded(slot: Slot) -> bool:
-    return isinstance(slot.state, Succeeded) or (isinstance(slot.state, Ended) and slot.ending.verdict == Verdict.SUCCEEDED)
+    return isinstance(slot.state, Succeeded) or (isinstance(slot.state, Ended) and slot.ending.type == EndType.SUCCEEDED)
 
 
 def is_started(job: Job) -> bool:

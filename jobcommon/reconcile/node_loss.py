@@ -14,7 +14,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, JobStatus, NodeFailures
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
-from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, Verdict
+from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, EndType
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import WARNING, Event
@@ -41,8 +41,8 @@ class NodeLoss(Extension):
 
     fields = ("node_failures",)
 
-    def __init__(self, view: Situation) -> None:
-        self._view, self._job = view, view.job
+    def __init__(self, situation: Situation) -> None:
+        self._situation, self._job = situation, situation.job
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the tolerations, and with the preference for other nodes."""
@@ -56,7 +56,7 @@ class NodeLoss(Extension):
         status and its last DELETE leaves such a pod for ever.
         """
         due = _force_due(self._job, slot) if slot.removal_due is not None else None
-        if due is None or self._view.now < due:
+        if due is None or self._situation.now < due:
             return intent
         return Intent.FORCE_ONLY if intent is Intent.LEAVE else Intent.FORCE
 
@@ -64,12 +64,12 @@ class NodeLoss(Extension):
         """When others are to be deleted so."""
         if self._job.run_policy.node_loss_seconds is None:
             return []
-        found = (_force_due(self._job, slot) for slot in self._view.slots.ours)
-        return [due for due in found if due is not None and due > self._view.now]
+        found = (_force_due(self._job, slot) for slot in self._situation.slots.ours)
+        return [due for due in found if due is not None and due > self._situation.now]
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The failures by node, with those of this pass."""
-        return {"node_failures": counted(self._job, self._view.accounting.entries)}
+        return {"node_failures": counted(self._job, self._situation.accounting.entries)}
 
     def events(self) -> Iterable[Event]:
         """See `events`."""
@@ -161,5 +161,5 @@ def _avoids(job: Job) -> bool:
 
 
 def _blames(ending: Ending) -> bool:
-    lost = ending.verdict == Verdict.DISRUPTED and ending.reason in _BY_THE_NODE
-    return lost or (ending.verdict == Verdict.RETRYABLE and ending.exit_code != 0)
+    lost = ending.type == EndType.DISRUPTED and ending.reason in _BY_THE_NODE
+    return lost or (ending.type == EndType.RETRYABLE and ending.exit_code != 0)

@@ -236,8 +236,8 @@ class Plan:
     With `verify_live`, a live read must show the job unchanged before anything is created or deleted (rule R7). The pods in
     `must_exist` (name, UID) have ended and must still exist: a pod lives until its finalizer is removed, which is done only
     once it is counted. If one is absent, another pass has counted it, and the plan is discarded. It is, too, if the object in
-    `as_cached` has another resourceVersion than the one given, "" for an absent one. `restarts`: those that
-    `status` is the first to record, by cause, for metrics.
+    `as_cached` has another resourceVersion than the one given, "" for an absent one. `restart_causes`: the restarts
+    that `status` is the first to record, by cause, for metrics.
     """
 
     actions: tuple[Action, ...] = ()
@@ -249,7 +249,7 @@ class Plan:
     must_exist: tuple[tuple[str, str], ...] = ()
     as_cached: tuple[Get, str] | None = None
     urgency: Urgency = Urgency.TRANSITION
-    restarts: tuple[tuple[str, int], ...] = ()
+    restart_causes: tuple[tuple[str, int], ...] = ()
     logs: tuple[KeepLog, ...] = ()
 
     @property

@@ -34,7 +34,7 @@ from jobcommon.framework import EnvVar, Job
 from jobcommon.manifests.children import with_env
 from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.ending import Verdict, decode
+from jobcommon.reconcile.ending import EndType, decode
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import WARNING, Event, Plan, Urgency
@@ -61,8 +61,8 @@ def reports(job: Job) -> bool:
 class Reporting(Extension):
     """What makes the programs of a job report, in one pass."""
 
-    def __init__(self, view: Situation) -> None:
-        self._framework, self._job = view.framework, view.job
+    def __init__(self, situation: Situation) -> None:
+        self._framework, self._job = situation.framework, situation.job
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the certificate, the token, and the variables by which its program finds the server."""
@@ -130,30 +130,32 @@ class ReportedProgress(Extension):
 
     fields = ("stall", "early_failures", "failed_replicas", "progress")
 
-    def __init__(self, view: Situation) -> None:
-        self._view, self._job = view, view.job
+    def __init__(self, situation: Situation) -> None:
+        self._situation, self._job = situation, situation.job
 
     @cached_property
     def _stall(self) -> Stall | None:
         """When and why the job counts as stalled; None while the kubelet is to restart a program of it."""
-        view, observed = self._view, self._view.observed
-        if not reports(self._job) or any(slot.failed_runs.charged > slot.failed_runs.restarted for slot in view.slots.living):
+        situation, observed = self._situation, self._situation.observed
+        if not reports(self._job) or any(
+            slot.failed_runs.charged > slot.failed_runs.restarted for slot in situation.slots.living
+        ):
             return None
-        return stall(self._job, view.now, observed.same_for, view.whole, observed.reported, observed.reachable_for)
+        return stall(self._job, situation.now, observed.same_for, situation.whole, observed.reported, observed.reachable_for)
 
     @cached_property
     def _early_failures(self) -> EarlyFailures | None:
-        return early_failures(self._job, self._view.accounting, self._view.slots)
+        return early_failures(self._job, self._situation.accounting, self._situation.slots)
 
     @cached_property
     def _failed_replicas(self) -> list[ReplicaFailures]:
-        return failed_replicas(self._job, self._view.accounting, self._view.slots)
+        return failed_replicas(self._job, self._situation.accounting, self._situation.slots)
 
     @property
     def _progress(self) -> JobProgress | None:
         """What is on record. Of its restarts, one that is not in vain is not held against `maxRestartsWithoutProgress`."""
         known = self._job.status.progress
-        if known is None or self._view.in_vain:
+        if known is None or self._situation.in_vain:
             return known
         return known.model_copy(update={"restarts": (known.restarts or 0) + 1})
 
@@ -161,7 +163,7 @@ class ReportedProgress(Extension):
         """The condition Stalled, while it holds and once it does not any more."""
         found, job = self._stall, self._job
         was = job.status.has(ConditionType.STALLED)
-        if found is not None and self._view.now >= found.at and current == ConditionType.RUNNING:
+        if found is not None and self._situation.now >= found.at and current == ConditionType.RUNNING:
             stalled = Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text))
             yield stalled, None if was else Event(WARNING, reasons.STALLED, found.text)
         elif was:
@@ -174,7 +176,7 @@ class ReportedProgress(Extension):
 
     def exhausted(self) -> tuple[str, str] | None:
         """Why the job is not restarted any more although backoffLimit allows it."""
-        text = in_vain(self._job, self._view.accounting, self._early_failures, self._failed_replicas, self._progress)
+        text = in_vain(self._job, self._situation.accounting, self._early_failures, self._failed_replicas, self._progress)
         return (reasons.NO_PROGRESS, text) if text else None
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
@@ -189,7 +191,7 @@ class ReportedProgress(Extension):
 
     def wakes(self) -> Iterable[float]:
         """When the job is to count as stalled."""
-        return [self._stall.at] if self._stall is not None and self._stall.at > self._view.now else []
+        return [self._stall.at] if self._stall is not None and self._stall.at > self._situation.now else []
 
 
 def plan_report(
@@ -344,7 +346,7 @@ def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailu
     """The early failures in a row after this pass."""
     if job.run_policy.min_uptime_seconds is None:
         return None
-    failed = accounting.having(Verdict.RETRYABLE)
+    failed = accounting.having(EndType.RETRYABLE)
     in_place = restarts.count(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
     latest = max((run for _, run in restarts.runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
     runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
@@ -377,7 +379,7 @@ def failed_replicas(job: Job, accounting: Accounting, slots: Slots) -> list[Repl
     for slot in slots.notable:
         if not isinstance(slot.state, Starting | Active | Leaving | Ended):
             continue
-        ended = isinstance(slot.state, Ended) and slot.ending.verdict == Verdict.RETRYABLE
+        ended = isinstance(slot.state, Ended) and slot.ending.type == EndType.RETRYABLE
         total = slot.failed_runs.charged + ended
         runs, seen = counts.get(slot.replica) or (earlier, max(total - new, 0) if unknown else 0)
         more = total - seen if total >= seen else total

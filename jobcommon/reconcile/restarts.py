@@ -24,12 +24,12 @@ from jobcommon.reconcile.ending import (
     SIGNALS,
     STOPPED_BY_IMAGE,
     Ending,
-    Verdict,
+    EndType,
     decode,
     described_end,
     ending_by_others,
 )
-from jobcommon.reconcile.extension import Restart
+from jobcommon.reconcile.extension import RestartInPlace
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import Ended, Slot, Slots, attempt_of, restart_policy
 
@@ -48,7 +48,7 @@ def count(job: Job, accounting: Accounting, slots: Slots, *, ends: bool) -> int:
 
     The number never decreases, although the count of a deleted pod is lost with it.
     """
-    failed_now = len(accounting.having(Verdict.RETRYABLE)) if ends else 0
+    failed_now = len(accounting.having(EndType.RETRYABLE)) if ends else 0
     in_place = sum(slot.failed_runs.restarted for slot in slots.living)
     return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
 
@@ -81,9 +81,9 @@ def causes(before: JobStatus, after: JobStatus, accounting: Accounting, slots: S
     """
     if after.restarts == before.restarts and after.disruptions == before.disruptions:
         return ()
-    replaced = accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED) if not after.finished else ()
+    replaced = accounting.having(EndType.RETRYABLE, EndType.DISRUPTED) if not after.finished else ()
     found = Counter(entry.ending.reason for entry in replaced)
-    failed = sum(entry.ending.verdict == Verdict.RETRYABLE for entry in replaced)
+    failed = sum(entry.ending.type == EndType.RETRYABLE for entry in replaced)
     if (in_place := (after.restarts or 0) - (before.restarts or 0) - failed) > 0:
         latest = max((run for _, run in runs_in_place(slots)), key=lambda run: run.finished_at or 0.0, default=None)
         found[decode(latest) if latest is not None else OTHER_CAUSE] += in_place
@@ -96,7 +96,7 @@ def causes(before: JobStatus, after: JobStatus, accounting: Accounting, slots: S
 def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     text = f"Job {job.name} has failed because it has reached the specified backoff limit"
-    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(Verdict.RETRYABLE)]
+    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(EndType.RETRYABLE)]
     causes += [f"{slot.replica}: {described_end(run)}" for slot, run in runs_in_place(slots)]
     cause = f"; last: {causes[-1]}" if causes else ""
     return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
@@ -116,7 +116,7 @@ def failures(job: Job, accounting: Accounting, slots: Slots) -> list[Failure]:
     # suspended, one fails for want of peers that were stopped.
     counted = not (job.restarts_together or job.suspended or job.status.has(ConditionType.SUSPENDED))
     for slot, run in runs_in_place(slots) if counted else ():
-        ending = Ending(Verdict.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
+        ending = Ending(EndType.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
         failure = failure_of(slot.replica, slot.pod, ending)
         if slot.failed_runs.charged and len(found) < MAX_FAILURES and not is_on_record(failure, found):
             found.append(failure)
@@ -130,7 +130,7 @@ def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:
 
 # Of failures seen together the first of these counts as the cause: an evicted pod may have no time, and a rank whose peer was
 # lost or killed often ends with a permanent exit code. Of exit codes alone a permanent one is the cause if it came before.
-_CAUSES = (Verdict.DISRUPTED, Verdict.RETRYABLE, Verdict.PERMANENT)
+_CAUSES = (EndType.DISRUPTED, EndType.RETRYABLE, EndType.PERMANENT)
 
 
 def without_consequences(framework: Framework, job: Job, accounting: Accounting, slots: Slots) -> Accounting:
@@ -142,29 +142,29 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     failed = [
         entry
         for entry in accounting.having(*_CAUSES)
-        if not (entry.ending.verdict == Verdict.PERMANENT and framework.tolerates_failure(job, entry.replica))
+        if not (entry.ending.type == EndType.PERMANENT and framework.tolerates_failure(job, entry.replica))
     ]
     if not failed:
         return accounting
     first = min([*failed, *_being_deleted(job, slots)], key=_order)
-    permanent = [entry for entry in failed if entry.ending.verdict == Verdict.PERMANENT]
+    permanent = [entry for entry in failed if entry.ending.type == EndType.PERMANENT]
     unclear: list[Slot] = []
-    if first.ending.verdict == Verdict.RETRYABLE and permanent:
+    if first.ending.type == EndType.RETRYABLE and permanent:
         # Nodes have clocks of their own, but nothing else shows which came first. An operator that looks in between sees it.
         earliest = min(permanent, key=_order)
         unclear = [entry for entry in permanent if _end(entry) == _end(first) < inf]
         first = earliest if _end(earliest) < _end(first) else first
-    verdict, charged = first.ending.verdict, recorded_failed_runs(job)
-    charged[first.replica.type] += verdict == Verdict.RETRYABLE
+    kind, charged = first.ending.type, recorded_failed_runs(job)
+    charged[first.replica.type] += kind == EndType.RETRYABLE
     counted = replace(
         accounting,
         entries=(first,),
         charged_by_type=charged,
-        disruptions=max(job.status.disruptions or 0, 0) + (verdict == Verdict.DISRUPTED),
+        disruptions=max(job.status.disruptions or 0, 0) + (kind == EndType.DISRUPTED),
         in_place=0,
         failures=first_failures(job, [first, *unclear]),
     )
-    if verdict == Verdict.PERMANENT:
+    if kind == EndType.PERMANENT:
         return counted
     return _in_new_attempt(job, counted, [slot.pod for slot in slots.ours])
 
@@ -199,20 +199,20 @@ def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -
 class AttemptChange:
     """How the job changes from its earlier attempts to the present one.
 
-    `restarts`: of the pods that are restarted in place, by UID. `delayed`: the UIDs of those that remain for now. `due`: None
+    `in_place`: the restarts of the pods that are kept, by UID. `delayed`: the UIDs of those that remain for now. `due`: None
     if pods of the present attempt may be started now; otherwise when to look again (seconds since the epoch), infinity while
     a kubelet is awaited.
     """
 
-    restarts: Mapping[str, Restart] = field(default_factory=dict)
+    in_place: Mapping[str, RestartInPlace] = field(default_factory=dict)
     delayed: Collection[str] = ()
     due: float | None = None
 
 
 def change_of_attempt(
-    job: Job, earlier: Collection[Slot], restarts: Mapping[str, Restart], now: float, *, begins: bool = True
+    job: Job, earlier: Collection[Slot], in_place: Mapping[str, RestartInPlace], now: float, *, begins: bool = True
 ) -> AttemptChange:
-    """The change of attempts at `now`, with the `restarts` in place of pods of `earlier` attempts.
+    """The change of attempts at `now`, with the restarts `in_place` of pods of `earlier` attempts.
 
     Running pods are stopped at once. Ended pods are kept until the next attempt is due, because they say when the last one
     started. Unless it `begins`, nothing happens to them.
@@ -222,18 +222,18 @@ def change_of_attempt(
     if not begins:
         return AttemptChange(delayed=[slot.pod.uid for slot in earlier], due=inf)
     restarted, recorded_at = limits.restarts_so_far(job.status)
-    replaced = [slot for slot in earlier if slot.pod.uid not in restarts]
+    replaced = [slot for slot in earlier if slot.pod.uid not in in_place]
     starts = [slot.pod.started for slot in replaced if slot.over and not slot.deleting]
-    starts += [restart.last_start for restart in restarts.values() if restart.stopped]
+    starts += [restart.last_start for restart in in_place.values() if restart.stopped]
     due = max((limits.restart_due(started, restarted, now, recorded_at).at for started in starts), default=now)
     delayed = [slot.pod.uid for slot in replaced if slot.over and due > now]
-    if not all(slot.over for slot in replaced) or not all(restart.stopped for restart in restarts.values()):
-        return AttemptChange(restarts, delayed, min((restart.given_up_at for restart in restarts.values()), default=inf))
-    return AttemptChange(restarts, delayed, due if due > now else None)
+    if not all(slot.over for slot in replaced) or not all(restart.stopped for restart in in_place.values()):
+        return AttemptChange(in_place, delayed, min((restart.given_up_at for restart in in_place.values()), default=inf))
+    return AttemptChange(in_place, delayed, due if due > now else None)
 
 
 def _order(entry: Slot) -> tuple[int, float, str]:
-    return _CAUSES.index(entry.ending.verdict), _end(entry), entry.pod.name
+    return _CAUSES.index(entry.ending.type), _end(entry), entry.pod.name
 
 
 def _end(entry: Slot) -> float:

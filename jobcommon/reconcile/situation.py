@@ -20,14 +20,14 @@ from jobcommon.framework import Framework, Job, Outcome, Tallies
 from jobcommon.manifests.children import overruled_policies, pod_manifest, selectors
 from jobcommon.reconcile import limits, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
-from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent, Standing, pod_actions
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, names_in_short
 from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slot, Slots, arrange, tally
-from jobcommon.reconcile.waiting import MAX_EVENTS, HeldTypes, held_types
+from jobcommon.reconcile.waiting import MAX_EVENTS, Blocked, blocked_types
 
 _EARLIER = Hold("it waits for the pods of its last attempt to end")
 Feature = Callable[["Situation"], Extension]
@@ -49,7 +49,7 @@ class Situation:
     counted: Accounting
     accounting: Accounting
     tallies: Tallies
-    held: HeldTypes
+    blocked: Blocked
     must_exist: tuple[tuple[str, str], ...]
     features: Sequence[Feature]
     in_vain: bool = True
@@ -58,20 +58,20 @@ class Situation:
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
         """The situation of `job`, with each pod classified and those that have ended entered."""
-        slots = arrange(framework, job, observed.pods, held_types(framework, job, started=True).types)
-        held = held_types(framework, job, started=limits.is_started(job) or bool(slots.ours))
+        slots = arrange(framework, job, observed.pods, blocked_types(framework, job, started=True).types)
+        blocked = blocked_types(framework, job, started=limits.is_started(job) or bool(slots.ours))
         # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
         counted = account_for_pods(job, slots, entering=not job.unread or job.status.finished)
         tallies = tally(job, slots, counted.succeeded)
         must_exist = counted.must_exist(now)
-        view = cls(framework, job, observed, now, slots, counted, counted, tallies, held, must_exist, tuple(features))
-        stops = [slot for extension in view.extensions for slot in extension.stops()]
+        situation = cls(framework, job, observed, now, slots, counted, counted, tallies, blocked, must_exist, tuple(features))
+        stops = [slot for extension in situation.extensions for slot in extension.stops()]
         if not (stops or job.restarts_together):
-            return view
+            return situation
         counted = stopping(counted, stops)
         # Where the first failure restarts all replicas, it alone is charged.
         charged = restarts.without_consequences(framework, job, counted, slots) if job.restarts_together else counted
-        return replace(view, counted=counted, accounting=charged)
+        return replace(situation, counted=counted, accounting=charged)
 
     @cached_property
     def extensions(self) -> Sequence[Extension]:
@@ -98,7 +98,7 @@ class Situation:
     @property
     def is_waiting(self) -> bool:
         """Whether the job is not to be started yet."""
-        return self.held.start or any(extension.hold is not None for extension in self.extensions)
+        return self.blocked.start or any(extension.hold is not None for extension in self.extensions)
 
     @property
     def has_begun(self) -> bool:
@@ -116,7 +116,9 @@ class Situation:
     @cached_property
     def change(self) -> restarts.AttemptChange:
         """How the job changes from its earlier attempts to the present one."""
-        found = ((slot.pod.uid, extension.restart(slot)) for slot in self.slots.earlier for extension in self.extensions)
+        found = (
+            (slot.pod.uid, extension.restart_in_place(slot)) for slot in self.slots.earlier for extension in self.extensions
+        )
         in_place = {uid: restart for uid, restart in found if restart is not None}
         return restarts.change_of_attempt(self.job, self.slots.earlier, in_place, self.now, begins=not self.keeps_attempt)
 
@@ -130,7 +132,7 @@ class Situation:
         earlier, recorded_at = limits.restarts_so_far(self.job.status)
         for slot in self.slots.notable:
             match slot.state:
-                case Recorded() if slot.replica.type in self.held.types:
+                case Recorded() if slot.replica.type in self.blocked.types:
                     found[slot.pod.uid] = inf
                 case Recorded(given_up=False) if not slot.deleting:
                     due = limits.restart_due(slot.pod.started, earlier, self.now, recorded_at)
@@ -174,7 +176,7 @@ class Situation:
         waiting = (*self.hold_notes, *self.waits.notes)
         stated = [self.created()]
         events: list[Event] = []
-        lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
+        lost = self.accounting.having(EndType.RETRYABLE, EndType.DISRUPTED)
         if lost or self.accounting.attempt > job.attempt:
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
@@ -212,7 +214,7 @@ class Situation:
         """The times at which the job or its attempt ends, in order of precedence."""
         found = [limits.active_deadline(self.job, self.start_time, self.waits.notes)]
         # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
-        if self.accounting.attempt == self.job.attempt and not self.held.unread:
+        if self.accounting.attempt == self.job.attempt and not self.blocked.unread:
             found += [deadline for extension in self.extensions for deadline in extension.deadlines()]
             found.append(limits.pending_deadline(self.job, self.slots))
         return tuple(d for d in found if d is not None and not (d.new_attempt and self.keeps_attempt))
@@ -220,7 +222,7 @@ class Situation:
     @property
     def keeps_attempt(self) -> bool:
         """Whether no attempt may begin, because pods of some type would be deleted and could not be created again."""
-        return bool(self.held.types)
+        return bool(self.blocked.types)
 
     @cached_property
     def start_time(self) -> str | None:
@@ -241,8 +243,8 @@ class Situation:
         return {replica: hold for replica in self.missing if (hold := self._hold_of(replica)) is not None}
 
     def _hold_of(self, replica: Replica) -> Hold | None:
-        if replica.type in self.held.types:
-            return self.held.hold
+        if replica.type in self.blocked.types:
+            return self.blocked.hold
         if (of_all := self._hold_of_all) is not None:
             return of_all
         if self.job.pod_name(replica) in self.observed.predecessors:
@@ -263,13 +265,13 @@ class Situation:
     @cached_property
     def hold_notes(self) -> Sequence[Note]:
         """Why the job does not go on as its spec says."""
-        passed = self.held.unread and any(self.now >= deadline.at for deadline in self.deadlines)
+        passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
         overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
         start = None if limits.is_started(self.job) else [extension.hold for extension in self.extensions]
         refusal = self._refusal if self.observed.refusal else None
         # Thousands of replicas share a hold, and it takes long to compare.
         holds = {id(hold): hold for hold in self.holds.values()}.values()
-        found = (overdue, self.held.hold, *holds, *(start or ()), *self.notes(None), refusal)
+        found = (overdue, self.blocked.hold, *holds, *(start or ()), *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.
         stated = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
         return list(dict.fromkeys(note for note in found if note is not None and note not in stated))
@@ -288,7 +290,7 @@ class Situation:
 
     def _scheduler(self, replica: Replica) -> str:
         """The scheduler of its pod; "" if it is unknown, because no pod can be made of the template any more."""
-        return "" if replica.type in self.held.types else self.pod(replica)["spec"].get("schedulerName", "")
+        return "" if replica.type in self.blocked.types else self.pod(replica)["spec"].get("schedulerName", "")
 
     @cached_property
     def whole(self) -> bool:
@@ -309,7 +311,7 @@ class Situation:
             )
             for slot in self.slots.unowned[:MAX_EVENTS]
         ]
-        events += self.held.events
+        events += self.blocked.events
         events += [event for extension in self.extensions for event in extension.events()]
         job = self.job
         events += [
@@ -322,9 +324,9 @@ class Situation:
 
     # -- the status -------------------------------------------------------------------------------------------------
 
-    def created(self, *waiting: Note, held: bool = True) -> Statement:
-        """The Created condition, with why the job is `held`."""
-        remarks = (*self.notes(ConditionType.CREATED), *self.hold_notes) if held else ()
+    def created(self, *waiting: Note, with_holds: bool = True) -> Statement:
+        """The Created condition, with what holds the job."""
+        remarks = (*self.notes(ConditionType.CREATED), *self.hold_notes) if with_holds else ()
         sentence = Sentence(f"{self.job.kind} {self.job.name} is created", remarks=remarks, waiting=waiting)
         return Statement(ConditionType.CREATED, True, reasons.of_kind(self.job.kind, reasons.CREATED), sentence)
 

@@ -24,9 +24,9 @@ from jobcommon.framework import Framework, Job, Tallies, Tally
 from jobcommon.reconcile.ending import (
     NO_FAILED_RUNS,
     Ending,
+    EndType,
     FailedRuns,
     Life,
-    Verdict,
     ending_of,
     failed_in_place,
     failed_runs,
@@ -171,8 +171,8 @@ class Slots:
         return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier)
 
 
-def arrange(framework: Framework, job: Job, pods: Collection[PodView], held: Collection[str] = ()) -> Slots:
-    """Classify the job's pods. Of the replica types in `held`, no pod is surplus."""
+def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str] = ()) -> Slots:
+    """Classify the job's pods. Of the `blocked` replica types, no pod is surplus."""
     by_name = {pod.name: pod for pod in pods}
     classifier, attempt = _Classifier(framework, job, pods), job.attempt
     wanted: dict[Replica, Slot] = {}
@@ -185,7 +185,7 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], held: Col
             earlier.append(classifier.slot(replica, pod, EARLIER))
         else:
             wanted[replica] = classifier.wanted(replica, pod)
-    frozen = {kind.lower() for kind in held}
+    frozen = {kind.lower() for kind in blocked}
     for _, pod in sorted(by_name.items()):
         if (former := _former_slot(job, pod)) is None:
             unowned.append(classifier.slot(_NOWHERE, pod, UNKNOWN))
@@ -221,7 +221,7 @@ class _Classifier:
             ending = ending_in_slot(self._framework, self._job, replica, pod)
             if replica.index in self._done[replica.type]:
                 state = SLOT_SUCCEEDED
-            elif ending is not None and ending.verdict == Verdict.SUCCEEDED:
+            elif ending is not None and ending.type == EndType.SUCCEEDED:
                 state = Ended(ending)
         return self.slot(replica, pod, state)
 
@@ -282,7 +282,7 @@ def _number(pod: PodView, annotation: str) -> int:
 
 def gives_up(framework: Framework, job: Job, replica: Replica, ending: Ending) -> bool:
     """Whether a replica with that end has failed for good and the job continues without it."""
-    return ending.verdict == Verdict.PERMANENT and framework.tolerates_failure(job, replica)
+    return ending.type == EndType.PERMANENT and framework.tolerates_failure(job, replica)
 
 
 def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
@@ -300,17 +300,17 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     ending = ending_of(pod, main, policy)
     if ending is None and job.restarts_together and pod.deletion_time is None and labels.ATTEMPT in pod.annotations:
         return failed_in_place(pod, earlier_runs(pod), policy)
-    if ending is not None and ending.verdict == Verdict.SUCCEEDED and not framework.runs_to_completion(replica.type):
-        return replace(ending, verdict=Verdict.DISRUPTED)
-    if ending is not None and ending.verdict == Verdict.SUCCEEDED and _is_to_serve_on(framework, job, replica):
-        return replace(ending, verdict=Verdict.RETRYABLE)
+    if ending is not None and ending.type == EndType.SUCCEEDED and not framework.runs_to_completion(replica.type):
+        return replace(ending, type=EndType.DISRUPTED)
+    if ending is not None and ending.type == EndType.SUCCEEDED and _is_to_serve_on(framework, job, replica):
+        return replace(ending, type=EndType.RETRYABLE)
     return ending
 
 
 def has_failed(framework: Framework, job: Job, slot: Slot) -> bool:
     """Whether its pod has ended otherwise than with success, also if it counts as succeeded since the job's success."""
     ending = ending_in_slot(framework, job, slot.replica, slot.pod)
-    return ending is not None and ending.verdict != Verdict.SUCCEEDED
+    return ending is not None and ending.type != EndType.SUCCEEDED
 
 
 def _is_to_serve_on(framework: Framework, job: Job, replica: Replica) -> bool:
@@ -334,10 +334,10 @@ def counted_ending(
     During a recorded suspension a pod that is not deleted yet may fail because its peers were deleted.
     """
     if pod.deletion_time is not None and (on_record or job.suspended):
-        return Ending(Verdict.STOPPED, "Deleted", deleted=True) if resumed or is_over(pod) else None
+        return Ending(EndType.STOPPED, "Deleted", deleted=True) if resumed or is_over(pod) else None
     ending = ending_in_slot(framework, job, replica, pod)
-    if ending is not None and on_record and ending.verdict != Verdict.SUCCEEDED:
-        return replace(ending, verdict=Verdict.STOPPED)
+    if ending is not None and on_record and ending.type != EndType.SUCCEEDED:
+        return replace(ending, type=EndType.STOPPED)
     return ending
 
 
@@ -374,7 +374,7 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
                 count["ready"] += pod.ready
             case Starting():
                 count["pending"] += 1
-            case Recorded(stopped=True) | Ended(Ending(Verdict.STOPPED)):
+            case Recorded(stopped=True) | Ended(Ending(EndType.STOPPED)):
                 pass
             case Ended() | Recorded():
                 count["failed"] += pod.phase == "Failed" or slot.life is Life.RUNNING

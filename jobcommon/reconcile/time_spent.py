@@ -27,13 +27,13 @@ class Time(Extension):
 
     fields = ("time_spent",)
 
-    def __init__(self, view: Situation) -> None:
-        self._view = view
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The time spent, with that of the phase that ends."""
-        view = self._view
-        return {"time_spent": time_spent(view.job, status, view.slots.wanted.values(), view.now)}
+        situation = self._situation
+        return {"time_spent": time_spent(situation.job, status, situation.slots.wanted.values(), situation.now)}
 
 
 def phase_of(status: JobStatus) -> Phase | None:

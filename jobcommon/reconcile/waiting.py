@@ -1,4 +1,4 @@
-"""Why a job does not go on: what its pods wait for, for its condition and for events, and the replica types that are held.
+"""Why a job does not go on: what its pods wait for, for its condition and for events, and the replica types that are blocked.
 
 The operator reads pods, not their events. The kubelet reports a missing image, or a missing Secret for an environment
 variable, in the pod's status; a missing volume only in an event, which expires after an hour. And the status of a pod that no
@@ -201,7 +201,7 @@ _GANG = "spec.runPolicy.schedulingPolicy"
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTypes:
+class Blocked:
     """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so the job's
     progress is unknown; `start`: the job must not be started.
     """
@@ -218,19 +218,19 @@ class HeldTypes:
         return [Event(WARNING, reason, str(self.hold), lasting=True)] if self.hold is not None else []
 
 
-_NONE = HeldTypes()
+_NONE = Blocked()
 
 
-def held_types(framework: Framework, job: Job, *, started: bool) -> HeldTypes:
-    """What the errors of the job's spec hold, or the operator's options if the job has not `started` yet."""
+def blocked_types(framework: Framework, job: Job, *, started: bool) -> Blocked:
+    """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
     if not job.errors:
         why = "" if started else framework.blocked(job)
-        return HeldTypes(frozenset(job.replica_specs), start=True, hold=Hold(f"it waits: {why}")) if why else _NONE
+        return Blocked(frozenset(job.replica_specs), start=True, hold=Hold(f"it waits: {why}")) if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
     hold = Hold("the spec is invalid: " + "; ".join(map(str, job.errors)))
-    return HeldTypes(frozenset(types), unread=bool(job.unread), hold=hold)
+    return Blocked(frozenset(types), unread=bool(job.unread), hold=hold)
 
 
 def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]) -> Iterable[str]:

@@ -126,7 +126,7 @@ class Metrics:
         """Add the counts and durations of a reconcile."""
         for name, amount in found.counts.items():
             self._child(name, namespace, framework).inc(amount)
-        for cause, amount in found.restarts:
+        for cause, amount in found.restart_causes:
             self._child(_RESTARTS, framework, cause).inc(amount)
         for state, seconds in found.time_spent:
             self._child(_TIME_SPENT, framework, state).inc(seconds)

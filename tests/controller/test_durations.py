@@ -74,7 +74,7 @@ def test_a_restart_has_a_cause_when_it_is_recorded() -> None:
     job = read_job(TEST_JOB, manifest)
 
     def causes(*pods: Pod) -> tuple[tuple[str, int], ...]:
-        return plan(TEST_JOB, job, Observed(pods=tuple(pod.view for pod in pods), begun=True), START + 1).restarts
+        return plan(TEST_JOB, job, Observed(pods=tuple(pod.view for pod in pods), begun=True), START + 1).restart_causes
 
     def worker(index: int) -> Pod:
         return Pod.of(TEST_JOB, job, "Worker", index).scheduled().running()
@@ -90,4 +90,4 @@ def test_restarts_in_place_have_the_cause_of_the_latest() -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure"))
     pod = Pod.of(TEST_JOB, job, "Worker", 0).scheduled().running().restarted_after(139, restarts=2)
     decided = plan(TEST_JOB, job, Observed(pods=(pod.view,), begun=True), START + 1)
-    assert decided.restarts == (("SIGSEGV", 2),)
+    assert decided.restart_causes == (("SIGSEGV", 2),)

@@ -7,7 +7,7 @@ import pytest
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Terminated
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.ending import Verdict, decode, ending_of, failures_in_place
+from jobcommon.reconcile.ending import EndType, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe
@@ -17,12 +17,12 @@ from jobcommon.testutil.plans import status_of
 
 JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
 POD = Pod.of(TEST_JOB, JOB, "Worker", 0)
-NO, YES = Verdict.PERMANENT, Verdict.RETRYABLE
+NO, YES = EndType.PERMANENT, EndType.RETRYABLE
 
 
-def verdict(pod: Pod, policy: str) -> Verdict | None:
+def end_type(pod: Pod, policy: str) -> EndType | None:
     ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy(policy))
-    return ending.verdict if ending else None
+    return ending.type if ending else None
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def verdict(pod: Pod, policy: str) -> Verdict | None:
         pytest.param([129, 131, 134, 255], YES, id="others"),
     ],
 )
-def test_exit_codes_under_policy_exit_code(codes: list[int], expected: Verdict) -> None:
-    assert [verdict(POD.failed(code), "ExitCode") for code in codes] == [expected] * len(codes)
+def test_exit_codes_under_policy_exit_code(codes: list[int], expected: EndType) -> None:
+    assert [end_type(POD.failed(code), "ExitCode") for code in codes] == [expected] * len(codes)
 
 
 @pytest.mark.parametrize(
@@ -134,25 +134,25 @@ DELETIONS = {
     "deleted on a node whose clock is slow": DELETED.failed(143, at=START - 60).last_delete(at=START + 55),
     "code 0 on SIGTERM is no success": DELETED.succeeded(at=START + 60),
 }  # fmt: skip
-#: the pod, the verdict under Never and under OnFailure, and the reason
-VERDICTS: dict[str, tuple[Pod, Verdict, Verdict, str]] = {
-    **{name: (pod, NO, Verdict.DISRUPTED, reason) for name, (pod, reason) in DISRUPTIONS.items()},
-    **{name: (pod, Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted") for name, pod in DELETIONS.items()},
+#: the pod, the type of its end under Never and under OnFailure, and the reason
+VERDICTS: dict[str, tuple[Pod, EndType, EndType, str]] = {
+    **{name: (pod, NO, EndType.DISRUPTED, reason) for name, (pod, reason) in DISRUPTIONS.items()},
+    **{name: (pod, EndType.DISRUPTED, EndType.DISRUPTED, "Deleted") for name, pod in DELETIONS.items()},
     "exit 0 at the deadline of the pod itself": (failed_because("DeadlineExceeded"), NO, YES, "DeadlineExceeded"),
     "killed at the deadline of the pod itself": (
         failed_because("DeadlineExceeded", RUNS.failed(143)), NO, YES, "DeadlineExceeded",
     ),
     "the sidecar ended well": (RUNS.failed(1, at=START + 10).with_sidecar(0), NO, YES, "Error"),
     "only the sidecar failed": (
-        DONE.with_sidecar(1)._with(status={"phase": "Failed"}), Verdict.SUCCEEDED, Verdict.SUCCEEDED, "Completed",
+        DONE.with_sidecar(1)._with(status={"phase": "Failed"}), EndType.SUCCEEDED, EndType.SUCCEEDED, "Completed",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("pod", "never", "others", "reason"), VERDICTS.values(), ids=VERDICTS)
-def test_an_end_is_judged_by_its_cause(pod: Pod, never: Verdict, others: Verdict, reason: str) -> None:
-    assert verdict(pod, "Never") == never
-    assert verdict(pod, "OnFailure") == others
+def test_an_end_is_judged_by_its_cause(pod: Pod, never: EndType, others: EndType, reason: str) -> None:
+    assert end_type(pod, "Never") == never
+    assert end_type(pod, "OnFailure") == others
     ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)
     assert ending is not None
     assert ending.reason == reason
@@ -175,8 +175,8 @@ def test_an_end_is_judged_by_its_cause(pod: Pod, never: Verdict, others: Verdict
         ),
     ],
 )
-def test_pods_that_have_not_ended_have_no_verdict(pod: Pod) -> None:
-    assert verdict(pod, "OnFailure") is None
+def test_pods_that_have_not_ended_have_no_end(pod: Pod) -> None:
+    assert end_type(pod, "OnFailure") is None
 
 
 @pytest.mark.parametrize(

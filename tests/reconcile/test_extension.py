@@ -16,8 +16,8 @@ LICENSE = "example.com/license"
 class Licenses(Extension):
     """Holds a job until it has a licence, which its pods then carry."""
 
-    def __init__(self, view: Situation) -> None:
-        self._license = view.job.annotations.get(LICENSE)
+    def __init__(self, situation: Situation) -> None:
+        self._license = situation.job.annotations.get(LICENSE)
 
     @property
     def hold(self) -> Hold | None:

@@ -483,7 +483,7 @@ def test_restart_is_a_new_attempt() -> None:
     assert begun.actions == (), "the attempt is recorded before a pod is deleted"
     assert holding(begun) == ["Created", "Restarting"]
     assert "is restarting all replicas because TestJob default/demo has reported no progress since" in conditions(begun)[-1]
-    assert ("Error", 1) not in begun.restarts
+    assert ("Error", 1) not in begun.restart_causes
     recorded = next_pass(manifest, begun)
     old = observe(TEST_JOB, manifest, RUNNING)
     assert deletes(plan(TEST_JOB, job_of(recorded), old, START + ACTS_AT)) == [

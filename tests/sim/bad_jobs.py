@@ -25,7 +25,7 @@ GONE: Any = object()
 Path = tuple[str | int, ...]
 
 
-class Verdict(StrEnum):
+class Fate(StrEnum):
     """What must become of a job."""
 
     INVALID = "Failed with InvalidSpec in its first status"
@@ -44,7 +44,7 @@ class BadJob:
 
     title: str
     framework: Framework
-    verdict: Verdict
+    fate: Fate
     changes: tuple[tuple[Path, Any], ...] = ()
     says: str = ""
     named: str = "{}"
@@ -107,15 +107,15 @@ def _template(framework: Framework, kind: str, *path: str | int) -> Path:
 
 
 def _invalid(title: str, framework: Framework, path: Path, value: Any, says: str, **more: Any) -> BadJob:
-    return BadJob(title, framework, Verdict.INVALID, ((path, value),), says, **more)
+    return BadJob(title, framework, Fate.INVALID, ((path, value),), says, **more)
 
 
 def _refused(title: str, framework: Framework, path: Path, value: Any, says: str) -> BadJob:
-    return BadJob(title, framework, Verdict.REFUSED, ((path, value),), says)
+    return BadJob(title, framework, Fate.REFUSED, ((path, value),), says)
 
 
 def _runs(title: str, framework: Framework, *changes: tuple[Path, Any], **more: Any) -> BadJob:
-    return BadJob(title, framework, Verdict.RUNS, changes, **more)
+    return BadJob(title, framework, Fate.RUNS, changes, **more)
 
 
 def _container(name: str) -> Manifest:
@@ -159,8 +159,8 @@ _FORGED = {
 # What the decision alone makes of a bad spec is shown by tests/reconcile/test_poison.py and the cases of tests/operators.
 _INVALID: Sequence[BadJob] = (
     _invalid("a template that is text", PYTORCH, _template(PYTORCH, "Master"), "x", "must be an object"),
-    BadJob("a chief and a master", TF, Verdict.INVALID, says="are the same role", replicas={"Chief": 1, "Master": 1}),
-    BadJob("a name of 200 characters", MXNET, Verdict.INVALID, says="use up to 63", named="{:x<200}"),
+    BadJob("a chief and a master", TF, Fate.INVALID, says="are the same role", replicas={"Chief": 1, "Master": 1}),
+    BadJob("a name of 200 characters", MXNET, Fate.INVALID, says="use up to 63", named="{:x<200}"),
     _invalid("a run policy that is a list", MPI, _policy(), [], "must be an object"),
 )
 
@@ -199,7 +199,7 @@ _RUNNING: Sequence[BadJob] = (
     _runs("a status of garbage", MXNET, status=_FORGED),
     _runs("a start in the year 9999", PYTORCH, status={"startTime": "9999-12-31T23:59:59Z"}),
     _runs("times that are numbers", MPI, status={"startTime": 3, "conditions": "many"}),
-    BadJob("managed by another controller", PYTORCH, Verdict.IGNORED, ((_policy("managedBy"), "example.com/other"),)),
+    BadJob("managed by another controller", PYTORCH, Fate.IGNORED, ((_policy("managedBy"), "example.com/other"),)),
 )  # fmt: skip
 
 BAD_JOBS: Sequence[BadJob] = (*_INVALID, *_REFUSED, *_RUNNING)

@@ -20,7 +20,7 @@ from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run, Simulation
 from localcluster import ApiServer
-from tests.sim.bad_jobs import BAD_JOBS, FRAMEWORKS, BadJob, Verdict, healthy
+from tests.sim.bad_jobs import BAD_JOBS, FRAMEWORKS, BadJob, Fate, healthy
 
 #: Plans of a job that fails: a refusal is learnt by one, and what was made for the job goes, thing by thing.
 MOST_PLANS = 16
@@ -100,10 +100,10 @@ def test_a_bad_job_comes_to_the_end_that_is_its_own(trial: Trial, bad: BadJob) -
     status, plans = trial.status(bad.framework, name), trial.plans[name]
     written = [w for w in trial.run.trace if w.path.endswith(f"/{name}/status") and w.status == 200]
     last = status.conditions[-1] if status.conditions else None
-    match bad.verdict:
-        case Verdict.IGNORED:
+    match bad.fate:
+        case Fate.IGNORED:
             assert (last, written) == (None, [])
-        case Verdict.RUNS:
+        case Fate.RUNS:
             assert last is not None
             assert last.type == ConditionType.SUCCEEDED
             assert ("UnknownPod" in trial.events(name)) == (bad.beside is not None)
@@ -111,7 +111,7 @@ def test_a_bad_job_comes_to_the_end_that_is_its_own(trial: Trial, bad: BadJob) -
             assert last is not None
             assert (last.type, last.reason) == (ConditionType.FAILED, INVALID_SPEC)
             assert bad.says in (last.message or "")
-            assert len(written) <= (1 if bad.verdict is Verdict.INVALID else 3)
+            assert len(written) <= (1 if bad.fate is Fate.INVALID else 3)
             assert plans <= MOST_PLANS
 
 
@@ -142,7 +142,7 @@ def trial_with(framework: Framework, hook: str, bad: Callable[[], Any]) -> Trial
         return bad() if of_it else usual(subject, *rest)
 
     broken: Framework = replace(framework, **{hook: function})
-    return Trial([BadJob(hook, broken, Verdict.RUNS, ((("spec", "bad"), True),))], (broken,))
+    return Trial([BadJob(hook, broken, Fate.RUNS, ((("spec", "bad"), True),))], (broken,))
 
 
 @pytest.mark.parametrize("hook", HOOKS)
