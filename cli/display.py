@@ -69,13 +69,16 @@ class Display:
         return duration(self._clock() - self._begin)
 
     def __rich__(self) -> Group:
-        jobs = Table("JOB", "STATE", "PODS", "TIME", box=None, header_style="bold", pad_edge=False)
+        reported = [job.status.progress.summary or "" if job.status.progress is not None else "" for job in self._jobs]
+        columns = "JOB", "STATE", "PODS", "TIME", *(["PROGRESS"] if any(reported) else [])
+        jobs = Table(*columns, box=None, header_style="bold", pad_edge=False)
         pods = Table(
             *(Column(title, no_wrap=True) for title in ("POD", "STATE", "RESTARTS", "CAUSE")),
             box=None, header_style="bold", pad_edge=False,
         )  # fmt: skip
-        for job in self._jobs:
-            jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed)
+        for job, progress in zip(self._jobs, reported, strict=True):
+            row = (job.title, _state(job.current), self._counts(job), self.elapsed, Text(clean(progress)))
+            jobs.add_row(*row[: len(columns)])
         shown = self._rows()
         for pod in shown[:MAX_ROWS]:
             pods.add_row(pod.name, clean(pod.state), str(pod.restarts), Text(clean(pod.cause), style="yellow"))

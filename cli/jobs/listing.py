@@ -27,6 +27,7 @@ from jobcommon.diagnosis import Found, diagnose
 from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
+from jobcommon.diagnosis.reported import reported
 
 METRICS_API = "metrics.k8s.io/v1beta1"
 # A start that takes longer is worth a word.
@@ -83,7 +84,9 @@ def show_jobs(
     console: Console, jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float, *, everywhere: bool
 ) -> None:
     """Print one row a job; with the cause if something is wrong with it, as `why` tells it."""
-    table = _table(*(["NAMESPACE"] if everywhere else []), "NAME", "STATE", "PODS", "RESTARTS", "AGE", "REASON", "CAUSE")
+    progress = ["PROGRESS"] if any(map(_progress, surroundings)) else []
+    columns = "NAME", "STATE", "PODS", *progress, "RESTARTS", "AGE", "REASON", "CAUSE"
+    table = _table(*(["NAMESPACE"] if everywhere else []), *columns)
     for job, found in zip(jobs, surroundings, strict=True):
         status = found.status
         current = status.conditions[-1] if status.conditions else None
@@ -97,6 +100,7 @@ def show_jobs(
             job.title,
             state,
             _pods(found),
+            *(clean(_progress(found)) for _ in progress),
             str(status.restarts or 0),
             duration_of(now - created),
             clean(reason),
@@ -104,6 +108,10 @@ def show_jobs(
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
     console.print(table)
+
+
+def _progress(found: Found) -> str:
+    return (found.status.progress.summary or "") if found.status.progress is not None else ""
 
 
 def _pods(found: Found) -> str:
@@ -159,6 +167,8 @@ async def top(api: Api, console: Console, job: FoundJob) -> None:
         table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)
+    if progress := reported(found.status, now):
+        console.print(Text(clean(f"progress: {progress}")), soft_wrap=True)
     if spent := time_spent(found.status, now):
         console.print(Text(spent), soft_wrap=True)
 

@@ -27,6 +27,8 @@ def show(console: Console, title: str, made: Diagnosis, now: float) -> None:
     head = Text.assemble((title, "bold"), "  ", clean(made.state) or "no condition", "  ", (clean(str(made.reason)), style))
     console.print(head, soft_wrap=True)
     _line(console, "", made.sentence)
+    if made.progress:
+        _line(console, "progress: ", made.progress)
     if made.lines:
         console.print(f"\n  the last lines of {made.replicas[0] if made.replicas else 'its program'}:")
         for line in made.lines:

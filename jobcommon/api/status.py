@@ -113,6 +113,10 @@ class TrainerStatus(ApiModel):
     metrics: list[Metric] | None = Field(None, max_length=MAX_METRICS, description="Its metrics.")
     last_updated_time: str = Field(description="When the program made the report, by its own clock.")
 
+    def metric(self, name: str) -> str:
+        """The value of the metric of that name; "" if it was not reported."""
+        return next((metric.value for metric in self.metrics or () if metric.name == name), "")
+
 
 class JobProgress(ApiModel):
     """Progress derived from reports. A step is the metric `current_step`, or the percentage if there is none."""
@@ -126,6 +130,7 @@ class JobProgress(ApiModel):
     last_progress_time: str | None = Field(None, description="When the step of the current run was reported first.")
     last_report_time: str | None = Field(None, description="When the last recorded report arrived.")
     recorded_time: str | None = Field(None, description="When it was recorded.")
+    summary: str | None = Field(None, description="The last report in words, for lists: percentage, steps, and the time left.")
 
 
 class StallRecord(ApiModel):

@@ -25,14 +25,12 @@ def _column(name: str, kind: str, path: str, text: str = "", **priority: int) ->
     return {"name": name, "type": kind, "jsonPath": path, **({"description": text} if text else {}), **priority}
 
 
-_REPORT = ".status.trainerStatus"
 _COLUMNS = (
     _column("State", "string", ".status.conditions[-1:].type", "The current condition."),
     _column("Age", "date", ".metadata.creationTimestamp"),
     _column("Reason", "string", ".status.conditions[-1:].reason", "Why the current condition holds.", priority=1),
     _column("Restarts", "integer", ".status.restarts", "Restarts, in place or by a new pod.", priority=1),
-    _column("Progress", "integer", f"{_REPORT}.progressPercentage", "Percent done, as the program reports.", priority=1),
-    _column("ETA", "integer", f"{_REPORT}.estimatedRemainingSeconds", "Seconds left, by its own estimate.", priority=1),
+    _column("Progress", "string", ".status.progress.summary", "The program's last report, in words.", priority=1),
     _column("Lost Steps", "integer", ".status.timeSpent.lostSteps", "Steps that were made again.", priority=1),
 )
 

@@ -20,6 +20,7 @@ from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone,
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
+from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.diagnosis.tracebacks import plain
 from jobcommon.reconcile import in_place, limits
@@ -45,7 +46,8 @@ class Diagnosis:
     `reason` is a `Reason` or a signal's name, `sentence` the same in words, `evidence` what it was concluded from, and `lines`
     the last ones that the replica printed. `advice` is what a user can do, `then` what happens next by itself, and `at` when
     (seconds since the epoch), if that is known. `state` is the type of the job's current condition, "" without one. `replicas`
-    are those concerned, with the `node` and `exit_code` of the first. `well`: nothing is wrong.
+    are those concerned, with the `node` and `exit_code` of the first. `progress` is what the program reported last, in words.
+    `well`: nothing is wrong.
     """
 
     reason: str
@@ -59,6 +61,7 @@ class Diagnosis:
     replicas: tuple[str, ...] = ()
     node: str = ""
     exit_code: int | None = None
+    progress: str = ""
 
     @property
     def well(self) -> bool:
@@ -82,7 +85,8 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     ]
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
-    return replace(made, state=state, evidence=told, lines=_excerpt(made), sentence=made.sentence + _hook(found, made))
+    sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
+    return replace(made, state=state, evidence=told, lines=_excerpt(made), sentence=sentence, progress=progress)
 
 
 def _hook(found: Found, made: Diagnosis) -> str:

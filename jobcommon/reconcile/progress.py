@@ -16,6 +16,7 @@ from typing import Any
 from jobcommon.api import labels, reasons
 from jobcommon.api.job import MAX_REPLICAS, StallAction
 from jobcommon.api.pod import Terminated
+from jobcommon.api.progress_summary import summary
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes
 from jobcommon.api.status import (
     MAX_COUNT,
@@ -182,11 +183,14 @@ class ReportedProgress(Extension):
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """What later passes need of the stall and of the failed runs."""
         stalled = self._stall if status.has(ConditionType.STALLED) else None
+        progress = self._progress
+        if progress is not None and progress.summary is not None:
+            progress = _summarized(status.model_copy(update={"progress": progress}))
         return {
             "stall": stalled.record if stalled is not None else None,
             "early_failures": self._early_failures,
             "failed_replicas": self._failed_replicas,
-            "progress": self._progress,
+            "progress": progress,
         }
 
     def wakes(self) -> Iterable[float]:
@@ -214,6 +218,7 @@ def plan_report(
     # Steps that waited longer than a later report, here or in another replica, would look like another run.
     status = after_reports(job.status, [(step, since) for step, since in steps if since >= last], arrived, now)
     status = status.model_copy(update={"trainer_status": report})
+    status = status.model_copy(update={"progress": _summarized(status)})
     return Plan(status=status, urgency=Urgency.COUNTS, reason="progress is reported")
 
 
@@ -231,6 +236,15 @@ def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived
         status = status.model_copy(update={"failed_replicas": kept})
     times = {"last_report_time": format_time(arrived), "recorded_time": format_time(now)}
     return status.model_copy(update={"progress": (status.progress or JobProgress()).model_copy(update=times)})
+
+
+def _summarized(status: JobStatus) -> JobProgress | None:
+    """What is on record, with the words for the last report. What the program has estimated holds while its run goes on."""
+    known, report = status.progress, status.trainer_status
+    if known is None or report is None:
+        return known
+    goes_on = status.has(ConditionType.RUNNING) and not status.has(ConditionType.STALLED) and is_of_this_run(status)
+    return known.model_copy(update={"summary": summary(report, goes_on=goes_on) or None})
 
 
 def _time_spent(status: JobStatus, step: int, since: float) -> TimeSpent | None:
@@ -267,7 +281,7 @@ def signs_of_life(status: JobStatus) -> object:
     """What changes when the program begins, makes progress or evaluates, and when a stall is on record."""
     known, report = status.progress, status.trainer_status
     steps = known and (known.attempt, known.step, known.armed, known.last_progress_time)
-    phase = report and _metric(report, _PHASE)
+    phase = report and report.metric(_PHASE)
     # A run begins when the last of its pods runs.
     active = sum(replicas.active or 0 for replicas in status.replica_statuses.values())
     stalled = status.has(ConditionType.STALLED)
@@ -295,7 +309,7 @@ def stall(
     if known is not None and last is not None and known.armed:
         seconds, name = policy.progress_deadline_seconds, "progressDeadlineSeconds"
         # A crash may have lost the report that the program evaluates now.
-        trains = reported and report is not None and _metric(report, _PHASE) == _TRAIN
+        trains = reported and report is not None and report.metric(_PHASE) == _TRAIN
         allowed = 0 if trains else policy.evaluation_seconds or 0
         plus = f" and evaluationSeconds {allowed}" if allowed else ""
         text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
@@ -428,17 +442,13 @@ def step_of(report: TrainerStatus) -> int | None:
 
     The callback of transformers names no step with the first 0 % of a run and with the last 100 %.
     """
-    text, percentage = _metric(report, _STEP), report.progress_percentage
+    text, percentage = report.metric(_STEP), report.progress_percentage
     try:
         # A float has no more than 53 bits for it.
         step = int(text) if text.isdecimal() else int(float(text))
     except (ValueError, OverflowError):
         return percentage if percentage != _DONE else None
     return min(max(step, 0), MAX_STEP)
-
-
-def _metric(report: TrainerStatus, name: str) -> str:
-    return next((metric.value for metric in report.metrics or () if metric.name == name), "")
 
 
 def _job_runs_since(status: JobStatus) -> float | None:

@@ -17,7 +17,7 @@ def described(job: Job) -> str:
 
 
 def parts(job: Job) -> tuple[str, str, str]:
-    """Its state, its replicas with their restarts, and why it is so; "" if it runs or has succeeded."""
+    """Its state, its replicas with restarts and reported progress, and why it is so; "" if it runs or has succeeded."""
     status, counts = job.status, []
     current = next((c for c in reversed(status.conditions) if c.is_true), None)
     for kind in job.replica_specs:
@@ -26,6 +26,8 @@ def parts(job: Job) -> tuple[str, str, str]:
     replicas = ", ".join(counts)
     if status.restarts:
         replicas += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"
+    if status.progress is not None and status.progress.summary:
+        replicas += f"; {status.progress.summary}"
     well = current is None or current.type in (ConditionType.RUNNING, ConditionType.SUCCEEDED)
     return (current.type, replicas, "" if well else current.message) if current else ("submitted", replicas, "")
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from jobcommon.api.status import ConditionType
+from jobcommon.api.timestamp import format_time
 from jobcommon.cli.embedded import define
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
@@ -18,11 +19,13 @@ from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import jobs_of, show_jobs, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, find_job
-from jobcommon.cli.jobs.why import why
+from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
+from jobcommon.diagnosis import diagnose
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.sdk.progress import described
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
@@ -101,6 +104,24 @@ def test_without_the_right_to_read_pods_the_list_says_what_the_status_says() -> 
     show_jobs(output.console, [FoundJob(there.framework, {**there.job})], [there], seeded.now, everywhere=False)
     assert output.text.splitlines()[1].split()[1:3] == ["Running", "2/2"]
     assert "NoOperator" not in output.text
+
+
+@pytest.mark.parametrize(("later", "age"), [(59, ""), (300, "; reported 5 min ago")])
+def test_what_the_program_reports_is_in_list_why_and_the_progress_line(later: float, age: str) -> None:
+    seeded = next(one for one in SCENARIOS if one.name == "running")
+    words = "████░░░░░░ 47% (940/2000), 12m left"
+    progress = {"summary": words, "lastReportTime": format_time(seeded.now - later)}
+    body = {**seeded.found.job, "status": {**seeded.found.job["status"], "progress": progress}}
+    found, other = replace(seeded.found, job=body), replace(seeded.found)
+    jobs = [FoundJob(one.framework, {**one.job}) for one in (found, other)]
+    listed, told = Output.make(), Output.make()
+    show_jobs(listed.console, jobs, [found, other], seeded.now, everywhere=False)
+    header, with_it, without = listed.text.splitlines()
+    assert "PODS PROGRESS RESTARTS" in " ".join(header.split())
+    assert (f" {words} " in with_it, "%" in without) == (True, False)
+    show(told.console, "pytorchjob/demo", diagnose(found, seeded.now), seeded.now)
+    assert told.text.splitlines()[2] == f"progress: {words}{age}"
+    assert described(found.read) == f"Running: Worker 2/2; {words}"
 
 
 async def ask(cluster: Any, name: str = "demo") -> FoundJob:

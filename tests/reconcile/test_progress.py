@@ -109,6 +109,42 @@ def test_a_report_becomes_one_status_write_in_ten_seconds(
     assert (at_once.status is not None, at_once.wake_at) == (recorded or due is not None, None), "the process ends"
 
 
+#: a report: percentage, seconds left, metrics; its words while the job runs, and when it does not any more
+WORDS: dict[str, tuple[int | None, int | None, dict[str, object], str, str]] = {
+    "everything": (
+        47,
+        720,
+        {"current_step": 940, "total_steps": 2000},
+        "████░░░░░░ 47% (940/2000), 12m left",
+        "████░░░░░░ 47% (940/2000)",
+    ),
+    "no estimate": (0, None, {"current_step": 1}, "░░░░░░░░░░ 0%, step 1", "░░░░░░░░░░ 0%, step 1"),
+    "no total": (None, 60, {"current_step": 7}, "step 7, 60s left", "step 7"),
+    "the end": (100, 0, {}, "██████████ 100%", "██████████ 100%"),
+    "nothing": (None, 60, {"loss": 1}, "", ""),
+    "what steers a terminal": (9, None, {"current_step": "1\x1b[2J\n2"}, "░░░░░░░░░░ 9%, step 1 2", "░░░░░░░░░░ 9%, step 1 2"),
+}
+
+
+@pytest.mark.parametrize(("percentage", "left", "metrics", "running", "over"), WORDS.values(), ids=WORDS)
+def test_a_report_in_words(
+    percentage: int | None, left: int | None, metrics: dict[str, object], running: str, over: str
+) -> None:
+    """The estimate holds while the run goes on: it is gone in the pass that finds the replica failed."""
+    named = [Metric(name=name, value=str(value)) for name, value in metrics.items()]
+    report = TrainerStatus(
+        progress_percentage=percentage, estimated_remaining_seconds=left, metrics=named, last_updated_time=format_time(START)
+    )
+    manifest = passed(a_job(reportProgress=True), 1)
+    recorded = plan_report(job_of(manifest), report, [(1, START + 5)], START + 5, START + 5)
+    assert recorded.status is not None
+    manifest = {**manifest, "status": recorded.status.to_json()}
+    assert decided(manifest, 6).status is None, "nothing more is written for it"
+    after = status_of(decided(manifest, 7, {**RUNNING, "Worker-1": "failed 1"}))
+    words = [progress.summary or "" for progress in (recorded.status.progress, after.progress) if progress is not None]
+    assert words == [running, over]
+
+
 # -- what is remembered of the reports -----------------------------------------------------------------------------------------
 
 #: the reports: time, step, percentage; what is known then: highest step, step, armed, the second in which it rose last

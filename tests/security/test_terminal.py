@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from jobcommon import JobFailed
-from jobcommon.api.status import Failure, JobCondition, JobStatus
+from jobcommon.api.status import Failure, JobCondition, JobProgress, JobStatus
 from jobcommon.cli import main
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.doctor import Finding, Severity
@@ -31,9 +31,12 @@ from jobcommon.testutil.builders import START, job_manifest
 FORGED = "12:00:00 pytorchjob/forged Succeeded"
 NASTY = f"\x1b[2J\x1b]0;owned\x07a\x9b31mb\u202ec\r\n{FORGED}\u2028{FORGED}\x85{FORGED}\x0b{FORGED}\x00"
 CONDITION = JobCondition(type=NASTY, reason=NASTY, message=NASTY)
-STATUS = JobStatus(conditions=[CONDITION], failures=[Failure(replica="Worker-0", pod="p", reason=NASTY, message=NASTY)])
+STATUS = JobStatus(
+    conditions=[CONDITION], failures=[Failure(replica="Worker-0", pod="p", reason=NASTY, message=NASTY)],
+    progress=JobProgress(summary=NASTY),
+)  # fmt: skip
 MANIFEST = job_manifest(PYTORCH, {"Master": 1})
-DIAGNOSIS = Diagnosis(NASTY, NASTY, NASTY, (NASTY,), (NASTY,), NASTY, NASTY)
+DIAGNOSIS = Diagnosis(NASTY, NASTY, NASTY, (NASTY,), (NASTY,), NASTY, NASTY, progress=NASTY)
 FINDING = Finding(Severity.ERROR, NASTY, NASTY, NASTY, NASTY)
 JOB = FoundJob(PYTORCH, {**MANIFEST, "status": STATUS.to_json()})
 
