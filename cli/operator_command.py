@@ -10,12 +10,14 @@ import typer
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.framework_options import Chosen, configured
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.options import Context, Frameworks, Kubeconfig, OneNamespace
+from jobcommon.cli.options import Context, Frameworks, Kubeconfig, namespace_option
 
 
 def operator_command(
     framework: Frameworks = None,
-    namespace: OneNamespace = None,
+    namespace: Annotated[
+        list[str] | None, namespace_option("Only jobs of this namespace; repeatable. All namespaces without it.")
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     workers: Annotated[int, typer.Option(metavar="N", help="Jobs of one framework reconciled at the same time.", min=1)] = 128,
@@ -100,7 +102,7 @@ def operator_command(
 
     \b
     Examples:
-      jobcommon operator --framework pytorch --namespace team-a
+      jobcommon operator --framework pytorch --namespace team-a --namespace team-b
       jobcommon operator --leader-elect --lease-namespace jobcommon
     """
     from jobcommon.cli.operate import operate, token_in
@@ -108,7 +110,7 @@ def operator_command(
 
     try:
         settings = Settings(
-            namespace=namespace,
+            namespaces=tuple(dict.fromkeys(namespace or ())),
             workers=workers,
             qps=qps,
             burst=burst,

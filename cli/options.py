@@ -10,10 +10,11 @@ from jobcommon.cli.errors import UserError
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def namespace_name(value: str | None) -> str | None:
+def namespace_name(value: str | list[str] | None) -> str | list[str] | None:
     """The value of --namespace. Raises `UserError` for one that no namespace can have: nothing would be found there."""
-    if value and _LABEL.fullmatch(value) is None:
-        raise UserError(f'--namespace {value}: write lower-case letters, digits and "-", at most 63 of them, as in team-a')
+    for name in [value] if isinstance(value, str) else value or ():
+        if name and _LABEL.fullmatch(name) is None:
+            raise UserError(f'--namespace {name}: write lower-case letters, digits and "-", at most 63 of them, as in team-a')
     return value
 
 

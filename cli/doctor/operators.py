@@ -28,12 +28,12 @@ _PART_OF = "app.kubernetes.io/part-of"
 
 @dataclass(frozen=True, slots=True)
 class OwnOperator:
-    """One of our Deployments. `kinds` are those it handles, `watched` its only namespace, "" for all namespaces."""
+    """One of our Deployments. `kinds` are those it handles, `watched` its only namespaces, empty for all of them."""
 
     namespace: str
     name: str
     kinds: frozenset[str]
-    watched: str
+    watched: frozenset[str]
     lease: str
     gang: str
     kueue: str
@@ -78,12 +78,12 @@ def _own(deployment: Json, frameworks: Sequence[Framework]) -> OwnOperator | Non
             continue
         namespace, name = names(deployment)
         chosen = set(_values(command, "--framework")) or {framework.name for framework in frameworks}
-        watched = next(iter(_values(command, "--namespace")), "")
+        watched = (namespace if one.startswith("$(") else one for one in _values(command, "--namespace"))
         return OwnOperator(
             namespace=namespace,
             name=name,
             kinds=frozenset(framework.kind for framework in frameworks if framework.name in chosen),
-            watched=namespace if watched.startswith("$(") else watched,
+            watched=frozenset(watched),
             lease=next(iter(_values(command, "--lease-name")), "jobcommon-operator"),
             gang=next(iter(_values(command, "--gang-scheduler-name")), ""),
             kueue=next(iter(_values(command, "--kueue")), ""),

@@ -61,7 +61,8 @@ def _own_twice(own: Sequence[OwnOperator]) -> Iterator[Finding]:
         for other in own[position + 1 :]:
             both = sorted(one.kinds & other.kinds)
             same_lease = (one.namespace, one.lease) == (other.namespace, other.lease)
-            if both and not same_lease and (one.watched == other.watched or "" in (one.watched, other.watched)):
+            apart = one.watched and other.watched and not one.watched & other.watched
+            if both and not same_lease and not apart:
                 yield Finding(
                     Severity.ERROR, other.place, f"acts on {', '.join(both)} in the same namespaces as {one.place}", _TWO,
                     f"kubectl scale deployment {other.name} --namespace {other.namespace} --replicas=0",

@@ -143,7 +143,8 @@ async def _denied(reader: Reader, state: ClusterState, frameworks: Sequence[Fram
         found.append(await reader.denied("", "", _rights(rbac.operator_rules(frameworks))))
     for operator in own:
         account = _ACCOUNT.format(operator.namespace, operator.account)
-        found.append(await reader.denied(account, operator.watched, _rights(_rules(operator, frameworks))))
+        rights = _rights(_rules(operator, frameworks))
+        found += [await reader.denied(account, namespace, rights) for namespace in sorted(operator.watched) or [""]]
         leases = [rbac.Rule("coordination.k8s.io", "leases", ("create",))]
         found.append(await reader.denied(account, operator.namespace, _rights(leases)))
     return [one for one in found if one is not None]

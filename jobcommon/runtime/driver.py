@@ -23,6 +23,7 @@ from jobcommon.controller.refusals import is_of_the_platform
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.controller.unstored import undeclared_status_fields
+from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
 
@@ -66,12 +67,32 @@ class Publisher(Protocol):
         ...
 
 
-class Driver:
-    """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time.
+class ServedSchemas:
+    """Which status fields the served schemas drop, for the drivers of one process.
 
-    The schema of each kind is in one document of megabytes with those of all others of the group: drivers with a `schema_turn`
-    in common read it one after the other, so that the process does not keep the memory for all at once.
+    The schema of each kind is in one document of megabytes with those of all others of the group: drivers read it one after the
+    other, so that the process does not keep the memory for all at once, and those of one kind in several namespaces share it.
     """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._turn = asyncio.Lock()
+        self._found: dict[str, tuple[int, frozenset[str] | None]] = {}
+
+    async def undeclared(self, framework: Framework) -> frozenset[str] | None:
+        """See `undeclared_status_fields`: read now, or by another driver while this one waited for its turn."""
+        name = framework.name
+        before, _ = self._found.get(name, (0, None))
+        async with self._turn:
+            reads, found = self._found.get(name, (0, None))
+            if reads == before:
+                found = await undeclared_status_fields(self._transport, framework)
+                self._found[name] = reads + 1, found
+        return found
+
+
+class Driver:
+    """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time."""
 
     def __init__(
         self,
@@ -83,7 +104,7 @@ class Driver:
         log: Log,
         *,
         workers: int = 128,
-        schema_turn: asyncio.Lock | None = None,
+        schemas: ServedSchemas | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
@@ -102,7 +123,7 @@ class Driver:
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._heard_at = dict.fromkeys(controller.informers, clock.monotonic())
-        self._schema_turn = schema_turn or asyncio.Lock()
+        self._schemas = schemas or ServedSchemas(transport)
         self._unstored_changed = asyncio.Event()
         controller.on_unstored = self._unstored_changed.set
         controller.on_lapsed = self._lapsed
@@ -347,8 +368,7 @@ class Driver:
         """Read the served schema once, and repeatedly while it drops status fields."""
         unstored = self.controller.unstored
         while True:
-            async with self._schema_turn:
-                found = await undeclared_status_fields(self._transport, self.controller.framework)
+            found = await self._schemas.undeclared(self.controller.framework)
             if found is not None:
                 unstored.served(found)
             self._unstored_changed.clear()

@@ -1,7 +1,8 @@
 """The manager: the operators of several frameworks in one process.
 
 One transport, one bound on concurrency, one recorder and one set of metrics serve all of them; each framework has its own
-controller and driver, so a kind that is not installed does not block the others. With leader election everything but the health
+controller and driver in each namespace, or for all together: a kind that is not installed, or a namespace without rights, does
+not block the others. With leader election everything but the health
 server waits for the lease, and each term starts with fresh caches.
 """
 
@@ -10,11 +11,13 @@ import random as chance
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jobcommon.api.gang import candidates
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
@@ -28,7 +31,7 @@ from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import AccountTokens
 from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
-from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.driver import Driver, ServedSchemas
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fence import FencedTransport
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
@@ -120,7 +123,6 @@ class Manager:
         self._report_server = AsyncExitStack()
         self._reachable_since: float | None = None
         self._term = self._new_term()
-        self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
         events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
@@ -129,7 +131,7 @@ class Manager:
 
     @property
     def drivers(self) -> list[Driver]:
-        """The drivers of this term, one for each framework; empty without the lease."""
+        """The drivers of this term, for each framework one in each namespace of the settings; empty without the lease."""
         return self._term.drivers
 
     @property
@@ -173,10 +175,9 @@ class Manager:
                 while not self._stop.is_set():
                     await self._lead()
                 clock = self.env.clock
-                if settings.namespace is not None:
-                    executors = [self._executor(framework, self.unfenced) for framework in self._frameworks]
-                    leaving = free_pods_if_terminating(settings.namespace, self.unfenced, executors, self.log)
-                    await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
+                executors = [self._executor(framework, self.unfenced) for framework in self._frameworks]
+                leaving = (free_pods_if_terminating(one, self.unfenced, executors, self.log) for one in settings.namespaces)
+                await clock.bounded(_all(leaving), clock.monotonic() + CLOSING_SECONDS)
                 # Not bounded: a server that is interrupted while it closes leaves its socket open.
                 await self._report_server.aclose()
                 until = clock.monotonic() + CLOSING_SECONDS
@@ -262,23 +263,32 @@ class Manager:
         if options.kueue:
             await refuse_to_queue_twice(self._transport, self.env.clock, self.log, self._frameworks)
         if self.settings.kueue:
-            of = self.settings.namespace
-            await hand_over(self._transport, self.env.clock, self.log, self._frameworks, of, own=options.kueue)
+            for of in self._watched:
+                await hand_over(self._transport, self.env.clock, self.log, self._frameworks, of, own=options.kueue)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)
-        drivers = [self._driver(replace(framework, options=options)) for framework in self._frameworks]
-        self.metrics.watch({driver.controller.framework.name: _readings(driver) for driver in drivers})
-        return drivers
+        schemas = ServedSchemas(self._transport)
+        drivers = {
+            framework.name: [self._driver(replace(framework, options=options), of, schemas) for of in self._watched]
+            for framework in self._frameworks
+        }
+        self.metrics.watch({name: _readings(found) for name, found in drivers.items()})
+        return [driver for found in drivers.values() for driver in found]
 
-    def _driver(self, framework: Framework) -> Driver:
+    @property
+    def _watched(self) -> tuple[str | None, ...]:
+        """The namespace of each driver of a framework; None for all."""
+        return self.settings.namespaces or (None,)
+
+    def _driver(self, framework: Framework, namespace: str | None, schemas: ServedSchemas) -> Driver:
         settings, clock, transport = self.settings, self.env.clock, self._transport
-        controller = JobController(framework, self.env.random, settings.namespace)
+        controller = JobController(framework, self.env.random, namespace)
         controller.reachable_since = lambda: self._reachable_since
         executor = self._executor(framework, transport)
         publisher = _Publisher(framework, self.metrics, self.recorder)
-        turn, workers = self._schema_turn, settings.workers
-        return Driver(controller, transport, executor, clock, publisher, self.log, workers=workers, schema_turn=turn)
+        log = self.log if namespace is None else self.log.bind(namespace=namespace)
+        return Driver(controller, transport, executor, clock, publisher, log, workers=settings.workers, schemas=schemas)
 
     def _executor(self, framework: Framework, transport: Transport) -> Executor:
         return Executor(framework, transport, self.flow_controller, self.settings.slow_start_cap, self.env.clock)
@@ -313,13 +323,25 @@ class Manager:
         return LeaderElector(transport, lease, self.env.clock, self.env.random, self.log)
 
 
-def _readings(driver: Driver) -> Readings:
-    controller = driver.controller
+async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
+    await asyncio.gather(*steps)
+
+
+def _readings(drivers: Sequence[Driver]) -> Readings:
+    """Of the drivers of one framework."""
+    controllers = [driver.controller for driver in drivers]
+
+    def oldest() -> dict[str, float]:
+        found: dict[str, float] = {}
+        for driver in drivers:
+            found |= {name: max(age, found.get(name, 0.0)) for name, age in driver.cache_ages.items()}
+        return found
+
     return Readings(
-        depth=lambda: len(controller.queue),
-        jobs=lambda: controller.conditions,
-        cache_ages=lambda: driver.cache_ages,
-        unstored=lambda: len(controller.unstored.fields),
+        depth=lambda: sum(len(one.queue) for one in controllers),
+        jobs=lambda: sum((one.conditions for one in controllers), Counter()),
+        cache_ages=oldest,
+        unstored=lambda: max(len(one.unstored.fields) for one in controllers),
     )
 
 

@@ -27,14 +27,14 @@ def is_loopback(host: str) -> bool:
 class Settings:
     """The settings of one process, for all its frameworks. Raises ValueError with what to change.
 
-    `namespace` None means all namespaces. `workers` is per framework. `metrics_port` None means no server for metrics and
-    health, 0 a free port; with `metrics_token` /metrics requires it as a bearer token. `lease_namespace` "" is the namespace of
-    the credentials: in a pod its own. `qps` None means no limit of our own: the API server's flow control is the limit.
-    `concurrency` bounds the writes in flight over all frameworks, `slow_start_cap` the pods created at once for one
-    replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped. `gang_scheduler_name`
-    is `kubernetes`, `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the first of these that
-    the cluster has when the operators start, or "" for none. `kueue` is `own` to own the Workloads of jobs labelled for a
-    queue of Kueue, `release` to give back those that were owned before, or "".
+    `namespaces` () means all of them. `workers` is per framework and, where they are named, namespace. `metrics_port` None
+    means no server for metrics and health, 0 a free port; with `metrics_token` /metrics requires it as a bearer token.
+    `lease_namespace` "" is the namespace of the credentials: in a pod its own. `qps` None means no limit of our own: the API
+    server's flow control is the limit. `concurrency` bounds the writes in flight over all frameworks, `slow_start_cap` the pods
+    created at once for one replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped.
+    `gang_scheduler_name` is `kubernetes`, `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the
+    first of these that the cluster has when the operators start, or "" for none. `kueue` is `own` to own the Workloads of jobs
+    labelled for a queue of Kueue, `release` to give back those that were owned before, or "".
 
     `progress_port` None means that no reports of progress are taken, 0 a free port. Then `progress_tls` is the directory with
     tls.crt, tls.key and, if clients are to trust an authority, ca.crt. The server listens on `progress_host`; where that is "",
@@ -42,7 +42,7 @@ class Settings:
     `progress_url`, by default the address it listens on.
     """
 
-    namespace: str | None = None
+    namespaces: tuple[str, ...] = ()
     workers: int = 128
     concurrency: int = 32
     slow_start_cap: int = 64

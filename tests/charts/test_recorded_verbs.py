@@ -37,7 +37,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LEASE = "the-lease"
 WORKLOADS = f"/apis/{KUEUE_API}/namespaces/default/workloads"
 SETTINGS = Settings(
-    namespace="default", metrics_port=None, leader_elect=True, lease_namespace="operators", lease_name=LEASE, workers=2
+    namespaces=("default",), metrics_port=None, leader_elect=True, lease_namespace="operators", lease_name=LEASE, workers=2
 )
 
 
@@ -265,7 +265,7 @@ async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangS
         life.ok("PATCH", f"{group}/status", {"status": {"phase": "Inqueue"}}, MERGE_PATCH)
         await life.clock.until(life.count(pods), step=0.5)
 
-    async with operating(life, TF, replace(SETTINGS, namespace=None, gang_scheduler_name=scheduler.name)):
+    async with operating(life, TF, replace(SETTINGS, namespaces=(), gang_scheduler_name=scheduler.name)):
         life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
         await placed(2)
         life.change({"tfReplicaSpecs": {"Worker": {"replicas": 3}}})
@@ -304,7 +304,7 @@ async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
     def suspended() -> bool:
         return life.conditions()[-1:] == ["Suspended"]
 
-    async with operating(life, TF, replace(SETTINGS, namespace=None, kueue="own")):
+    async with operating(life, TF, replace(SETTINGS, namespaces=(), kueue="own")):
         life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
         await life.clock.until(life.count(2), step=0.5)
         life.ok("PATCH", life.jobs(name="train"), {"metadata": {"labels": {QUEUE_LABEL: "team"}}}, MERGE_PATCH)
@@ -350,7 +350,7 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
     flavor = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}}
     life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
     life.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
-    everywhere = replace(SETTINGS, namespace=None)
+    everywhere = replace(SETTINGS, namespaces=())
 
     def workloads() -> dict[str, Json]:
         return {one["metadata"]["ownerReferences"][0]["name"]: one for one in life.ok("GET", WORKLOADS)["items"]}

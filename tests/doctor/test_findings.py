@@ -239,6 +239,10 @@ def _other_operator_rows() -> Iterator[Row]:
     yield Row("two of ours in two namespaces", {"deployments": [
         ours("--lease-name=a", "--namespace=team-a"), ours("--lease-name=b", "--namespace=team-b", name="second"),
     ]})
+    yield Row("two of ours share a namespace", {"deployments": [
+        ours("--lease-name=a", "--namespace=team-a", "--namespace=team-c"),
+        ours("--lease-name=b", "--namespace=team-b", "--namespace=team-c", name="second"),
+    ]}, ((E, ("second in training-operators", "same namespaces as Deployment ours", TWO)),))
     yield Row("the reference's webhook is left", {"webhooks": [
         webhook("validator.training-operator.kubeflow.org", "training-operator", "tfjobs"),
     ]}, ((E, ("is asked about tfjobs", "kubectl delete validatingwebhookconfiguration validator.training-operator")),))

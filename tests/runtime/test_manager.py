@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from dataclasses import replace
 from importlib.metadata import version
 from io import StringIO
@@ -17,13 +18,15 @@ import aiohttp
 import pytest
 
 from jobcommon.api.labels import OPERATOR_NAME
-from jobcommon.client.request import MERGE_PATCH
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.framework import FINALIZER
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import cancelled
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
+from tests.runtime.tap import Passing
 from tests.runtime.world import ELECTING, JOBS, SETTINGS, Process, World, operating, processes, world_with_testjobs
 
 OTHER = replace(TESTJOB, kind="OtherJob", plural="otherjobs", name="other")
@@ -146,15 +149,30 @@ async def test_the_settings_reach_the_decision(world: World) -> None:
         assert variables["LEADER"] == "train-worker-0.train.default.svc.cluster.test"
 
 
-async def test_other_namespaces_are_left_alone(world: World) -> None:
-    world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
-    elsewhere = a_job("there", workers=1)
-    elsewhere["metadata"]["namespace"] = "team"
-    async with operating(world, settings=replace(SETTINGS, namespace="team")):
-        world.ok("POST", JOBS, a_job("here"))
-        world.ok("POST", JOBS.replace("default", "team"), elsewhere)
-        await world.clock.until(lambda: world.ok("GET", "/api/v1/namespaces/team/pods")["items"])
-        assert world.pods() == []
+async def test_named_namespaces_are_served_each_by_itself_and_the_others_left_alone(world: World) -> None:
+    """The operator has no right in one of them, which delays nothing in the other two; gauges are of all together."""
+    names, asked = ("team-a", "forbidden", "team-b"), Counter[str]()
+
+    async def forbid(request: Request) -> None:
+        asked[request.path] += 1
+        if "/namespaces/forbidden/" in request.path:
+            raise StatusError(403)
+
+    for name in names:
+        world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        there = a_job(workers=1)
+        there["metadata"]["namespace"] = name
+        world.ok("POST", JOBS.replace("default", name), there)
+    world.ok("POST", JOBS, a_job("here"))
+    world.transport = Passing(world.transport, forbid)  # type: ignore[assignment]
+    pods = lambda name: world.ok("GET", f"/api/v1/namespaces/{name}/pods")["items"]  # noqa: E731
+    async with operating(world, settings=replace(SETTINGS, namespaces=names)) as process:
+        await world.clock.until(lambda: len(pods("team-a")) == len(pods("team-b")) == 1)
+        await world.clock.advance(1)
+        assert pods("default") == pods("forbidden") == []
+        assert process.sample("training_operator_jobs", state="Created") == 2
+        assert not process.manager.ready, "rights are missing"
+        assert asked["/openapi/v3/apis/kubeflow.org/v1"] < len(names), "the schema is the same in all"
 
 
 @pytest.mark.parametrize("what", ["operator stopped", "namespace deleted", "namespace and lease deleted"])
@@ -163,7 +181,7 @@ async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(worl
     job, pods = a_job(), "/api/v1/namespaces/team/pods"
     job["metadata"]["namespace"] = "team"
     renamed = replace(TESTJOB, former_controllers=("former-controller",))
-    async with operating(world, renamed, settings=replace(ELECTING, namespace="team", lease_namespace="team")):
+    async with operating(world, renamed, settings=replace(ELECTING, namespaces=("team",), lease_namespace="team")):
         world.ok("POST", JOBS.replace("default", "team"), job)
         await world.clock.until(lambda: len(world.ok("GET", pods)["items"]) == 2)
         former = {"metadata": {"labels": {OPERATOR_NAME: "former-controller"}}}
