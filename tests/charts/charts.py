@@ -30,6 +30,29 @@ SAMPLE = ("training-operators", "mxnet-operator")
 NAMESPACE = "operators"
 
 
+#: Values of every kind that a production cluster needs.
+PRODUCTION: Json = {
+    "watchNamespaces": ["default", "team-b"],
+    "image": {"repository": "registry.internal/jobcommon", "digest": "sha256:" + "0" * 64},
+    "imagePullSecrets": [{"name": "pull"}],
+    "commonLabels": {"team": "ml-platform"},
+    "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}, {"name": "NO_PROXY", "value": "10.96.0.1,127.0.0.1"}],
+    "extraArgs": ["--workers=2"],
+    "mpiExec": True,
+    "mpiKubectlImage": "registry.internal/kubectl-delivery:1",
+    "podSecurityContext": {"runAsUser": None, "runAsGroup": None},
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+    ],
+    "networkPolicy": {
+        "enabled": True,
+        "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "egress": [{"ports": [{"port": 443}, {"port": 6443}]}],
+    },
+    "progress": {"tlsSecret": "progress-tls"},
+}
+
+
 def render(chart: str, name: str = "demo", namespace: str = NAMESPACE, **values: Any) -> list[Json]:
     """The objects of a release. Raises HelmError."""
     return [dict(found) for found in yaml.safe_load_all(_rendered(chart, name, namespace, json.dumps(values))) if found]

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.polling import polled
-from tests.charts.charts import CHARTS, NAMESPACE, helm
+from tests.charts.charts import CHARTS, NAMESPACE, PRODUCTION, helm
 from tests.cli.commands import ROOT
 from tests.kinds import KINDS
 
@@ -81,11 +82,12 @@ async def operator(cluster: TestCluster, directory: Path, deployment: Json) -> A
     kubeconfig.write_text(yaml.safe_dump(config))
     main = spec["containers"][0]
     assert main["command"] == ["jobcommon"]
-    (variable,) = main["env"]
+    variable, *given = main["env"]
     assert variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
     # As a kubelet does.
     args = [argument.replace(f"$({variable['name']})", NAMESPACE) for argument in main["args"]]
     env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {one["name"]: one["value"] for one in given}
     command = (sys.executable, "-c", WRITES_NOWHERE, *args)
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=env, stdout=asyncio.subprocess.DEVNULL)
     try:
@@ -143,18 +145,20 @@ async def live(cluster: TestCluster, framework: Framework) -> None:
         await cluster.until_gone(framework, name)
 
 
-@pytest.mark.parametrize("values", [{}, {"watchNamespace": "default"}], ids=str)
+@pytest.mark.parametrize("values", [{}, {**PRODUCTION, "progress": {}}], ids=["all namespaces", "two namespaces"])
 async def test_an_operator_lives_on_the_rights_its_chart_gives(values: Json, tmp_path: Path) -> None:
     async with cluster_for(operators=False) as cluster:
         kubeconfig = tmp_path / "admin"
         kubeconfig.write_text(cluster.cluster.kubeconfig(NAMESPACE))
-        await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        await install(kubeconfig, metrics={"port": free_port()}, mpiExec=True, **values)
+        for name in (NAMESPACE, "team-b"):
+            await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        await install(kubeconfig, **{**values, "metrics": {"port": free_port()}, "mpiExec": True})
         deployment = await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/demo-{CHART}")
         async with operator(cluster, tmp_path, deployment) as url:
             await page(f"{url}/readyz")
             for framework in KINDS:
                 await live(cluster, framework)
+            await live(replace(cluster, namespace="team-b"), MPI)
             codes = await answers(url)
         assert codes["200"] > 0
         assert not codes.keys() & {"401", "403"}

@@ -14,7 +14,7 @@ from tests.cli.commands import kubectl_path
 NAME = "training-operators"
 KUSTOMIZE = CHARTS / "kustomize"
 HELMS_OWN = ("helm.sh/chart", "app.kubernetes.io/managed-by")
-VARIANTS: dict[str, Json] = {"base": {}, "namespaced": {"watchNamespace": NAME}}
+VARIANTS: dict[str, Json] = {"base": {}, "namespaced": {"watchNamespaces": [NAME]}}
 HEADER = "# Written from charts/training-operators by: make golden\n"
 
 
@@ -71,4 +71,4 @@ def test_the_base_builds_to_what_the_chart_renders() -> None:
 def test_an_overlay_says_which_namespace(tmp_path: Path) -> None:
     overlay = {"namespace": "team-a", "resources": [os.path.relpath(KUSTOMIZE / "namespaced", tmp_path)]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-    assert built(tmp_path) == by_name(of_the_chart("team-a", watchNamespace="team-a"))
+    assert built(tmp_path) == by_name(of_the_chart("team-a", watchNamespaces=["team-a"]))

@@ -146,9 +146,11 @@ def test_every_chart_selects_its_own_operator(chart: str) -> None:
 
 def test_rules_have_labels_and_thresholds_of_the_values() -> None:
     rule = {"enabled": True, "labels": {"release": "prometheus"}, "launchDelaySeconds": 77, "restartsPerHour": 5}
+    rule["runbookUrl"] = "https://wiki/production"
     found = the(render("tf-operator", metrics={"prometheusRule": rule}), "PrometheusRule")
     assert found["metadata"]["labels"]["release"] == "prometheus"
     text = json.dumps(found)
     assert "> 77" in text
     assert "> 5" in text
+    assert all(f"https://wiki/production#{name.lower()}" in text for name in alerts("tf-operator"))
     assert re.search(r"\{\{ \$labels\.framework \}\}", text), "Prometheus' templates are left to Prometheus"

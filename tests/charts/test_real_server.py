@@ -26,7 +26,7 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest, replica_spec
 from localcluster.conformance import real
-from tests.charts.charts import OPERATORS, Json, as_json, render, the
+from tests.charts.charts import OPERATORS, PRODUCTION, Json, as_json, render, the
 
 pytestmark = [pytest.mark.skipif(not real.available(), reason=real.WHY_NOT), pytest.mark.asyncio(loop_scope="module")]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -36,6 +36,7 @@ COLLECTIONS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Service": "/api/v1/namespaces/{}/services",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "Role": RBAC + "/namespaces/{}/roles",
     "RoleBinding": RBAC + "/namespaces/{}/rolebindings",
@@ -102,9 +103,10 @@ async def test_the_operator_may_grant_a_launcher_its_rights_and_without_holding_
 
 async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
     values: Json = {"podDisruptionBudget": {"enabled": True}, "gangScheduler": "auto"}
-    for chart, more in product(OPERATORS, ({}, {"watchNamespace": "default"}, WITH_TOKEN)):
+    await create(server, "/api/v1/namespaces", {"metadata": {"name": "team-b"}})
+    for chart, more in product(OPERATORS, ({}, PRODUCTION, WITH_TOKEN)):
         for found in render(chart, namespace="default", **values, **more):
-            path = COLLECTIONS[found["kind"]].format("default")
+            path = COLLECTIONS[found["kind"]].format(found["metadata"].get("namespace"))
             answer = await create(server, path, found, query=DRY)
             assert answer.status == 201, (chart, found["kind"], answer.body)
 
@@ -142,7 +144,7 @@ async def test_pods_of_operators_and_jobs_are_let_into_a_restricted_namespace(se
     # No controller makes it beside a bare API server.
     await create(server, f"/api/v1/namespaces/{RESTRICTED}/serviceaccounts", {"metadata": {"name": ACCOUNT_NAME}})
     for chart in OPERATORS:
-        for values in ({}, {"mpiExec": True}, WITH_TOKEN):
+        for values in ({}, PRODUCTION, WITH_TOKEN):
             template = the(render(chart, **values), "Deployment")["spec"]["template"]
             pod = {"metadata": {"name": "operator"}, "spec": {**template["spec"], "serviceAccountName": ACCOUNT_NAME}}
             answer = await create(server, PODS, pod, query=DRY)

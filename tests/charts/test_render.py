@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 import yaml
 
+from jobcommon.api.labels import JOB_NAME
 from jobcommon.crd import crd_files
 from jobcommon.runtime.settings import Settings
-from tests.charts.charts import CHARTS, OPERATORS, SAMPLE, container, helm, notes, of_kind, render, the
+from tests.charts.charts import CHARTS, OPERATORS, PRODUCTION, SAMPLE, container, helm, notes, of_kind, render, the
 
 
 @pytest.mark.parametrize("chart", SAMPLE)
 def test_a_chart_passes_helm_lint(chart: str) -> None:
-    for values in ({}, {"watchNamespace": "team-a"}):
+    for values in ({}, {"watchNamespaces": ["team-a"]}, PRODUCTION):
         report = helm.lint(CHARTS / chart, values, strict=True, namespace="operators", kube_version="v1.29.0")
         assert report["total_charts_linted"] == 1
         # Severity 1 is information, such as the advice to have an icon.
@@ -51,8 +52,8 @@ def test_the_operator_is_told_its_frameworks_and_its_lease(chart: str) -> None:
     assert args[0] == "operator"
     assert {"--leader-elect", "--lease-namespace=$(POD_NAMESPACE)", f"--lease-name=demo-{chart}"} <= set(args)
     assert not any(a.startswith("--namespace") for a in args)
-    assert "--namespace=team-a" in container(render(chart, watchNamespace="team-a"))["args"]
-    assert "--namespace=$(POD_NAMESPACE)" in container(render(chart, watchNamespace="operators"))["args"]
+    assert "--namespace=team-a" in container(render(chart, watchNamespaces=["team-a"]))["args"]
+    assert "--namespace=$(POD_NAMESPACE)" in container(render(chart, watchNamespaces=["operators"]))["args"]
 
 
 def test_a_set_of_frameworks_runs_in_one_process_and_a_single_chart_runs_its_own_only() -> None:
@@ -71,7 +72,10 @@ def test_a_set_of_frameworks_runs_in_one_process_and_a_single_chart_runs_its_own
         ({"framework": {"module": "my_package:MINE"}}, "framework"),
         ({"replicas": -1}, "replicas"),
         ({"replica": 1}, "replica"),
-        ({"watchNamespace": "Team A"}, "watchNamespace"),
+        ({"watchNamespaces": ["Team A"]}, "watchNamespaces"),
+        ({"watchNamespaces": [""]}, "watchNamespaces"),
+        ({"extraArgs": ["workers"]}, "extraArgs"),
+        ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "topologySpreadConstraints"),
         ({"image": {"digest": "sha256:short"}}, "digest"),
         ({"metrics": {"port": 80}}, "port"),
         ({"metrics": {"tokenSecret": {"name": "No/Name"}}}, "tokenSecret"),
@@ -104,6 +108,8 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
         ({"progress": {"tlsSecret": "mine", "port": 9443}}, "--progress-port=9443"),
         ({"progress": {"tlsSecret": "mine"}}, "--progress-tls=/etc/jobcommon/progress"),
         ({"progress": {"tlsSecret": "mine"}}, "--progress-host=0.0.0.0"),
+        ({"mpiKubectlImage": "here/kubectl:1"}, "--mpi-kubectl-image=here/kubectl:1"),
+        ({"extraArgs": ["--metrics-host=::"]}, "--metrics-host=::"),
         ({"logLevel": "debug"}, "--log-level=debug"),
         ({"logFormat": "console"}, "--log-format=console"),
     ],
@@ -122,7 +128,7 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
     known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__}
     assert "--mpi-exec" in known, "an option of a framework's own"
     known |= {"--no-tracking-finalizer", "--no-mpi-exec"}
-    everything: dict[str, Any] = {"metrics": {"tokenSecret": {"name": "mine"}}, "progress": {"tlsSecret": "its"}}
+    everything: dict[str, Any] = {**PRODUCTION, "metrics": {"tokenSecret": {"name": "mine"}}}
     everything |= {
         "qps": 1,
         "burst": 1,
@@ -131,7 +137,7 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
         "gangScheduler": "auto",
         "kueue": "own",
     }
-    args = container(render("training-operators", watchNamespace="team-a", **everything))["args"]
+    args = container(render("training-operators", **everything))["args"]
     assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
 
 
@@ -140,6 +146,42 @@ def test_the_image_is_a_tag_or_a_digest() -> None:
     assert container(render("tf-operator"))["image"] == "jobcommon:0.1.0"
     assert container(render("tf-operator", image={"repository": "x/y", "tag": "2"}))["image"] == "x/y:2"
     assert container(render("tf-operator", image={"digest": digest}))["image"] == f"jobcommon@{digest}"
+
+
+def test_what_a_production_cluster_needs_is_rendered() -> None:
+    objects = render("training-operators", **PRODUCTION)
+    pod = the(objects, "Deployment")["spec"]["template"]
+    spec, selector = pod["spec"], the(objects, "Deployment")["spec"]["selector"]
+    assert all(found["metadata"]["labels"]["team"] == "ml-platform" for found in (*objects, pod))
+    assert "team" not in selector["matchLabels"], "a selector cannot be changed"
+    assert container(objects)["env"][1:] == PRODUCTION["env"]
+    assert spec["topologySpreadConstraints"] == [{**PRODUCTION["topologySpreadConstraints"][0], "labelSelector": selector}]
+    # A null takes the field out; what is left is still "restricted".
+    assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    own = {"capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True, "runAsUser": 7}
+    changed = render("tf-operator", securityContext={"runAsUser": 7}, podSecurityContext={"fsGroup": 3})
+    assert container(changed)["securityContext"] == {**own, "allowPrivilegeEscalation": False}
+    assert the(changed, "Deployment")["spec"]["template"]["spec"]["securityContext"]["fsGroup"] == 3
+
+
+def test_a_network_policy_admits_who_scrapes_and_the_pods_of_jobs() -> None:
+    assert "NetworkPolicy" not in {found["kind"] for found in render("training-operators")}
+    objects = render("training-operators", **PRODUCTION)
+    spec = the(objects, "NetworkPolicy")["spec"]
+    assert spec["podSelector"] == the(objects, "Deployment")["spec"]["selector"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert spec["egress"] == PRODUCTION["networkPolicy"]["egress"]
+    scrapes, reports = spec["ingress"]
+    assert scrapes == {"ports": [{"port": 8080}], "from": PRODUCTION["networkPolicy"]["metricsFrom"]}
+    (peer,) = reports["from"]
+    assert reports["ports"] == [{"port": 8443}]
+    assert peer["podSelector"] == {"matchExpressions": [{"key": JOB_NAME, "operator": "Exists"}]}
+    named = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": PRODUCTION["watchNamespaces"]}
+    assert peer["namespaceSelector"] == {"matchExpressions": [named]}
+    everywhere = the(render("tf-operator", networkPolicy={"enabled": True}, progress={"tlsSecret": "x"}), "NetworkPolicy")
+    assert everywhere["spec"]["policyTypes"] == ["Ingress"]
+    assert everywhere["spec"]["ingress"][0] == {"ports": [{"port": 8080}]}
+    assert everywhere["spec"]["ingress"][1]["from"][0]["namespaceSelector"] == {}
 
 
 def test_pods_can_report_their_progress() -> None:
@@ -202,8 +244,9 @@ def test_an_account_and_roles_of_ones_own() -> None:
 def test_the_notes_name_the_kinds_and_namespaces() -> None:
     assert "in all namespaces" in notes("training-operators")
     assert "jax, mpi, mxnet, paddle, pytorch, tensorflow, xgboost jobs" in notes("training-operators")
-    assert "in namespace team-a" in notes("tf-operator", watchNamespace="team-a")
-    assert "release-finalizers --namespace team-a" in notes("tf-operator", watchNamespace="team-a")
+    two = notes("tf-operator", watchNamespaces=["team-a", "team-b"])
+    assert "in namespace team-a, team-b" in two
+    assert all(f"  jobcommon release-finalizers --namespace {one}" in two.splitlines() for one in ("team-a", "team-b"))
     assert "release-finalizers" not in notes("tf-operator", trackingFinalizer=False)
 
 

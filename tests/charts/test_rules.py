@@ -54,18 +54,20 @@ def test_an_operator_for_all_namespaces_has_a_cluster_role_of_exactly_its_rules(
 
 
 @pytest.mark.parametrize("chart", SAMPLE)
-def test_an_operator_of_one_namespace_has_roles_only(chart: str) -> None:
-    objects = render(chart, watchNamespace="team-a")
+def test_an_operator_of_named_namespaces_has_roles_only(chart: str) -> None:
+    objects = render(chart, watchNamespaces=["team-a", "team-b"])
     assert not of_kind(objects, "ClusterRole")
     assert not of_kind(objects, "ClusterRoleBinding")
-    roles = {(role["metadata"]["namespace"], len(role["rules"])) for role in of_kind(objects, "Role").values()}
-    assert roles == {("team-a", len(rbac.operator_rules(OPERATORS[chart]))), ("operators", 2)}
-    own = next(role for role in of_kind(objects, "Role").values() if role["metadata"]["namespace"] == "team-a")
-    assert own["rules"] == as_json(rbac.operator_rules(OPERATORS[chart]))
-    for binding in of_kind(objects, "RoleBinding").values():
-        role = of_kind(objects, "Role")[binding["roleRef"]["name"]]
-        assert binding["metadata"]["namespace"] == role["metadata"]["namespace"]
+    where = lambda found: (found["metadata"]["namespace"], found["metadata"]["name"])  # noqa: E731
+    roles = {where(found): found["rules"] for found in objects if found["kind"] == "Role"}
+    own, name = as_json(rbac.operator_rules(OPERATORS[chart])), f"demo-{chart}"
+    leader = as_json(rbac.lease_rules(name))
+    assert roles == {("team-a", name): own, ("team-b", name): own, ("operators", f"{name}-leader"): leader}
+    bindings = [found for found in objects if found["kind"] == "RoleBinding"]
+    assert [where(found) for found in bindings] == list(roles)
+    for binding in bindings:
         assert binding["roleRef"]["kind"] == "Role"
+        assert binding["roleRef"]["name"] == binding["metadata"]["name"]
         assert binding["subjects"][0]["namespace"] == "operators"
 
 
@@ -90,14 +92,16 @@ def test_the_lease_is_the_only_one_in_reach() -> None:
 def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) -> None:
     role = the(render("pytorch-operator", gangScheduler=scheduler, rbac={"aggregate": False}), "ClusterRole")
     assert role["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *added])
-    roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespace="team-a"), "Role").values()
+    roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespaces=["team-a"]), "Role").values()
     rules = next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a")
     assert rules == as_json([*rbac.operator_rules([PYTORCH]), *(rule for rule in added if rule is not rbac.PRIORITIES)])
 
 
 @pytest.mark.parametrize("namespace", ["", "team-a"])
 def test_only_with_release_it_may_give_back_what_it_has_owned(namespace: str) -> None:
-    objects = render("pytorch-operator", kueue="release", watchNamespace=namespace, rbac={"aggregate": False})
+    objects = render(
+        "pytorch-operator", kueue="release", watchNamespaces=[namespace] if namespace else [], rbac={"aggregate": False}
+    )
     own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE_RELEASE]
     cluster = the(objects, "ClusterRole")["rules"]
     if namespace:
@@ -111,7 +115,7 @@ def test_owning_workloads_adds_its_rules_and_says_what_kueue_needs() -> None:
     role = the(render("pytorch-operator", kueue="own", rbac={"aggregate": False}), "ClusterRole")
     own_rules = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE, *rbac.resuming([PYTORCH])]
     assert role["rules"] == as_json([*own_rules, *rbac.KUEUE_CLUSTER])
-    objects = render("pytorch-operator", kueue="own", watchNamespace="team-a")
+    objects = render("pytorch-operator", kueue="own", watchNamespaces=["team-a"])
     own = next(r for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == "team-a")
     assert own["rules"] == as_json(own_rules)
     assert the(objects, "ClusterRole")["rules"] == as_json(rbac.KUEUE_CLUSTER), "flavors belong to no namespace"
@@ -134,7 +138,7 @@ def test_kueue_itself_may_read_the_kinds_that_its_own_role_lacks(chart: str) -> 
     assert role["rules"] == lacking
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "kueue-controller-manager", "namespace": "kueue-system"}]
     account = {"name": "queue-manager", "namespace": "queues"}
-    elsewhere = render(chart, kueueServiceAccount=account, kueue="own", watchNamespace="a")
+    elsewhere = render(chart, kueueServiceAccount=account, kueue="own", watchNamespaces=["a"])
     (subject,) = of_kind(elsewhere, "ClusterRoleBinding")[name]["subjects"]
     assert (subject["namespace"], subject["name"]) == ("queues", "queue-manager"), "Kueue's cache is that of all namespaces"
 

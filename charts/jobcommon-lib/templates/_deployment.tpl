@@ -3,7 +3,7 @@
 {{- range splitList " " (include "jobcommon.frameworks" .) }}
 - --framework={{ . }}
 {{- end }}
-{{- with .Values.watchNamespace }}
+{{- range .Values.watchNamespaces }}
 - --namespace={{ ternary "$(POD_NAMESPACE)" . (eq . $.Release.Namespace) }}
 {{- end }}
 - --leader-elect
@@ -36,6 +36,9 @@
 {{- if not .Values.mpiExec }}
 - --no-mpi-exec
 {{- end }}
+{{- with .Values.mpiKubectlImage }}
+- --mpi-kubectl-image={{ . }}
+{{- end }}
 {{- with .Values.gangScheduler }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
@@ -44,10 +47,15 @@
 {{- end }}
 - --log-format={{ .Values.logFormat }}
 - --log-level={{ .Values.logLevel }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "jobcommon.deployment" -}}
 {{- $values := .Values }}
+{{- $secrets := or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
+{{- $selector := include "jobcommon.selector" . | fromYaml }}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -61,7 +69,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- with $values.podLabels }}
+        {{- with merge (dict) $values.podLabels $values.commonLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
         {{- include "jobcommon.selector" . | nindent 8 }}
@@ -75,15 +83,12 @@ spec:
       enableServiceLinks: false
       # Longer than the operator takes to finish its writes and to release the lease.
       terminationGracePeriodSeconds: 35
+      {{- $pod := deepCopy $values.podSecurityContext }}
+      {{- if and $secrets $pod.runAsGroup (not $pod.fsGroup) }}
+      {{- $pod = set $pod "fsGroup" $pod.runAsGroup }}
+      {{- end }}
       securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        {{- if or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
-        fsGroup: 65532
-        {{- end }}
-        seccompProfile:
-          type: RuntimeDefault
+        {{- toYaml $pod | nindent 8 }}
       {{- with $values.imagePullSecrets }}
       imagePullSecrets:
         {{- toYaml . | nindent 8 }}
@@ -103,6 +108,12 @@ spec:
       affinity:
         {{- toYaml . | nindent 8 }}
       {{- end }}
+      {{- with $values.topologySpreadConstraints }}
+      topologySpreadConstraints:
+        {{- range . }}
+        - {{- toYaml (merge (deepCopy .) (dict "labelSelector" (dict "matchLabels" $selector))) | nindent 10 }}
+        {{- end }}
+      {{- end }}
       containers:
         - name: operator
           image: {{ include "jobcommon.image" . }}
@@ -114,6 +125,9 @@ spec:
             - name: POD_NAMESPACE
               valueFrom:
                 fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}
+            {{- with $values.env }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
           ports:
             - name: metrics
               containerPort: {{ $values.metrics.port }}
@@ -130,7 +144,7 @@ spec:
             httpGet: {path: /readyz, port: metrics}
             periodSeconds: 5
             timeoutSeconds: 5
-          {{- if or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
+          {{- if $secrets }}
           volumeMounts:
             {{- if $values.metrics.tokenSecret.name }}
             - name: metrics-token
@@ -146,12 +160,9 @@ spec:
           resources:
             {{- toYaml $values.resources | nindent 12 }}
           securityContext:
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities:
-              drop: [ALL]
-      {{- if or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
-      # For the group that fsGroup names, and nobody else.
+            {{- toYaml $values.securityContext | nindent 12 }}
+      {{- if $secrets }}
+      # Readable by the group that fsGroup names.
       volumes:
         {{- with $values.metrics.tokenSecret }}
         {{- if .name }}
@@ -171,4 +182,50 @@ spec:
             defaultMode: 0440
         {{- end }}
       {{- end }}
+{{- end }}
+
+{{- define "jobcommon.networkPolicy" -}}
+{{- with .Values.networkPolicy }}
+{{- if .enabled }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  {{- include "jobcommon.metadata" $ | nindent 2 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "jobcommon.selector" $ | nindent 6 }}
+  policyTypes: [Ingress{{ if .egress }}, Egress{{ end }}]
+  ingress:
+    - ports:
+        - port: {{ $.Values.metrics.port }}
+      {{- with .metricsFrom }}
+      from:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    {{- if $.Values.progress.tlsSecret }}
+    # From the pods of jobs.
+    - ports:
+        - port: {{ $.Values.progress.port }}
+      from:
+        - podSelector:
+            matchExpressions:
+              - {key: training.kubeflow.org/job-name, operator: Exists}
+          namespaceSelector:
+            {{- with $.Values.watchNamespaces }}
+            matchExpressions:
+              - key: kubernetes.io/metadata.name
+                operator: In
+                values:
+                  {{- toYaml . | nindent 18 }}
+            {{- else }} {}
+            {{- end }}
+    {{- end }}
+  {{- with .egress }}
+  egress:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end }}
 {{- end }}

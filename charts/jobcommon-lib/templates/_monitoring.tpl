@@ -61,6 +61,14 @@ spec:
 {{- end }}
 {{- with .Values.metrics.prometheusRule }}
 {{- if .enabled }}
+{{- $groups := include "jobcommon.alerts" (merge (dict "launchDelaySeconds" .launchDelaySeconds "restartsPerHour" .restartsPerHour) $) | fromYamlArray }}
+{{- if .runbookUrl }}
+{{- range $group := $groups }}
+{{- range $group.rules }}
+{{- $_ := set .annotations "runbook_url" (printf "%s#%s" $.Values.metrics.prometheusRule.runbookUrl (lower .alert)) }}
+{{- end }}
+{{- end }}
+{{- end }}
 ---
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -71,7 +79,7 @@ metadata:
     {{- end }}
 spec:
   groups:
-    {{- include "jobcommon.alerts" (merge (dict "launchDelaySeconds" .launchDelaySeconds "restartsPerHour" .restartsPerHour) $) | nindent 4 }}
+    {{- toYaml $groups | nindent 4 }}
 {{- end }}
 {{- end }}
 {{- with .Values.metrics.grafanaDashboard }}

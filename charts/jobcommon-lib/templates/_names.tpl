@@ -31,6 +31,9 @@ app.kubernetes.io/part-of: jobcommon
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "jobcommon.metadata" -}}
@@ -64,5 +67,6 @@ labels:
 {{- define "jobcommon.operator" -}}
 {{- include "jobcommon.rbac" . }}
 {{- include "jobcommon.deployment" . }}
+{{- include "jobcommon.networkPolicy" . }}
 {{- include "jobcommon.monitoring" . }}
 {{- end }}

@@ -1,5 +1,5 @@
 {{- define "jobcommon.notes" -}}
-{{ .Chart.Name }} looks after {{ include "jobcommon.frameworks" . | replace " " ", " }} jobs in {{ ternary (printf "namespace %s" .Values.watchNamespace) "all namespaces" (not (empty .Values.watchNamespace)) }}.
+{{ .Chart.Name }} looks after {{ include "jobcommon.frameworks" . | replace " " ", " }} jobs in {{ with .Values.watchNamespaces }}namespace {{ join ", " . }}{{ else }}all namespaces{{ end }}.
 
   kubectl --namespace {{ .Release.Namespace }} rollout status deployment/{{ include "jobcommon.fullname" . }}
 
@@ -27,6 +27,8 @@ not into frameworks:
 
 Pods of jobs carry a finalizer until their end is counted. When the operator is uninstalled while pods exist, take it off:
 
-  jobcommon release-finalizers{{ with .Values.watchNamespace }} --namespace {{ . }}{{ end }}
+{{- range .Values.watchNamespaces | default (list "") }}
+  jobcommon release-finalizers{{ with . }} --namespace {{ . }}{{ end }}
+{{- end }}
 {{- end }}
 {{- end }}

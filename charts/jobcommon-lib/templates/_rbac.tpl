@@ -18,7 +18,7 @@
 {{- if not (has (lower .) (list "volcano" "kubernetes" "yunikorn" "koordinator")) }}
 {{- include "jobcommon.rules.gang.coscheduling" $ }}
 {{- end }}
-{{- if not $.Values.watchNamespace }}
+{{- if not $.Values.watchNamespaces }}
 {{- include "jobcommon.rules.gang.priorities" $ }}
 {{- end }}
 {{- end }}
@@ -33,12 +33,12 @@
 {{- include (printf "jobcommon.rules.kueue-own.%s" .) $ }}
 {{- end }}
 {{- end }}
-{{- if not .Values.watchNamespace }}
+{{- if not .Values.watchNamespaces }}
 {{- include "jobcommon.rules.kueue.cluster" . }}
 {{- end }}
 {{- else if eq .Values.kueue "release" }}
 {{- include "jobcommon.rules.kueue.release" . }}
-{{- if not .Values.watchNamespace }}
+{{- if not .Values.watchNamespaces }}
 {{- include "jobcommon.rules.kueue.release.cluster" . }}
 {{- end }}
 {{- end }}
@@ -66,7 +66,7 @@ subjects:
 
 {{- define "jobcommon.rbac" -}}
 {{- $name := include "jobcommon.fullname" . }}
-{{- $cluster := ternary "" "Cluster" (not (empty .Values.watchNamespace)) }}
+{{- $cluster := ternary "" "Cluster" (not (empty .Values.watchNamespaces)) }}
 {{- if .Values.serviceAccount.create }}
 ---
 apiVersion: v1
@@ -83,33 +83,35 @@ metadata:
 automountServiceAccountToken: false
 {{- end }}
 {{- if .Values.rbac.create }}
+{{- range .Values.watchNamespaces | default (list "") }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster }}Role
 metadata:
   name: {{ $name }}
-  {{- with .Values.watchNamespace }}
+  {{- with . }}
   namespace: {{ . }}
   {{- end }}
   labels:
-    {{- include "jobcommon.labels" . | nindent 4 }}
+    {{- include "jobcommon.labels" $ | nindent 4 }}
 rules:
-  {{- include "jobcommon.rules" . | trim | nindent 2 }}
+  {{- include "jobcommon.rules" $ | trim | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster }}RoleBinding
 metadata:
   name: {{ $name }}
-  {{- with .Values.watchNamespace }}
+  {{- with . }}
   namespace: {{ . }}
   {{- end }}
   labels:
-    {{- include "jobcommon.labels" . | nindent 4 }}
+    {{- include "jobcommon.labels" $ | nindent 4 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ $cluster }}Role
   name: {{ $name }}
-{{ include "jobcommon.bound" . }}
+{{ include "jobcommon.bound" $ }}
+{{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -133,7 +135,7 @@ roleRef:
   kind: Role
   name: {{ $name }}-leader
 {{ include "jobcommon.bound" . }}
-{{- if and .Values.watchNamespace .Values.kueue }}
+{{- if and .Values.watchNamespaces .Values.kueue }}
 ---
 # Flavors, priority classes and Kueue's configuration are outside the namespace.
 apiVersion: rbac.authorization.k8s.io/v1
@@ -158,7 +160,7 @@ roleRef:
 {{ include "jobcommon.bound" . }}
 {{- end }}
 {{- $reads := include "jobcommon.kueueReads" . }}
-{{- if and $reads .Values.kueueServiceAccount.name (or (not .Values.watchNamespace) (eq .Values.kueue "own")) }}
+{{- if and $reads .Values.kueueServiceAccount.name (or (not .Values.watchNamespaces) (eq .Values.kueue "own")) }}
 ---
 # For Kueue itself: its webhook for pods reads their owners, and its own role has no right to these kinds.
 apiVersion: rbac.authorization.k8s.io/v1
@@ -185,7 +187,7 @@ subjects:
     name: {{ .Values.kueueServiceAccount.name }}
     namespace: {{ .Values.kueueServiceAccount.namespace }}
 {{- end }}
-{{- if and .Values.rbac.aggregate (not .Values.watchNamespace) }}
+{{- if and .Values.rbac.aggregate (not .Values.watchNamespaces) }}
 {{- range $who := list "view" "edit" }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
