@@ -74,7 +74,7 @@ def _describe(
     seen = _observed(framework, job, observed)
     now = time.time()
     try:
-        begun = not errors or Situation.start(framework, job, seen, now, FEATURES).has_begun
+        begun = not errors or Situation(framework, job, seen, now, FEATURES).has_begun
         decision = plan(framework, job, seen, now) if begun else None
     except Exception as error:
         raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None

@@ -104,7 +104,7 @@ def finished_status(kind: str = "Succeeded", reason: str = "", at: float = START
 
 def pod_manifest(framework: Framework, job: Job, replica: Replica) -> Manifest:
     """The manifest of the pod that our controller creates for that slot of a job without other objects."""
-    return Situation.start(framework, job, Observed(), START, FEATURES).pod(replica)
+    return Situation(framework, job, Observed(), START, FEATURES).pod(replica)
 
 
 @dataclass(frozen=True)

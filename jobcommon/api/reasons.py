@@ -75,6 +75,11 @@ OTHER_SCHEDULER = "SetPodTemplateSchedulerName"
 INTERNAL_ERROR = "InternalError"
 
 
+def of_a_replica(kind: str) -> tuple[str, ...]:
+    """The reasons of a job that has failed because a replica has; the second is that of older operators for every kind."""
+    return of_kind(kind, FAILED), "JobFailed"
+
+
 def of_kind(kind: str, suffix: str) -> str:
     """The reason of a kind: ``PyTorchJob`` and ``Running`` give ``PyTorchJobRunning``."""
     return f"{kind}{suffix}"

@@ -72,21 +72,13 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
     )
     if job.managed_elsewhere:
         # MultiKueue runs the job elsewhere once its Workload is admitted here.
-        own = () if job.deleting else Situation.start(framework, job, observed, now, features).actions(None)
+        own = () if job.deleting else Situation(framework, job, observed, now, features).actions(None)
         return replace(NOTHING, actions=in_order(own, observed.backed_off), reason=f"managed by {job.managed_by}")
     if job.deleting:
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now, features)
-    job = as_addressed(job, observed)
-    situation = Situation.start(framework, job, observed, now, features)
-    suspension = next(filter(None, (extension.suspension for extension in situation.extensions)), None)
-    if suspension is not None:
-        job = replace(job, admitted=False)
-        # What an end of a pod means depends on it.
-        situation = Situation.start(framework, job, observed, now, features) if observed.pods else situation
-        situation = replace(situation, job=job, suspension=suspension)
-    return carry_out(judge(situation))
+    return carry_out(judge(Situation(framework, as_addressed(job, observed), observed, now, features)))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -147,7 +139,7 @@ def _succeed(situation: Situation) -> Plan:
     reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
     sentence = Sentence(f"{job.kind} {job.key} successfully completed")
     counted = with_running(situation.framework, situation.accounting, situation.slots)
-    ended = replace(situation, accounting=counted, tallies=tally(job, situation.slots, counted.succeeded))
+    ended = situation.counting(counted, tally(job, situation.slots, counted.succeeded))
     return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, sentence), Event(NORMAL, reason, str(sentence)))
 
 
@@ -155,9 +147,8 @@ def _fail(situation: Situation, reason: str, sentence: Sentence) -> Plan:
     event = Event(WARNING, reasons.of_kind(situation.job.kind, reasons.FAILED), str(sentence))
     if reason != reasons.of_kind(situation.job.kind, reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
-        situation = replace(
-            situation, tallies={kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.tallies.items()}
-        )
+        all_failed = {kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.tallies.items()}
+        situation = situation.counting(situation.accounting, all_failed)
     return _end(situation, Statement(ConditionType.FAILED, True, reason, sentence), event)
 
 
@@ -192,7 +183,7 @@ def _record_suspension(situation: Situation) -> Plan:
     live = any(isinstance(action, Update | Delete) for action in first)
     # The cache of other objects may be older than that of jobs: another operator has let it run on a later one.
     depends = limits.is_started(job) and not job.run_policy.suspend
-    seen = next(filter(None, (extension.as_cached for extension in situation.extensions)), None) if depends else None
+    seen = situation.as_cached if depends else None
     events = [*situation.waits.events[:MAX_EVENTS], event]
     return _plan(situation, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
 
@@ -205,7 +196,8 @@ def _stay_suspended(situation: Situation) -> Plan:
     if situation.blocked.unread:
         entered |= {slot.pod.uid for slot in situation.slots.ours if slot.over}
     pods = situation.pod_actions(Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED))
-    actions = with_clean_up(situation.framework, job, situation.observed, pods, why)
+    whose = replace(job, admitted=situation.suspension is None)
+    actions = with_clean_up(situation.framework, whose, situation.observed, pods, why)
     actions += situation.actions(Course.SUSPENDED)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
     urgent = _urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
@@ -307,8 +299,9 @@ def _others(situation: Situation, since: float) -> list[Action]:
 def _compose(situation: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
     """The plan with those actions and that status; `more` are further fields of it."""
     ordered = in_order(actions, situation.observed.backed_off)
-    logs = tuple(log for extension in situation.extensions for log in extension.logs(ordered))
-    return Plan(actions=ordered, logs=logs, status=_if_changed(situation.job, status), reason=reason, **more)
+    return Plan(
+        actions=ordered, logs=tuple(situation.logs(ordered)), status=_if_changed(situation.job, status), reason=reason, **more
+    )
 
 
 def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
@@ -346,7 +339,7 @@ def _urgency(before: JobStatus, after: JobStatus) -> Urgency:
 # -- a finished job -----------------------------------------------------------------------------------------------------
 
 
-def plan_finished(framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature]) -> Plan:
+def plan_finished(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[Feature]) -> Plan:
     """Clean up, keep the counts equal to what the remaining pods show, and delete the job when its TTL has expired.
 
     A job that another operator finished may lack completionTime; then the condition's time is used. `now`: seconds since the
@@ -359,8 +352,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
-    situation = Situation.start(framework, job, observed, now, features)
-    slots, accounting, policy, grace = situation.slots, situation.counted, _effective_policy(job), limits.grace(job, now)
+    situation = Situation(framework, job, observed, now, features)
+    slots, accounting, policy, grace = situation.slots, situation.entered, _effective_policy(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
@@ -409,8 +402,8 @@ def _effective_policy(job: Job) -> CleanPodPolicy:
     A job that failed for another reason than the end of a replica must stop: policy None then keeps the finished pods only.
     """
     policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
-    # Other operators have named the kind in other ways.
-    stopped = job.status.has(ConditionType.FAILED) and not job.status.reason(ConditionType.FAILED).endswith(reasons.FAILED)
+    reason = job.status.reason(ConditionType.FAILED)
+    stopped = job.status.has(ConditionType.FAILED) and reason not in reasons.of_a_replica(job.kind)
     return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
 
 

@@ -15,6 +15,7 @@ from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import Action, Event, Get, KeepLog
 from jobcommon.reconcile.rendering import Hold, Note, Statement
 from jobcommon.reconcile.slots import Slot
+from jobcommon.reconcile.waiting import SharedWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,13 @@ class RestartInPlace:
 class Extension:
     """One feature, in one pass over one job. Each method is optional.
 
-    It is made of the `Situation`, the state of the job in that pass. `fields` are those of the status that it alone writes.
+    It is made of the `Situation`, the state of the job in that pass, and reads it when it is asked. `fields` are those of the
+    status that it alone writes.
 
     What becomes of pods (`intent`), `logs`, `actions` and `wakes` are asked of every job on a course, suspended and finished
     ones too; `record` and `stops` until the job has finished. A job that has no pods because it is suspended has no deadlines,
-    and what concerns its going on is not asked: `hold`, `statements`, `exhausted` and `events`.
+    and what concerns its going on is not asked: `hold`, `statements`, `exhausted` and `events`. `suspension` is asked first,
+    before the pods are classified, because what their ends mean depends on it.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
@@ -111,7 +114,11 @@ class Extension:
         """What to add to that condition; None: to whichever says how the job goes on."""
         return ()
 
-    def waits(self) -> Iterable[Note]:
+    def last_notes(self) -> Iterable[Note]:
+        """What stands behind all else in each condition that the pass states."""
+        return ()
+
+    def waits(self) -> Iterable[SharedWait]:
         """What the pods wait for together, so that it is not repeated for each."""
         return ()
 

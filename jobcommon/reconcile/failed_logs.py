@@ -15,6 +15,7 @@ from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.plan import Action, KeepLog, SetImage
+from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import last_is_earlier
 
@@ -41,6 +42,11 @@ class KeptLogs(Extension):
     def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
         """See `logs_to_keep`."""
         return logs_to_keep(self._situation.job, actions, self._situation.observed.pods)
+
+    def last_notes(self) -> Iterable[Note]:
+        """That not all logs can be kept."""
+        unkept = self._situation.observed.unkept
+        return [Note(quoted=unkept)] if unkept else []
 
 
 def config_map_name(job: str) -> str:

@@ -9,7 +9,7 @@ replicas that have not succeeded (kubernetes#142330). v1alpha2 does not let it b
 both objects are made anew, and later a replacement that the group could not place any more is no member of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,7 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Hold, Note
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot
-from jobcommon.reconcile.waiting import MAX_CAUSE
+from jobcommon.reconcile.waiting import MAX_CAUSE, SharedWait
 from jobcommon.reconcile.wanted import Wanted, changes
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
@@ -56,7 +56,7 @@ class Gang(Extension):
 
     def __init__(self, situation: Situation) -> None:
         self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
-        self.slots, self.tallies, self._blocked = situation.slots, situation.tallies, bool(situation.blocked.types)
+        self._situation = situation
 
     @cached_property
     def off(self) -> str:
@@ -68,7 +68,7 @@ class Gang(Extension):
             return self.observed.gang_off
         if chosen.native and (why := _refused(self.framework, self.job)):
             return why
-        kept = (slot.pod for slot in self.slots.wanted.values() if not slot.deleting)
+        kept = (slot.pod for slot in self._situation.slots.wanted.values() if not slot.deleting)
         outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.mark for pod in kept)
         return "the job has pods that were created without it; suspend and resume the job" if outside else ""
 
@@ -114,14 +114,14 @@ class Gang(Extension):
         return tuple(
             r
             for r in self.job.replicas
-            if r.index not in self.tallies[r.type].succeeded_indexes
+            if r.index not in self._situation.tallies[r.type].succeeded_indexes
             and not self._gives_up(r)
-            and (r in self.slots.wanted or self.framework.may_create(self.job, r, self.tallies))
+            and (r in self._situation.slots.wanted or self.framework.may_create(self.job, r, self._situation.tallies))
             and not (native and _comes_later(self.framework, self.job, r))
         )
 
     def _gives_up(self, replica: Replica) -> bool:
-        slot = self.slots.wanted.get(replica)
+        slot = self._situation.slots.wanted.get(replica)
         return slot is not None and slot.given_up
 
     @property
@@ -159,7 +159,7 @@ class Gang(Extension):
     @cached_property
     def is_replaced(self) -> bool:
         """Whether Workload and PodGroup are to be made anew before pods are created: none of the job's pods has a node."""
-        stay = [slot for slot in self.slots.wanted.values() if slot.stays]
+        stay = [slot for slot in self._situation.slots.wanted.values() if slot.stays]
         leaving = any(view.deleting for view in self._objects.values())
         return (leaving and not stay) or (self.is_frozen and not any(slot.pod.scheduled for slot in stay))
 
@@ -168,21 +168,26 @@ class Gang(Extension):
         """Whether the PodGroup waits for more pods than the job has, so that it can place none any more."""
         return self.is_frozen and not self.is_replaced and workload.min_count(self._raw) > self.min_member
 
-    def stops(self) -> list[Slot]:
+    def stops(self) -> Sequence[Slot]:
+        """See `_stopped`."""
+        return self._stopped
+
+    @cached_property
+    def _stopped(self) -> Sequence[Slot]:
         """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are.
 
         They are entered as stopped by us (`accounting.stopping`), and then retired as all that is on record.
         """
-        if self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
+        if not self._objects or self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
             return []
         mark = self.scheduler.mark
-        waiting = (slot for slot in self.slots.wanted.values() if slot.stays and not slot.pod.scheduled)
+        waiting = (slot for slot in self._situation.slots.wanted.values() if slot.stays and not slot.pod.scheduled)
         return [slot for slot in waiting if slot.pod.annotations.get(names.MEMBER) == mark]
 
     def _native(self, api_version: str) -> Iterable[Wanted]:
         if self.is_replaced:
             # Without its PodGroup it would not be known that the pods are to go, before that is on record.
-            recorded = all(slot.recorded for slot in self.stops())
+            recorded = all(slot.recorded for slot in self._stopped)
             return unwanted(self.job, self.observed, "the gang has changed") if recorded else ()
         return self._native_objects(api_version)
 
@@ -212,7 +217,7 @@ class Gang(Extension):
 
     def actions(self, course: Course | None) -> Iterable[Action]:
         """Create and correct the PodGroup of a job that goes on; delete that of one that does not."""
-        if course is None or (course is Course.GO_ON and self._blocked):
+        if course is None or (course is Course.GO_ON and self._situation.blocked.types):
             return ()
         wanted = self.wanted() if course is Course.GO_ON else unwanted(self.job, self.observed)
         return changes(self.job, self.observed, wanted)
@@ -274,17 +279,17 @@ class Gang(Extension):
             "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
         }
 
-    def waits(self) -> tuple[Note, ...]:
+    def waits(self) -> tuple[SharedWait, ...]:
         """What the PodGroup waits for, as its scheduler reports it; nothing if all pods have a node or it reports nothing."""
         if self.scheduler is None or self.found is None:
             return ()
-        if not self._awaited and all(slot.pod.scheduled for slot in self.slots.wanted.values() if slot.stays):
+        if not self._awaited and all(slot.pod.scheduled for slot in self._situation.slots.wanted.values() if slot.stays):
             return ()
         if (waits := names.waits_of(self.found.raw)) is None:
             return ()
         since = f" since {waits.since}" if waits.since else ""
         quoted = cut(f"{since}: {waits.message.removesuffix('.')}", MAX_CAUSE)
-        return (Note(f"gang of {names.size_of(self.found.raw)} pods", quoted),)
+        return (SharedWait(Note(f"gang of {names.size_of(self.found.raw)} pods", quoted), names.OF_THE_GROUP),)
 
     @property
     def topology_ignored(self) -> str:

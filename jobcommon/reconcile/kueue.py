@@ -40,7 +40,7 @@ class Queue(Extension):
 
     def __init__(self, situation: Situation) -> None:
         self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
-        self._slots, self._now = situation.slots, situation.now
+        self._situation, self._now = situation, situation.now
 
     @cached_property
     def name(self) -> str:
@@ -150,7 +150,7 @@ class Queue(Extension):
         if not self.job.options.kueue or (self.job.managed_elsewhere and self.job.managed_by != kueue.MULTIKUEUE):
             return ()
         stopping = course is not None and course is not Course.FINISHED_NONE
-        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._slots.ours))
+        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._situation.slots.ours))
         # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
         known = (self.found, *self._owned)
         there = {(KUEUE_WORKLOADS, one.view.name): one.view for one in known if one is not None}

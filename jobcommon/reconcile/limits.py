@@ -120,8 +120,7 @@ def is_started(job: Job) -> bool:
 class Deadline:
     """A time (`at`, seconds since the epoch) and what follows: the job fails with `reason` and `message`, `waiting` for that.
 
-    With `new_attempt`, all its replicas begin one instead, because of `cause`, a part of a sentence. It is not `in_vain` if the
-    program could not run.
+    With `new_attempt`, all its replicas begin one instead, because of `cause`, a part of a sentence.
     """
 
     at: float
@@ -129,7 +128,6 @@ class Deadline:
     message: str
     cause: str = ""
     new_attempt: bool = False
-    in_vain: bool = True
     waiting: tuple[Note, ...] = ()
 
 
@@ -163,6 +161,4 @@ def pending_deadline(job: Job, slots: Slots) -> Deadline | None:
     message = f"Job {job.name} has failed because {cause}"
     # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
     _, restarted = restarts_so_far(job.status) if job.restarts_together else (0, None)
-    return Deadline(
-        max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, new_attempt, in_vain=False
-    )
+    return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, new_attempt)

@@ -150,13 +150,14 @@ class ReportedProgress(Extension):
 
     @cached_property
     def _failed_replicas(self) -> list[ReplicaFailures]:
-        return failed_replicas(self._job, self._situation.accounting, self._situation.slots)
+        situation = self._situation
+        return failed_replicas(self._job, situation.accounting, situation.slots, suspended=situation.suspended)
 
     @property
     def _progress(self) -> JobProgress | None:
-        """What is on record. Of its restarts, one that is not in vain is not held against `maxRestartsWithoutProgress`."""
-        known = self._job.status.progress
-        if known is None or self._situation.in_vain:
+        """What is on record. Of its restarts, one of a program that found no node does not count as one without progress."""
+        known, overdue = self._job.status.progress, self._situation.overdue
+        if known is None or overdue is None or overdue.reason != reasons.PENDING_TOO_LONG:
             return known
         return known.model_copy(update={"restarts": (known.restarts or 0) + 1})
 
@@ -370,7 +371,7 @@ def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailu
     return found
 
 
-def failed_replicas(job: Job, accounting: Accounting, slots: Slots) -> list[ReplicaFailures]:
+def failed_replicas(job: Job, accounting: Accounting, slots: Slots, *, suspended: bool) -> list[ReplicaFailures]:
     """The failed runs of each replica since the highest step rose, or of a row of early failures, after this pass.
 
     Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents are
@@ -378,7 +379,7 @@ def failed_replicas(job: Job, accounting: Accounting, slots: Slots) -> list[Repl
     """
     policy, status = job.run_policy, job.status
     limited = policy.report_progress or policy.min_uptime_seconds is not None
-    if not limited or job.restarts_together or job.suspended or status.has(ConditionType.SUSPENDED):
+    if not limited or job.restarts_together or suspended or status.has(ConditionType.SUSPENDED):
         return status.failed_replicas
     counts: dict[Replica, tuple[int, int]] = {}
     over = not policy.report_progress and status.early_failures is None

@@ -109,12 +109,12 @@ def still_terminating(job: Job, slots: Slots) -> list[Note]:
     return [Note(f"still terminating: {', '.join(leaving)}")] if leaving else []
 
 
-def failures(job: Job, accounting: Accounting, slots: Slots) -> list[Failure]:
+def failures(job: Job, accounting: Accounting, slots: Slots, *, suspended: bool) -> list[Failure]:
     """The first failures, with those of runs in living pods. Of these the kubelet keeps the latest of each container."""
     found = list(accounting.failures)
     # Where all replicas are restarted together, such a run ends its attempt, or is a consequence of that. While a job is
     # suspended, one fails for want of peers that were stopped.
-    counted = not (job.restarts_together or job.suspended or job.status.has(ConditionType.SUSPENDED))
+    counted = not (job.restarts_together or suspended or job.status.has(ConditionType.SUSPENDED))
     for slot, run in runs_in_place(slots) if counted else ():
         ending = Ending(EndType.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
         failure = failure_of(slot.replica, slot.pod, ending)

@@ -24,7 +24,7 @@ from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent, Standing, pod_actions
 from jobcommon.reconcile.limits import Deadline
-from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, names_in_short
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, Get, KeepLog, names_in_short
 from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slot, Slots, arrange, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS, Blocked, blocked_types
@@ -36,69 +36,95 @@ Feature = Callable[["Situation"], Extension]
 
 @dataclass(frozen=True)
 class Situation:
-    """The observed state, and the accounting after this pass: `counted` enters all that has ended, each for itself.
+    """What is known of a job in one pass. Each part is worked out when it is first asked for, and each extension asked once.
 
-    A restart that is not `in_vain` does not count as one without progress. `suspension`: why an extension suspends the job.
+    `overdue`: the deadline after which the attempt begins that `accounting` has entered.
     """
 
     framework: Framework
     job: Job
     observed: Observed
     now: float
-    slots: Slots
-    counted: Accounting
-    accounting: Accounting
-    tallies: Tallies
-    blocked: Blocked
-    must_exist: tuple[tuple[str, str], ...]
     features: Sequence[Feature]
-    in_vain: bool = True
-    suspension: Hold | None = None
-
-    @classmethod
-    def start(cls, framework: Framework, job: Job, observed: Observed, now: float, features: Iterable[Feature] = ()) -> Self:
-        """The situation of `job`, with each pod classified and those that have ended entered."""
-        slots = arrange(framework, job, observed.pods, blocked_types(framework, job, started=True).types)
-        blocked = blocked_types(framework, job, started=limits.is_started(job) or bool(slots.ours))
-        # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
-        counted = account_for_pods(job, slots, entering=not job.unread or job.status.finished)
-        tallies = tally(job, slots, counted.succeeded)
-        must_exist = counted.must_exist(now)
-        situation = cls(framework, job, observed, now, slots, counted, counted, tallies, blocked, must_exist, tuple(features))
-        stops = [slot for extension in situation.extensions for slot in extension.stops()]
-        if not (stops or job.restarts_together):
-            return situation
-        counted = stopping(counted, stops)
-        # Where the first failure restarts all replicas, it alone is charged.
-        charged = restarts.without_consequences(framework, job, counted, slots) if job.restarts_together else counted
-        return replace(situation, counted=counted, accounting=charged)
+    overdue: Deadline | None = None
 
     @cached_property
     def extensions(self) -> Sequence[Extension]:
-        """The features of the job, in the order in which they are asked."""
+        """The features of the job, in the order in which they are asked: here alone, each question in one place."""
         return [feature(self) for feature in self.features]
+
+    # -- the pods and their accounting ------------------------------------------------------------------------------
+
+    @cached_property
+    def suspension(self) -> Hold | None:
+        """Why the job is suspended although its user wants it to run."""
+        return next(filter(None, (extension.suspension for extension in self.extensions)), None)
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the job is to have no pods. One that has finished is not suspended for any other reason than its spec."""
+        return bool(self.job.run_policy.suspend) or (not self.job.status.finished and self.suspension is not None)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """The pods, each classified."""
+        blocked = blocked_types(self.framework, self.job, started=True).types
+        return arrange(self.framework, self.job, self.observed.pods, blocked, suspended=self.suspended)
+
+    @cached_property
+    def blocked(self) -> Blocked:
+        """What errors of the spec, or the operator's options, block."""
+        return blocked_types(self.framework, self.job, started=limits.is_started(self.job) or bool(self.slots.ours))
+
+    @cached_property
+    def entered(self) -> Accounting:
+        """The accounting with all that has ended, each for itself."""
+        # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
+        return account_for_pods(self.job, self.slots, entering=not self.job.unread or self.job.status.finished)
+
+    @cached_property
+    def tallies(self) -> Tallies:
+        """The slots of each type, counted."""
+        return tally(self.job, self.slots, self.entered.succeeded)
+
+    @cached_property
+    def counted(self) -> Accounting:
+        """The same accounting, with the pods that extensions stop."""
+        stopped = [slot for extension in self.extensions for slot in extension.stops()]
+        return stopping(self.entered, stopped) if stopped else self.entered
+
+    @cached_property
+    def accounting(self) -> Accounting:
+        """The accounting after this pass: where the first failure restarts all replicas, it alone is charged."""
+        if not self.job.restarts_together:
+            return self.counted
+        return restarts.without_consequences(self.framework, self.job, self.counted, self.slots)
+
+    def counting(self, accounting: Accounting, tallies: Tallies | None = None, overdue: Deadline | None = None) -> Self:
+        """The same pods with another accounting, about which the extensions are asked anew."""
+        if accounting is self.accounting and tallies is None:
+            return self
+        other = replace(self, overdue=overdue)
+        same = {name: getattr(self, name) for name in ("suspension", "slots", "blocked", "entered", "counted")}
+        vars(other).update(same, accounting=accounting, tallies=self.tallies if tallies is None else tallies)
+        return other
 
     @property
     def uncharged(self) -> Self:
         """The same without the consequences of a failure, for what ends the job whatever has failed."""
-        return replace(self, accounting=self.counted)
+        return self.counting(self.counted)
 
     @cached_property
     def undisturbed(self) -> Self:
         """The same without what has just ended, while no attempt may begin: it remains as evidence, and deadlines hold."""
         if self.accounting.attempt == self.job.attempt or not self.keeps_attempt:
             return self
-        return replace(self, accounting=account_for_pods(self.job, self.slots, entering=False))
+        return self.counting(account_for_pods(self.job, self.slots, entering=False))
 
     @cached_property
     def outcome(self) -> Outcome:
         """What the framework says of the tallies."""
         return self.framework.decide(self.job, self.tallies)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the job is not to be started yet."""
-        return self.blocked.start or any(extension.hold is not None for extension in self.extensions)
 
     @property
     def has_begun(self) -> bool:
@@ -229,7 +255,7 @@ class Situation:
         """When the job was started, or is by this pass. The deadline does not run while the job waits in a queue."""
         if limits.is_started(self.job):
             return self.job.status.start_time
-        return None if self.is_waiting else format_time(self.now)
+        return None if self.blocked.start or self._holds_of_all else format_time(self.now)
 
     @cached_property
     def missing(self) -> Sequence[Replica]:
@@ -245,8 +271,8 @@ class Situation:
     def _hold_of(self, replica: Replica) -> Hold | None:
         if replica.type in self.blocked.types:
             return self.blocked.hold
-        if (of_all := self._hold_of_all) is not None:
-            return of_all
+        if self._holds_of_all or self.change.due is not None:
+            return next(iter(self._holds_of_all), _EARLIER)
         if self.job.pod_name(replica) in self.observed.predecessors:
             return Hold("pods of an earlier job of this name are still terminating")
         if not self.framework.may_create(self.job, replica, self.tallies):
@@ -254,9 +280,9 @@ class Situation:
         return self._refusal if "pods" in self.observed.backed_off else None
 
     @cached_property
-    def _hold_of_all(self) -> Hold | None:
-        found = (extension.hold for extension in self.extensions)
-        return next(filter(None, found), _EARLIER if self.change.due is not None else None)
+    def _holds_of_all(self) -> Sequence[Hold]:
+        """What the extensions hold all missing pods for."""
+        return [hold for extension in self.extensions if (hold := extension.hold) is not None]
 
     @cached_property
     def _refusal(self) -> Hold:
@@ -267,11 +293,11 @@ class Situation:
         """Why the job does not go on as its spec says."""
         passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
         overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
-        start = None if limits.is_started(self.job) else [extension.hold for extension in self.extensions]
+        start = () if limits.is_started(self.job) else self._holds_of_all
         refusal = self._refusal if self.observed.refusal else None
         # Thousands of replicas share a hold, and it takes long to compare.
         holds = {id(hold): hold for hold in self.holds.values()}.values()
-        found = (overdue, self.blocked.hold, *holds, *(start or ()), *self.notes(None), refusal)
+        found = (overdue, self.blocked.hold, *holds, *start, *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.
         stated = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
         return list(dict.fromkeys(note for note in found if note is not None and note not in stated))
@@ -285,7 +311,7 @@ class Situation:
             (*self.slots.notable, *leaving),
             self.now,
             self._scheduler,
-            tuple(note for extension in self.extensions for note in extension.waits()),
+            [wait for extension in self.extensions for wait in extension.waits()],
         )
 
     def _scheduler(self, replica: Replica) -> str:
@@ -297,6 +323,24 @@ class Situation:
         """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
         gone = Counter(slot.replica.type for slot in self.slots.notable if slot.given_up)
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
+
+    @property
+    def must_exist(self) -> tuple[tuple[str, str], ...]:
+        """See `Plan`."""
+        return self.entered.must_exist(self.now)
+
+    @property
+    def as_cached(self) -> tuple[Get, str] | None:
+        """See `Plan`. Only for a job that an extension suspends."""
+        return next(filter(None, (extension.as_cached for extension in self.extensions)), None)
+
+    def exhausted(self) -> tuple[str, str] | None:
+        """The reason and the message with which an extension lets the job fail instead of a restart."""
+        return next(filter(None, (extension.exhausted() for extension in self.extensions)), None)
+
+    def logs(self, actions: Sequence[Action]) -> Sequence[KeepLog]:
+        """The logs that are kept before those actions."""
+        return [log for extension in self.extensions for log in extension.logs(actions)]
 
     def trouble_events(self) -> list[Event]:
         """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
@@ -345,11 +389,11 @@ class Situation:
         # What ends in the pass that ends the job restarts nothing. A disruption of an attempt is charged with the next attempt.
         attempt_number = job.attempt if ends else self.accounting.attempt
         disruptions = job.status.disruptions if ends and job.restarts_together else self.accounting.disruptions
-        unkept = [Note(quoted=self.observed.unkept)] if self.observed.unkept else []
+        last = [note for extension in self.extensions for note in extension.last_notes()]
         times = restarts.count(job, self.accounting, self.slots, ends=ends) or None
         status = job.status.model_copy(
             update={
-                "conditions": rendered(job.status, statements, unkept, self.now),
+                "conditions": rendered(job.status, statements, last, self.now),
                 "replica_statuses": replica_statuses(
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
@@ -359,7 +403,7 @@ class Situation:
                 "disruptions": disruptions or None,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
-                "failures": restarts.failures(job, self.accounting, self.slots),
+                "failures": restarts.failures(job, self.accounting, self.slots, suspended=self.suspended),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),
             }

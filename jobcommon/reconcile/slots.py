@@ -171,10 +171,10 @@ class Slots:
         return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier)
 
 
-def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str] = ()) -> Slots:
-    """Classify the job's pods. Of the `blocked` replica types, no pod is surplus."""
+def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str], *, suspended: bool) -> Slots:
+    """Classify the job's pods. Of the `blocked` replica types, no pod is surplus. `suspended`: the job is to have no pods."""
     by_name = {pod.name: pod for pod in pods}
-    classifier, attempt = _Classifier(framework, job, pods), job.attempt
+    classifier, attempt = _Classifier(framework, job, pods, suspended=suspended), job.attempt
     wanted: dict[Replica, Slot] = {}
     vacant: list[Replica] = []
     surplus, unknown, earlier, unowned = (list[Slot]() for _ in range(4))
@@ -201,11 +201,12 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
 class _Classifier:
     """What a pod of the job is in this pass."""
 
-    def __init__(self, framework: Framework, job: Job, pods: Collection[PodView]) -> None:
+    def __init__(self, framework: Framework, job: Job, pods: Collection[PodView], *, suspended: bool) -> None:
         self._framework, self._job, self._attempt = framework, job, job.attempt
         self._counted, self._done = set(job.status.counted_pods), recorded_success(job)
         self._stopped = self._counted.intersection(job.status.stopped_pods)
-        self._suspended, self._resumed = job.status.has(ConditionType.SUSPENDED), is_resuming(job, pods)
+        self._suspended, self._on_record = suspended, job.status.has(ConditionType.SUSPENDED)
+        self._resumed = self._on_record and not suspended and _fit_into_a_status(pods)
 
     def wanted(self, replica: Replica, pod: PodView) -> Slot:
         """The slot of a pod that the job wants."""
@@ -246,13 +247,23 @@ class _Classifier:
             # Only what can be given up is looked at again.
             ending = ending_in_slot(framework, job, replica, pod) if framework.tolerates_failure(job, replica) else None
             return Recorded(given_up=ending is not None and gives_up(framework, job, replica, ending))
-        if (
-            ending := counted_ending(framework, job, replica, pod, on_record=self._suspended, resumed=self._resumed)
-        ) is not None:
+        if (ending := self._counted_ending(replica, pod)) is not None:
             return Ended(ending, gives_up(framework, job, replica, ending))
         if pod.deletion_time is not None:
             return LEAVING
         return STARTING if pod.phase != "Running" or starts_again(pod) else DISTURBED
+
+    def _counted_ending(self, replica: Replica, pod: PodView) -> Ending | None:
+        """How the pod ended, with regard to stops by the operator itself.
+
+        During a recorded suspension a pod that is not deleted yet may fail because its peers were deleted.
+        """
+        if pod.deletion_time is not None and (self._on_record or self._suspended):
+            return Ending(EndType.STOPPED, "Deleted", deleted=True) if self._resumed or is_over(pod) else None
+        ending = ending_in_slot(self._framework, self._job, replica, pod)
+        if ending is not None and self._on_record and ending.type != EndType.SUCCEEDED:
+            return replace(ending, type=EndType.STOPPED)
+        return ending
 
 
 def attempt_of(pod: PodView) -> int:
@@ -326,21 +337,6 @@ def _is_to_serve_on(framework: Framework, job: Job, replica: Replica) -> bool:
     return not framework.decide(job, tally(job, Slots({}, ()), done)).succeeded
 
 
-def counted_ending(
-    framework: Framework, job: Job, replica: Replica, pod: PodView, *, on_record: bool, resumed: bool
-) -> Ending | None:
-    """How the pod ended, with regard to stops by the operator itself. `on_record`: a suspension is.
-
-    During a recorded suspension a pod that is not deleted yet may fail because its peers were deleted.
-    """
-    if pod.deletion_time is not None and (on_record or job.suspended):
-        return Ending(EndType.STOPPED, "Deleted", deleted=True) if resumed or is_over(pod) else None
-    ending = ending_in_slot(framework, job, replica, pod)
-    if ending is not None and on_record and ending.type != EndType.SUCCEEDED:
-        return replace(ending, type=EndType.STOPPED)
-    return ending
-
-
 def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
     """The restart policy of a slot."""
     return job.replica_specs[replica.type].restart_policy or RestartPolicy.NEVER
@@ -384,10 +380,8 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
     }
 
 
-def is_resuming(job: Job, pods: Collection[PodView]) -> bool:
-    """Whether the job is to be resumed now, and the UIDs of all pods still terminating fit into one status (MAX_ENTRIES)."""
-    if job.suspended or not job.status.has(ConditionType.SUSPENDED):
-        return False
+def _fit_into_a_status(pods: Collection[PodView]) -> bool:
+    """Whether the UIDs of all pods still terminating fit into one status."""
     return sum(pod.deletion_time is not None and not is_over(pod) for pod in pods) <= MAX_ENTRIES
 
 

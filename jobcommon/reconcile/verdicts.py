@@ -90,7 +90,7 @@ def _unread(situation: Situation) -> Verdict | None:
     """What an end means for the job is unknown, so nothing but a suspension is decided."""
     if not situation.blocked.unread:
         return None
-    return Suspend(situation) if situation.job.suspended else GoOn(situation, running=False)
+    return Suspend(situation) if situation.suspended else GoOn(situation, running=False)
 
 
 def _succeeded(situation: Situation) -> Verdict | None:
@@ -110,7 +110,7 @@ def _failed_for_good(situation: Situation) -> Verdict | None:
 
 
 def _suspended(situation: Situation) -> Verdict | None:
-    return Suspend(situation) if situation.job.suspended or _is_stopping(situation) else None
+    return Suspend(situation) if situation.suspended or _is_stopping(situation) else None
 
 
 def _is_stopping(situation: Situation) -> bool:
@@ -142,10 +142,8 @@ def _used_up(situation: Situation) -> Verdict | None:
     if situation.accounting.attempt > MAX_ATTEMPT:
         text = f"{job.kind} {job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
         return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
-    for extension in situation.extensions:
-        if (exhausted := extension.exhausted()) is not None:
-            return Fail(situation, *exhausted, leaving)
-    return None
+    exhausted = situation.exhausted()
+    return Fail(situation, *exhausted, leaving) if exhausted is not None else None
 
 
 def _resumed(situation: Situation) -> Verdict | None:
@@ -160,7 +158,7 @@ def _overdue(situation: Situation) -> Verdict | None:
     if not deadline.new_attempt:
         return Fail(situation, deadline.reason, deadline.message, waiting=deadline.waiting)
     charged = restarts.after_deadline(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
-    again = replace(situation, accounting=charged, in_vain=deadline.in_vain)
+    again = situation.counting(charged, overdue=deadline)
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.
     return replace(failed, situation=situation, remarks=()) if isinstance(failed, Fail) else BeginAttempt(again, deadline.cause)

@@ -12,11 +12,10 @@ a job waits to be started until it is changed, and a job that has started contin
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
-from jobcommon.api.gang import OF_THE_GROUP
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.text import cut, kind_of
@@ -66,6 +65,14 @@ class WaitingCause:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedWait:
+    """What pods wait for together. Causes that begin with `repeated` say the same of a single pod, and are left out."""
+
+    note: Note
+    repeated: str
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingReasons:
     """What a job's pods wait for: notes for the condition, events, and when to check again."""
 
@@ -75,12 +82,10 @@ class WaitingReasons:
 
 
 def waits(
-    slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], gang: tuple[Note, ...] = ()
+    slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], shared: Sequence[SharedWait] = ()
 ) -> WaitingReasons:
-    """What the living pods wait for at `now` (seconds since the epoch).
-
-    `gang`: what they wait for together, which is not repeated for each of them.
-    """
+    """What the living pods wait for at `now` (seconds since the epoch), and what they wait for together."""
+    together = tuple(wait.repeated for wait in shared)
     notes: dict[str, Note] = {}
     kinds: dict[str, str] = {}
     causes: dict[str, list[Replica]] = {}
@@ -93,7 +98,7 @@ def waits(
         if (cause := reported_cause(pod)) is not None:
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
-            if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not (gang and cause.message.startswith(OF_THE_GROUP)):
+            if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not cause.message.startswith(together):
                 # Most pods of a job wait for the same.
                 if (text := f"{cause.reason}: {cause.message}") not in kinds:
                     said = cut(text, MAX_CAUSE)
@@ -118,7 +123,9 @@ def waits(
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
     listed = [replace(note, replicas=causes[kind]) for kind, note in notes.items()]
     more = [Note(f"{len(listed) - MAX_CAUSES} more causes")] if len(listed) > MAX_CAUSES else []
-    return WaitingReasons((*gang, *listed[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None))
+    return WaitingReasons(
+        (*(wait.note for wait in shared), *listed[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None)
+    )
 
 
 def reported_cause(pod: PodView) -> WaitingCause | None:

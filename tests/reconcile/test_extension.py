@@ -1,7 +1,12 @@
 """An optional feature of a third party: one class with the methods that it needs."""
 
+import re
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jobcommon import reconcile
 from jobcommon.api.replica import Replica
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES
@@ -11,6 +16,7 @@ from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
 LICENSE = "example.com/license"
+DECISION = Path(reconcile.__file__).parent
 
 
 class Licenses(Extension):
@@ -67,3 +73,13 @@ def test_a_feature_holds_a_job_and_shapes_its_pods_all_its_life() -> None:
         world.exit(name, 0)
     world.settle()
     assert world.current == "Succeeded"
+
+
+QUESTIONS = [name for name in vars(Extension) if not name.startswith("_") and name != "fields"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_decision_asks_each_question_in_one_place(question: str) -> None:
+    """Two places would get two answers, and one may be forgotten on a branch."""
+    asked = [path.name for path in DECISION.glob("*.py") for _ in re.findall(rf"\bextension\.{question}\b", path.read_text())]
+    assert asked == ["situation.py"]

@@ -206,7 +206,7 @@ def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangSchedule
     there.exit("demo-worker-1", 1).settle()
     assert there.current == "Running"
     job, observed = there.job, there.observed
-    members = Gang(Situation.start(framework, job, observed, there.now)).members
+    members = Gang(Situation(framework, job, observed, there.now, ())).members
     assert [str(one) for one in members] == ["PS-0", "Worker-0", "Worker-2"]
     if scheduler is BETA:
         assert min_count(there.others[GROUP]) == 3
