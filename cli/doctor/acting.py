@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.cause import listed, span
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, Json, names
 from jobcommon.diagnosis import Found
-from jobcommon.diagnosis.cause import listed, span
-from jobcommon.diagnosis.cause_reasons import Reason
 from jobcommon.diagnosis.operator import ANSWER_SECONDS, LEASE, behind
 from jobcommon.diagnosis.pods import OVERDUE_SECONDS
 from jobcommon.framework import FINALIZER, Framework

@@ -14,6 +14,7 @@ from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.status import read_status
 from jobcommon.api.terminal import clean
 from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.cause import in_short
 from jobcommon.cli.display import duration_of, style_of, time_spent
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.frameworks import installed
@@ -24,7 +25,6 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
 from jobcommon.diagnosis import Found, diagnose
-from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
 from jobcommon.diagnosis.reported import reported

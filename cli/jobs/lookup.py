@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from jobcommon.api.timestamp import format_time
+from jobcommon.causes.cause import in_short
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path, object_path
-from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework
 from jobcommon.sdk.following import Target

@@ -1,6 +1,6 @@
 """The diagnosis: why a job fails or waits, what happens next, and what to do. Pure: callers send the requests of `reading`."""
 
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.diagnose import Diagnosis, diagnose
 from jobcommon.diagnosis.found import Found
 

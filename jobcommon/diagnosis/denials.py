@@ -3,8 +3,8 @@
 import re
 
 from jobcommon.api.kueue import POD_WEBHOOK_FAILS
-from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause_reasons import Reason
 
 CREATE_RETRY = "the operator tries again, after 10 s at first and every 10 minutes at the latest"
 _REFUSED = re.compile(r"(\w+)/(\S+) is refused: (.*)", re.DOTALL)
@@ -13,73 +13,73 @@ _QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), 
 _CREATING = re.compile(r"Error creating: (?:\d+ \w*: )?(.*)", re.DOTALL)
 
 _CLUES = (
-    clue(
+    Clue(
         r"failed quota: ([^:]+): must specify ([^;]+)",
         Reason.QUOTA_EXCEEDED,
         "the quota {0} requires each pod to specify {1}",
         "set {1} under resources of every container, or let a LimitRange give defaults",
     ),
-    clue(
+    Clue(
         r"(?:maximum|minimum) \S+ usage per \w+ is|must be less than or equal to .* limit|limit to request ratio",
         Reason.LIMIT_RANGE,
         "",
         "change resources in the pod template to what the LimitRange of the namespace allows: kubectl describe limitrange",
     ),
-    clue(
+    Clue(
         POD_WEBHOOK_FAILS,
         Reason.WEBHOOK_UNREACHABLE,
         "Kueue's webhook for pods fails: its manager does not run, or its ServiceAccount may not read the pod's owner",
         "jobcommon doctor names the rights that Kueue lacks (docs/kueue.md); nothing is wrong with the job",
     ),
-    clue(
+    Clue(
         r'failed calling webhook "([^"]+)"',
         Reason.WEBHOOK_UNREACHABLE,
         "",
         "the cluster's administrator must repair the webhook {0}; nothing is wrong with the job",
     ),
-    clue(
+    Clue(
         r'admission webhook "([^"]+)" denied the request(?:: (.*))?',
         Reason.DENIED_BY_WEBHOOK,
         "the webhook {0} denies it: {1}",
         "change what the webhook names",
     ),
-    clue(
+    Clue(
         r"ValidatingAdmissionPolicy '([^']+)'.*denied request: (.*)",
         Reason.DENIED_BY_POLICY,
         "the policy {0} denies it: {1}",
         "change what the policy names",
     ),
-    clue(
+    Clue(
         r'violates PodSecurity "([^"]+)": (.*)',
         Reason.POD_SECURITY,
         "it violates the namespace's Pod Security level {0}: {1}",
         "set the securityContext that the message names in the pod template",
     ),
-    clue(
+    Clue(
         r'serviceaccounts? "([^"]+)" not found',
         Reason.SERVICE_ACCOUNT_NOT_FOUND,
         'the ServiceAccount "{0}" does not exist',
         "kubectl create serviceaccount {0}, or correct serviceAccountName",
     ),
-    clue(
+    Clue(
         r"no PriorityClass with name (\S+) was found",
         Reason.PRIORITY_CLASS_NOT_FOUND,
         'the PriorityClass "{0}" does not exist',
         "correct priorityClassName; kubectl get priorityclasses lists them",
     ),
-    clue(
+    Clue(
         r'RuntimeClass "([^"]+)" not found',
         Reason.RUNTIME_CLASS_NOT_FOUND,
         'the RuntimeClass "{0}" does not exist',
         "correct runtimeClassName; kubectl get runtimeclasses lists them",
     ),
-    clue(
+    Clue(
         r"because it is being terminated",
         Reason.NAMESPACE_TERMINATING,
         "the namespace is being deleted",
         "create the job in another namespace",
     ),
-    clue(
+    Clue(
         r'User "([^"]+)" cannot (\w+) resource "([^"]+)"',
         Reason.OPERATOR_FORBIDDEN,
         "the operator ({0}) may not {1} {2}",

@@ -11,8 +11,9 @@ from jobcommon.api.pod import ContainerView, Terminated
 from jobcommon.api.status import ConditionType, Failure, JobCondition
 from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import Cause, in_short, listed
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, in_short, listed
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
@@ -22,7 +23,6 @@ from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.torchrun import partial_restarts
-from jobcommon.diagnosis.tracebacks import plain
 from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.node_loss import avoided

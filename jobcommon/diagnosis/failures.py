@@ -7,12 +7,12 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Running, Terminated
 from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import format_time, parse_time
-from jobcommon.diagnosis.cause import Cause, in_short, listed, span
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, in_short, listed, span
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended, of_init
-from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.diagnosis.torchrun import wanted_nodes
 from jobcommon.reconcile.accounting import failure_of

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import Cause, in_short, listed, span
+from jobcommon.causes.cause import Cause, in_short, listed, span
+from jobcommon.causes.runs import printed
+from jobcommon.causes.tracebacks import plain, raised
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.runs import printed
-from jobcommon.diagnosis.tracebacks import plain, raised
 
 # A step or an epoch may take minutes; only its length is told before.
 QUIET_SECONDS = 60.0

@@ -8,8 +8,8 @@ from jobcommon.api.pod import PodView, Running, Terminated
 from jobcommon.api.status import ReplicaStatus
 from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import Cause, in_short, span
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, in_short, span
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.reconcile.slots import attempt_of
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from jobcommon.diagnosis.cause import Cause, in_short
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, in_short
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.reconcile.ending import STOPPED_BY_IMAGE
 
 _REFUSED = "the kubelet refused the pod: another one took the resources first, or a device is broken"

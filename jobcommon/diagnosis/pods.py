@@ -6,11 +6,11 @@ from dataclasses import replace
 from jobcommon.api import labels, reasons
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mappings_in
-from jobcommon.diagnosis.cause import Cause, in_short, span
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, in_short, span
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
-from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.scheduling import unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.diagnosis.stops import stopped, unhealthy

@@ -9,8 +9,8 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.template import mappings_in
 from jobcommon.api.workload import min_count
-from jobcommon.diagnosis.cause import Cause, in_short
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, in_short
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Object
 
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")

@@ -7,8 +7,8 @@ from typing import Any
 from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.resources import pod_resources
 from jobcommon.api.template import mappings_in
-from jobcommon.diagnosis.cause import Cause, clue, in_short, listed, revealed
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, Clue, in_short, listed, revealed
+from jobcommon.causes.cause_reasons import Reason
 
 SCHEDULER_RETRY = "the scheduler tries again when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
@@ -17,63 +17,63 @@ _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
 # In the order of what is told: nodes with a taint or another label are mostly meant for other pods.
 _CLUES = (
-    clue(
+    Clue(
         r'persistentvolumeclaims? "([^"]+)" not found',
         Reason.VOLUME_CLAIM_NOT_FOUND,
         'the PersistentVolumeClaim "{0}" does not exist',
         "create it, or correct claimName; kubectl get pvc lists them",
     ),
-    clue(
+    Clue(
         r"unbound immediate PersistentVolumeClaims|didn't find available persistent volumes|unbound PersistentVolumeClaim",
         Reason.VOLUME_CLAIM_UNBOUND,
         "a PersistentVolumeClaim is not bound to a volume",
         "see why: kubectl describe pvc; often its storageClassName does not exist or cannot provision",
     ),
-    clue(
+    Clue(
         r"node\(s\) had volume node affinity conflict",
         Reason.VOLUME_CLAIM_UNBOUND,
         "its volume is in another zone or on another node than those that are free",
         "remove the nodeSelector that excludes the volume's zone, or use a volume of another zone",
     ),
-    clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
-    clue(
+    Clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
+    Clue(
         r"Insufficient ([\w./-]+)",
         Reason.INSUFFICIENT_RESOURCES,
         "",
         "wait until other pods end, request less {0}, or add nodes",
     ),
-    clue(
+    Clue(
         r"Too many pods",
         Reason.INSUFFICIENT_RESOURCES,
         "the nodes run as many pods as they may",
         "wait until other pods end, or add nodes",
     ),
-    clue(
+    Clue(
         r"anti-affinity rules|pod affinity rules|affinity rules for existing|didn't match pod (?:anti-)?affinity",
         Reason.POD_AFFINITY,
         "",
         "change podAffinity or podAntiAffinity in the pod template, or add nodes",
     ),
-    clue(r"topology spread constraints", Reason.TOPOLOGY_SPREAD, "", "change topologySpreadConstraints in the pod template"),
-    clue(
+    Clue(r"topology spread constraints", Reason.TOPOLOGY_SPREAD, "", "change topologySpreadConstraints in the pod template"),
+    Clue(
         r"free ports for the requested pod ports",
         Reason.HOST_PORT_IN_USE,
         "its hostPort is in use on every node that it may run on",
         "remove hostPort or hostNetwork, or choose another port",
     ),
-    clue(
+    Clue(
         r"untolerated taint",
         Reason.UNTOLERATED_TAINT,
         "",
         "add a toleration to the pod template if the job may run there, or see why the node has the taint",
     ),
-    clue(
+    Clue(
         r"node\(s\) were unschedulable",
         Reason.NODES_CORDONED,
         "",
         "the nodes are cordoned: kubectl uncordon NODE when their maintenance is over",
     ),
-    clue(
+    Clue(
         r"node affinity/selector|didn't match node selector|node\(s\) didn't match Pod's node affinity",
         Reason.NODE_SELECTOR,
         "",

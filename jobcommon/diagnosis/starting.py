@@ -7,8 +7,9 @@ from typing import Any
 
 from jobcommon.api.pod import Waiting
 from jobcommon.api.template import mappings_in
-from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.commands import COMMANDS
 from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.stops import CLUES
 
@@ -20,32 +21,32 @@ _QUOTED = re.compile(r'image "([^"]*)"')
 _BARE_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"$')
 
 _PULLS = (
-    clue(
+    Clue(
         r"no match for platform|no matching manifest for",
         Reason.WRONG_ARCHITECTURE,
         "",
         "build the image for the architecture of the nodes, or choose others by nodeSelector kubernetes.io/arch",
     ),
-    clue(
+    Clue(
         r"toomanyrequests|429 Too Many|pull rate limit",
         Reason.IMAGE_PULL_RATE_LIMITED,
         "",
         "set imagePullSecrets of an account with a higher limit, or use a mirror",
     ),
-    clue(
+    Clue(
         r"no such host|i/o timeout|connection refused|TLS handshake|x509:|server misbehaving|network is unreachable|"
         r"context deadline exceeded|HTTP response to HTTPS client",
         Reason.REGISTRY_UNREACHABLE,
         "",
         "check the registry's name in the image, and that the node reaches it",
     ),
-    clue(
+    Clue(
         r"denied|unauthorized|authorization failed|authentication required|no basic auth|403 Forbidden|401 Unauthorized",
         Reason.IMAGE_PULL_DENIED,
         "",
         "set imagePullSecrets in the pod template, and check the image's name: registries answer so for unknown ones, too",
     ),
-    clue(
+    Clue(
         r"not found|manifest unknown|does not exist|NotFound",
         Reason.IMAGE_NOT_FOUND,
         "",
@@ -54,123 +55,47 @@ _PULLS = (
 )
 
 _MISSING = (
-    clue(
+    Clue(
         r"couldn't find key (\S+) in (Secret|ConfigMap) (?:\S+/)?(\S+)",
         Reason.KEY_NOT_FOUND,
         'the {1} "{2}" has no key "{0}"',
         "add the key, or correct the reference",
     ),
-    clue(
+    Clue(
         r'for volume "([^"]+)" : .*references non-existent (?:secret|config) key: (\S+)',
         Reason.KEY_NOT_FOUND,
         'the volume {0} has no key "{1}"',
         "add the key, or correct items of the volume",
     ),
-    clue(
+    Clue(
         r'secret "([^"]+)" not found',
         Reason.SECRET_NOT_FOUND,
         'the Secret "{0}" does not exist',
         "create it in the job's namespace; the pod then starts",
     ),
-    clue(
+    Clue(
         r'configmap "([^"]+)" not found',
         Reason.CONFIG_MAP_NOT_FOUND,
         'the ConfigMap "{0}" does not exist',
         "create it in the job's namespace; the pod then starts",
     ),
-    clue(
+    Clue(
         r'persistentvolumeclaim "([^"]+)" not found',
         Reason.VOLUME_CLAIM_NOT_FOUND,
         'the PersistentVolumeClaim "{0}" does not exist',
         "create it, or correct claimName",
     ),
-    clue(
+    Clue(
         r"Multi-Attach error",
         Reason.VOLUME_ATTACHED_ELSEWHERE,
         "",
         "stop the pod that uses the volume on another node, or use a ReadWriteMany volume",
     ),
-    clue(
+    Clue(
         r"runAsNonRoot and image (?:will run as root|has non-numeric user)",
         Reason.RUN_AS_ROOT_REFUSED,
         "",
         "set runAsUser in the securityContext, or use an image with a numeric user",
-    ),
-)
-
-#: Of any line that a program printed: each command of such a script fails in its own way.
-LINE_ENDS = (
-    clue(
-        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter).*)",
-        Reason.SHELL_ERROR,
-        "the script has Windows' line ends (CRLF): {0}",
-        "convert the script: dos2unix FILE",
-    ),
-)
-
-_INTERPRETER = "correct the #! line of the script, or start it with its interpreter: command: [python, FILE]"
-#: The script is there, but not what is to run it.
-INTERPRETERS = (
-    clue(
-        r"^exec (\S+): no such file or directory",
-        Reason.COMMAND_NOT_FOUND,
-        "the command {0} exists, but not the interpreter in its #! line",
-        _INTERPRETER,
-    ),
-    clue(
-        r"exec user process caused.*no such file",
-        Reason.COMMAND_NOT_FOUND,
-        "the interpreter in the #! line of the command does not exist",
-        _INTERPRETER,
-    ),
-    clue(
-        r"(\S+): cannot execute: required file not found",
-        Reason.COMMAND_NOT_FOUND,
-        "the interpreter in the #! line of {0} does not exist",
-        _INTERPRETER,
-    ),
-    clue(
-        r"(\S+): (\S+): bad interpreter",
-        Reason.COMMAND_NOT_FOUND,
-        "the interpreter {1} in the #! line of {0} does not exist",
-        _INTERPRETER,
-    ),
-)
-
-COMMANDS = (
-    clue(
-        r"chdir|set in config\.json failed|^\[Errno \d+\] [^:]+: '/",
-        Reason.WORKING_DIRECTORY_NOT_FOUND,
-        "",
-        "correct workingDir in the pod template: it must be a directory of the image or of a volume",
-        local="correct workingDir in the pod template: it must be a directory of this machine",
-    ),
-    clue(
-        r"error while loading shared libraries: ([^:\s]+)",
-        Reason.LIBRARY_NOT_FOUND,
-        "",
-        "install the library in the image",
-        local="install the library on this machine{debian}",
-    ),
-    clue(
-        r"exec format error",
-        Reason.WRONG_ARCHITECTURE,
-        "",
-        "build the image for the architecture of the nodes; of a script, check its #! line",
-        local="use a program built for this machine; of a script, check its #! line",
-    ),
-    clue(
-        r"permission denied",
-        Reason.COMMAND_NOT_EXECUTABLE,
-        "",
-        "make the file executable (chmod +x), or start it with its interpreter: command: [python, FILE]",
-    ),
-    clue(
-        r"executable file not found|no such file or directory|not found in \$PATH",
-        Reason.COMMAND_NOT_FOUND,
-        "",
-        "correct command in the pod template, or install the program in the image",
-        local="correct command in the pod template, or install the program on this machine",
     ),
 )
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import EventView
 
 # After the event the program has its grace period; one that is stopped says so by its exit code, if it does not handle SIGTERM.
@@ -14,17 +14,17 @@ _ANNOUNCED = ("Killing", "FailedPostStartHook")
 _HOOK = "correct lifecycle.postStart, which may run before the program: try its command by kubectl exec"
 
 CLUES = (
-    clue(
+    Clue(
         r"startup probe", Reason.STARTUP_PROBE_FAILED, "",
         "correct the startupProbe, or give the program more time: failureThreshold times periodSeconds",
     ),
-    clue(
+    Clue(
         r"liveness probe", Reason.LIVENESS_PROBE_FAILED, "",
         "correct the livenessProbe, or give it a longer initialDelaySeconds and timeoutSeconds",
     ),
-    clue(r"lifecycle hook", Reason.POST_START_HOOK_FAILED, "", _HOOK),
-    clue(r"PostStartHook", Reason.POST_START_HOOK_FAILED, "its postStart hook failed", _HOOK),
-    clue(
+    Clue(r"lifecycle hook", Reason.POST_START_HOOK_FAILED, "", _HOOK),
+    Clue(r"PostStartHook", Reason.POST_START_HOOK_FAILED, "its postStart hook failed", _HOOK),
+    Clue(
         r"readiness probe", Reason.READINESS_PROBE_FAILED, "", "correct the readinessProbe; training replicas rarely need one"
     ),
 )  # fmt: skip

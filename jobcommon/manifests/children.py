@@ -184,7 +184,12 @@ def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]
 
 
 def _main_container(framework: Framework, job: Job, container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
-    """The container whose exit code counts, with the framework's port and the program's environment."""
+    """The container whose exit code counts, with the framework's port and the program's environment.
+
+    The end of its log is its termination message if it fails, so that the status of the job says why.
+    """
+    if not container.get("terminationMessagePolicy"):
+        container = {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
     ports = container.get("ports") or []
     if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
         container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}

@@ -16,6 +16,7 @@ from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
+from jobcommon.causes.runs import error_in, last_words
 
 FIRST_RETRYABLE_CODE = 128
 _IN_PLACE = (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE)
@@ -38,8 +39,6 @@ SIGNALS = (
     "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN",
     "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
 )  # fmt: skip
-# The characters that are kept of a termination message, from its end, where the cause is.
-MAX_END = 300
 
 
 class EndType(StrEnum):
@@ -54,21 +53,27 @@ class EndType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of one pod. `deleted`: the pod was deleted before its end was recorded."""
+    """The end of one pod. `init_container`: the one whose end it is, "" for the main container; `deleted`: the pod was deleted
+    before its end was recorded.
+    """
 
     type: EndType
     reason: str
     exit_code: int | None = None
     message: str = ""
     finished_at: float | None = None
+    init_container: str = ""
     deleted: bool = False
 
+    @property
+    def where(self) -> str:
+        """In which container, if not in the main one."""
+        return f" (init container {self.init_container})" if self.init_container else ""
+
     def describe(self, replica: Replica, node: str) -> str:
-        """One line: who, how, where, why."""
-        how = f"exited with code {self.exit_code} ({self.reason})" if self.exit_code is not None else self.reason
-        where = f" on node {node}" if node else ""
-        tail = " ".join(self.message.split())
-        return f"{replica}: {how}{where}" + (f": {tail}" if tail else "")
+        """One line: who, why, how, where."""
+        where = f"{self.where} on node {node}" if node else self.where
+        return f"{replica}: {_described(self.reason, self.exit_code, self.message, where)}"
 
 
 class Life(Enum):
@@ -125,7 +130,7 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
     """How `pod` ended, or None while it has not. It has when its main container has failed for good."""
     if not is_over(pod) and not main_failed(pod, main_container):
         return None
-    run = _decisive_run(pod, main_container)
+    init, run = _decisive_run(pod, main_container)
     if pod.reason == _POD_DEADLINE:
         return _out_of_time(pod, policy, run)
     if (by_others := ending_by_others(pod, policy, run)) is not None:
@@ -140,6 +145,7 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         exit_code=run.exit_code,
         message=run.message or pod.message,
         finished_at=run.finished_at,
+        init_container=init,
     )
 
 
@@ -299,16 +305,13 @@ def _container(pod: PodView, name: str) -> ContainerView | None:
     return next((container for container in pod.containers if container.name == name), None)
 
 
-def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:
-    """The run whose exit code counts: the main container's, or that of an init container which never let it start."""
+def _decisive_run(pod: PodView, main_container: str) -> tuple[str, Terminated | None]:
+    """The run whose exit code counts: the main container's, or that of the named init container which never let it start."""
     main = _container(pod, main_container)
     if main is not None and isinstance(main.state, Terminated):
-        return main.state
+        return "", main.state
     inits = (c for c in pod.init_containers if c.restart_policy != _SIDECAR)
-    ends = ((c.name, c.state) for c in inits if isinstance(c.state, Terminated) and c.state.exit_code != 0)
-    # At the end, because of a long message the end is kept.
-    described = ((run, f"{run.message} (init container {name})".strip()) for name, run in ends)
-    return next((msgspec.structs.replace(run, message=message) for run, message in described), None)
+    return next(((c.name, c.state) for c in inits if isinstance(c.state, Terminated) and c.state.exit_code != 0), ("", None))
 
 
 def _followed_success(container: ContainerView) -> bool:
@@ -326,8 +329,13 @@ def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
 
 
 def described_end(run: Terminated) -> str:
-    """How a run ended, and the end of its termination message: ``exited with code 1 (Error): no such file``."""
-    end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
-    words = " ".join(run.message.split())
-    tail = words if len(words) <= MAX_END else f"…{words[-MAX_END:]}"
-    return f"{end}: {tail}" if words else end
+    """How a run ended and why, in one line: ``ValueError: no shard (train.py, line 3); exited with code 1 (Error)``."""
+    return _described(decode(run), run.exit_code, run.message)
+
+
+def _described(reason: str, exit_code: int | None, message: str, where: str = "") -> str:
+    how = f"exited with code {exit_code} ({reason}){where}" if exit_code is not None else f"{reason}{where}"
+    if error := error_in(reason, exit_code, message):
+        return f"{error}; {how}"
+    words = last_words(reason, message)
+    return f"{how}: {words}" if words else how

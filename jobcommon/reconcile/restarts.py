@@ -95,11 +95,12 @@ def causes(before: JobStatus, after: JobStatus, accounting: Accounting, slots: S
 
 def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
-    text = f"Job {job.name} has failed because it has reached the specified backoff limit"
-    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(EndType.RETRYABLE)]
-    causes += [f"{slot.replica}: {described_end(run)}" for slot, run in runs_in_place(slots)]
-    cause = f"; last: {causes[-1]}" if causes else ""
-    return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
+    limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
+    limit += f"restarts allowed {job.run_policy.backoff_limit}"
+    causes = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
+        entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(EndType.RETRYABLE)[-1:]
+    ]
+    return f"Job {job.name} has failed because {'; '.join([*causes, limit])}"
 
 
 def still_terminating(job: Job, slots: Slots) -> list[Note]:

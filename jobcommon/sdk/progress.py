@@ -6,7 +6,7 @@ from typing import Any
 
 from jobcommon.api.status import ConditionType, ReplicaStatus
 from jobcommon.api.terminal import clean
-from jobcommon.diagnosis.cause import in_short
+from jobcommon.causes.cause import in_short
 from jobcommon.framework import Job
 
 

@@ -17,7 +17,7 @@ from tests.architecture.source import modules, tree
 
 PURE = (
     "jobcommon/api/", "jobcommon/framework.py", "jobcommon/manifests/", "jobcommon/reconcile/",
-    "jobcommon/spec/", "jobcommon/cache/", "jobcommon/controller/", "jobcommon/diagnosis/", "cli/convert/",
+    "jobcommon/spec/", "jobcommon/cache/", "jobcommon/controller/", "jobcommon/diagnosis/", "jobcommon/causes/", "cli/convert/",
 )  # fmt: skip
 OPERATOR_MODULES = ("framework.py", "spec.py")
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp_local"}

@@ -4,7 +4,7 @@
 
 import pytest
 
-from jobcommon.diagnosis.runs import end_of_program
+from jobcommon.causes.runs import end_of_program
 
 
 def trace(exception: str, *frames: str, before: str = "") -> str:

@@ -27,6 +27,7 @@ from jobcommon.api.view import identity, object_view
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Stream
 from jobcommon.cache.store import Store
+from jobcommon.causes.runs import error_in
 from jobcommon.cli.convert import ConvertError, convert
 from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob
 from jobcommon.cli.yaml_document import DocumentError, documents
@@ -82,6 +83,14 @@ def trial(name: str, parse: Callable[[], Any], *errors: type[Exception]) -> Any:
         loops = effort(parsed, LIMIT)
         assert loops <= LIMIT, f"{name} is {loops:.0f} loops of work"
     return result
+
+
+@pytest.mark.parametrize("text", ["KeyError: 'a' ", "NCCL ", "checkpoint ", "creating ", "In 'a': ", "loss ", "grad_", "a"])
+def test_what_a_program_prints_is_searched_in_bounded_time(text: str) -> None:
+    """The decision reads it, and all jobs wait for that."""
+    line = (text * 400)[:2048]
+    for number, message in enumerate((line, f"E: x\n{line}", "\n".join([line[:399]] * 5))):
+        trial(f"error of {text!r}, {number}", lambda message=message: error_in("Error", 1, message))
 
 
 # -- good documents, and what spoils them ----------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ def test_a_pod_and_its_service_in_full() -> None:
                 {
                     "name": "test-container",
                     "image": "image",
+                    "terminationMessagePolicy": "FallbackToLogsOnError",
                     "ports": [{"name": "job-port", "containerPort": 2222}],
                     "env": [
                         {"name": "REPLICA_TYPE", "value": "Worker"},
@@ -129,6 +130,13 @@ def test_a_pod_and_its_service_in_full() -> None:
         "metadata": {"name": "demo", "namespace": "default", "labels": ours, "ownerReferences": [owner]},
         "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": ours},
     }
+
+
+def test_a_template_may_choose_where_its_termination_message_comes_from() -> None:
+    spec = replica_spec(TEST_JOB, 1, "OnFailure")
+    spec["template"]["spec"]["containers"][0]["terminationMessagePolicy"] = "File"
+    (container,) = created({"Worker": spec})["pods/demo-worker-0"]["spec"]["containers"]
+    assert container["terminationMessagePolicy"] == "File"
 
 
 def test_a_service_per_replica_on_request() -> None:

@@ -1,13 +1,15 @@
 """How a pod ends: exit codes, restart policies, the policy x code table of the end-to-end expectations, and disruptions."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Terminated
+from jobcommon.api.replica import Replica
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.ending import EndType, decode, ending_of, failures_in_place
+from jobcommon.reconcile.ending import Ending, EndType, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe
@@ -262,15 +264,42 @@ def test_the_first_failure_is_the_story() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 3}, policy="Never")
     job = read_job(TEST_JOB, manifest)
     fail: Callable[[int, int, float], Pod] = lambda index, code, at: (  # noqa: E731
-        Pod.of(TEST_JOB, job, "Worker", index).running().failed(code, at=at, message="Traceback:\n  boom")
+        Pod.of(TEST_JOB, job, "Worker", index).running().failed(code, at=at, message="boom\n")
     )
     observed = observe(TEST_JOB, manifest)
     pods = (fail(0, 1, START + 9).view, fail(1, 137, START + 3).view, fail(2, 1, START + 9).view)
     decided = plan(TEST_JOB, job, type(observed)(pods=pods, services=observed.services), START + 10)
     assert [failure.replica for failure in status_of(decided).failures] == ["Worker-1", "Worker-0", "Worker-2"]
     assert status_of(decided).conditions[-1].message == (
-        "TestJob demo has failed because Worker-1: exited with code 137 (SIGKILL) on node node-1: Traceback: boom"
+        "TestJob demo has failed because Worker-1: exited with code 137 (SIGKILL) on node node-1: boom"
     )
+
+
+TRACE = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    import tqdm\n'
+TQDM = f"epoch 1\n{TRACE}ModuleNotFoundError: No module named 'tqdm'\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "message", "expected"),
+    [
+        ("Error", 1, TQDM, "ModuleNotFoundError: No module named 'tqdm' (train.py, line 3); exited with code 1 (Error)"),
+        ("Error", 1, f"{TRACE}ValueError: no shard", "ValueError: no shard (train.py, line 3); exited with code 1 (Error)"),
+        ("Error", 1, "", "exited with code 1 (Error)"),
+        ("Error", 3, "start\nfatal: shard 7 has no index\nbye", "exited with code 3 (Error): fatal: shard 7 has no index"),
+        ("SIGKILL", 137, TQDM, "exited with code 137 (SIGKILL)"),
+        ("SIGKILL", 137, "killed at step 7", "exited with code 137 (SIGKILL): killed at step 7"),
+        ("OOMKilled", 137, TQDM, "exited with code 137 (OOMKilled)"),
+        ("StartError", 128, "chdir /x: no such file", "exited with code 128 (StartError): chdir /x: no such file"),
+        ("Error", 127, "sh: 1: trainn: not found", "exited with code 127 (Error): sh: 1: trainn: not found"),
+        ("Evicted", None, "The node was low on memory.", "Evicted: The node was low on memory"),
+    ],
+)  # fmt: skip
+def test_the_error_of_a_program_comes_first(reason: str, code: int | None, message: str, expected: str) -> None:
+    end = Ending(EndType.PERMANENT, reason, code, message)
+    assert end.describe(Replica("Worker", 1), "") == f"Worker-1: {expected}"
+    of_init = replace(end, init_container="get").describe(Replica("Worker", 1), "n")
+    how = f"exited with code {code} ({reason})" if code is not None else reason
+    assert of_init == f"Worker-1: {expected.replace(how, f'{how} (init container get) on node n')}"
 
 
 @pytest.mark.parametrize(("number", "name"), [(1, "SIGHUP"), (7, "SIGBUS"), (10, "SIGUSR1"), (12, "SIGUSR2"), (31, "SIGSYS")])

@@ -79,8 +79,8 @@ def test_the_message_says_what_failed_last() -> None:
     observed = observe(TEST_JOB, manifest, {"Worker-0": "crash_looping 1"})
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
     assert status_of(decided).conditions[-1].message == (
-        "Job demo has failed because it has reached the specified backoff limit: failed runs 2, restarts allowed 1; "
-        "last: Worker-0: exited with code 1 (Error)"
+        "Job demo has failed because Worker-0: exited with code 1 (Error); "
+        "it has reached the specified backoff limit: failed runs 2, restarts allowed 1"
     )
 
 

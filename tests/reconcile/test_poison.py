@@ -242,7 +242,7 @@ def test_text_is_only_text(text: str) -> None:
     assert pod.raw["spec"]["containers"][0]["args"] == [text]
     assert {"name": "A", "value": text} in pod.raw["spec"]["containers"][0]["env"]
     decided = plan(TEST_JOB, job, Observed((pod.running().failed(1, message=text).view,)), START)
-    assert " ".join(text.split()) in status_of(decided).conditions[-1].message
+    assert text.splitlines()[-1] in status_of(decided).conditions[-1].message
 
 
 STATUSES: list[Any] = [

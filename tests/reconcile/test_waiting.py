@@ -220,8 +220,8 @@ def test_the_replica_with_most_restarts_speaks_for_the_others() -> None:
 def test_a_used_up_backoff_limit_keeps_the_cause_and_the_true_number_of_restarts() -> None:
     decided = decide(job_of(backoffLimit=1), looping(1, START_ERROR | {"finishedAt": "2023-11-14T22:13:21Z"}))
     assert message(decided) == (
-        "Job demo has failed because it has reached the specified backoff limit: failed runs 2, restarts allowed 1; "
-        f"last: Worker-0: exited with code 128 (StartError): {NOT_FOUND}"
+        f"Job demo has failed because Worker-0: exited with code 128 (StartError): {NOT_FOUND}; "
+        "it has reached the specified backoff limit: failed runs 2, restarts allowed 1"
     )
     status = status_of(decided)
     assert status.restarts == 1

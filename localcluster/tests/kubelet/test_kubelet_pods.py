@@ -131,6 +131,23 @@ async def test_environment_volumes_and_names(local: Cluster) -> None:
     assert not {"not-there-before", "scratch"} & {entry.name for place in ("/etc", "/") for entry in os.scandir(place)}
 
 
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("seq 1 100; exit 1", "\n".join(map(str, range(21, 101)))),
+        ("printf 'x%.0s' $(seq 1 3000); echo; exit 1", "x" * 2048),
+        ("echo log; echo why > /dev/termination-log; exit 1", "why\n"),
+        ("echo log; exit 0", None),
+    ],
+)
+async def test_the_end_of_the_log_is_the_message_of_a_container_that_failed(
+    local: Cluster, script: str, message: str | None
+) -> None:
+    """At most 80 lines and 2,048 bytes, as of a real kubelet; its own message comes first."""
+    await local.create(shell("p", script, terminationMessagePolicy="FallbackToLogsOnError"))
+    assert state(await local.ended("p"))["state"]["terminated"].get("message") == message
+
+
 async def test_a_mounted_config_map_follows_the_object(local: Cluster) -> None:
     await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"hosts": "one"}})
     volume = {"volumes": [{"name": "c", "configMap": {"name": "cm"}}]}

@@ -5,8 +5,8 @@ A clue's advice may name fields of a manifest; `local` is the advice where pods 
 
 import re
 
-from jobcommon.diagnosis.cause import clue
-from jobcommon.diagnosis.cause_reasons import Reason
+from jobcommon.causes.cause import Clue
+from jobcommon.causes.cause_reasons import Reason
 
 _HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
 _HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), or load the data into a volume beforehand"
@@ -29,7 +29,7 @@ _LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where 
 
 #: Shells.
 SHELL = (
-    clue(
+    Clue(
         r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
         r"parameter (?:not set|null or not set)|bad substitution",
         Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
@@ -39,7 +39,7 @@ SHELL = (
 #: Of the last exception, its message and innermost frame; of other lines, each by itself.
 LINES = (
     # shared memory before disks and NCCL
-    clue(
+    Clue(
         r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm\S*.*No space left|"
         r"No space left.*/dev/shm|"
         r"(?:creating|attaching|extend|allocat\w*) shared memory segment|shm_open|unable to (?:open|write|mmap) .*shm|"
@@ -49,16 +49,16 @@ LINES = (
         Reason.SHARED_MEMORY_FULL, "", _SHM, local=_LOCAL_SHM,
     ),
     # GPUs
-    clue(
+    Clue(
         r"OOM when allocating.*(?:device:CPU|allocator cpu)", Reason.MEMORY_EXHAUSTED, "", _MEMORY,
     ),
-    clue(
+    Clue(
         r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
         r"CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory|"
         r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted",
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
     ),
-    clue(
+    Clue(
         r"(?:package|PyTorch|torch)\W.*(?:doesn't|does not|don't|without) (?:have )?(NCCL|MPI|UCC|Gloo)\b|"
         r"(?:Invalid|Unknown) backend:? '?(\w+)|"
         r"(?:NCCL|nccl) (?:is|was) not (?:available|built|compiled)|(\w+) backend is not available|"
@@ -66,18 +66,18 @@ LINES = (
         Reason.BACKEND_UNAVAILABLE, "", 'use backend "gloo" on CPUs, or an image whose torch has the backend',
         local='use backend "gloo" on CPUs, or install a torch that has the backend',
     ),
-    clue(
+    Clue(
         r"Duplicate GPU detected|invalid device ordinal|device >= 0 && device < num_gpus",
         Reason.GPU_UNUSABLE, "",
         "choose each process's GPU by LOCAL_RANK, and request as many nvidia.com/gpu as it has processes",
         local="start no more processes than this machine has GPUs, and choose the GPU of each by LOCAL_RANK",
     ),
-    clue(
+    Clue(
         r"device-side assert|Assertion `.+` failed\.?$", Reason.GPU_ERROR, "",
         "an index is out of range: compare labels with the number of classes, and token ids with the size of the embedding; "
         "CUDA_LAUNCH_BLOCKING=1 names the line of the program",
     ),
-    clue(
+    Clue(
         r"illegal memory access|unspecified launch failure|uncorrectable (?:ECC|NVLink)|ECC error|"
         r"\bXid\b|"
         r"fallen off the bus|misaligned address|CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
@@ -87,7 +87,7 @@ LINES = (
         Reason.GPU_ERROR, "",
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
     ),
-    clue(
+    Clue(
         r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|"
         r"no CUDA-capable device|CUDA driver version is insufficient|"
         r"no kernel image is available|CUDA_ERROR_NO_DEVICE|"
@@ -103,29 +103,29 @@ LINES = (
         local="this machine offers its pods no such device: use the CPU, or a torch that this machine's driver supports",
     ),
     # collectives
-    clue(
+    Clue(
         r"\branks? \[?(\d+(?:, ?\d+)*)\]?:? (?:did not join|(?:has|have) not (?:joined|called)|failed to join|"
         r"never (?:joined|called))",
         Reason.COLLECTIVE_TIMEOUT, "", _RANK,
     ),
-    clue(
+    Clue(
         r"\[Rank (\d+)\] Watchdog caught collective operation timeout: \w+\(SeqNum=(\d+), OpType=(\w+)"
         r".*? ran for (\d+)\d{3} milli",
         Reason.COLLECTIVE_TIMEOUT, "rank {0} waited {3} s for the others in {2} number {1} (NCCL watchdog)", _RANKS,
         symptom=True,
     ),
-    clue(
+    Clue(
         r"Ranks? ([\d, ]+) failed to pass monitoredBarrier in (\d+) ms", Reason.COLLECTIVE_TIMEOUT,
         "rank {0} did not reach the barrier in {1} ms: it hangs or has ended",
         _RANK,
     ),
-    clue(
+    Clue(
         r"Watchdog caught collective|collective operation timeout|timeout detected by watchdog|CollectiveTimeout|"
         r"Timed out waiting \d+ms for (?:recv|send) operation|Stalled (?:ranks|tensors)|Missing ranks|"
         r"one or more tensors were submitted",
         Reason.COLLECTIVE_TIMEOUT, "", _RANKS, symptom=True,
     ),
-    clue(
+    Clue(
         r"mismatch between collective|collectives? .*mismatch|Mismatched (?:ALLREDUCE|allreduce|ALLGATHER|BROADCAST)|"
         r"op\.preamble\.length|"
         r"inconsistent (?:tensor )?(?:shapes?|sizes?) (?:across|between) ranks|"
@@ -133,27 +133,27 @@ LINES = (
         Reason.COLLECTIVE_MISMATCH, "",
         "make every rank call the same collectives with tensors of the same shape and in the same order",
     ),
-    clue(
+    Clue(
         r"Expected to have finished reduction in the prior iteration|marked as ready twice",
         Reason.COLLECTIVE_MISMATCH, "",
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
     # MPI
-    clue(r"not enough slots available .*satisfy the (\d+)", Reason.TOO_FEW_SLOTS,
+    Clue(r"not enough slots available .*satisfy the (\d+)", Reason.TOO_FEW_SLOTS,
     "not enough slots available for the {0} processes that mpirun should start", _SLOTS),
-    clue(r"not enough slots available|All nodes which are allocated for this job", Reason.TOO_FEW_SLOTS, "", _SLOTS),
-    clue(
+    Clue(r"not enough slots available|All nodes which are allocated for this job", Reason.TOO_FEW_SLOTS, "", _SLOTS),
+    Clue(
         r"Host key verification failed|Permission denied \(publickey|IDENTIFICATION HAS CHANGED|"
         r"UNPROTECTED PRIVATE KEY|no hostkeys available|"
         r"Missing privilege separation directory|Load key .*:|Bad owner or permissions on|"
         r"Too many authentication failures|kex_exchange_ident",
         Reason.SSH_REFUSED, "", _SSH, local=f"{_SSH}; sshd needs its directory: mkdir -p /run/sshd",
     ),
-    clue(
+    Clue(
         r"attempt to run as root", Reason.RUN_AS_ROOT_REFUSED, "",
         "add --allow-run-as-root to mpirun, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     ),
-    clue(
+    Clue(
         r"launcher '([\w+-]+)' not installed|"
         r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
@@ -162,7 +162,7 @@ LINES = (
         Reason.COMMAND_NOT_FOUND, "", "install the program in the image; workers of an MPIJob need it, too, and Open MPI",
         local="install it on this machine{debian}, or correct the command",
     ),
-    clue(
+    Clue(
         r"MPI_Init\S* failed|(?:orte|PMIx?|MPI|ompi_mpi)_init\S* failed|PML add procs failed|No available .*(?:BTL|"
         r"network)|OPAL ERROR|"
         r"unable to reach each other for MPI|not built with (?:SLURM|PMI)",
@@ -170,17 +170,17 @@ LINES = (
         "use one version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
     ),
     # the environment
-    clue(
+    Clue(
         r"KeyError: '(RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'|environment variable (\w+) expected, but not set",
         Reason.ENVIRONMENT_MISSING,
         "", "give the PyTorchJob a Master, or start the script with torchrun (docs/troubleshooting.md)",
     ),
-    clue(
+    Clue(
         r"KeyError: '((?:LOCAL|GROUP|ROLE)_\w*(?:RANK|SIZE))'", Reason.ENVIRONMENT_MISSING, "",
         "torchrun sets {0}: start the script with it, or set {0} in env if each pod has one process; "
         "jobcommon run SCRIPT sets it",
     ),
-    clue(
+    Clue(
         r"(?:coordinator_address|Number of processes|process id)\b.*(?:should|must) be defined|"
         r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ)|(?:environment variable|"
         r"env(?:ironment)? var)\W+(\w+)\W+.*"
@@ -190,21 +190,21 @@ LINES = (
         Reason.ENVIRONMENT_MISSING, "", "set the variable in env of the container; of a script: --env NAME=VALUE",
     ),
     # imports and versions
-    clue(
+    Clue(
         r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|(?:: |\n)No module named '?([\w.]+)|"
         r"PackageNotFoundError: .*for (\S+)|DistributionNotFound: The '([\w-]+)|requires \w+: .pip install (\w+)|"
         r"requires the (\S+) library|Missing optional dependency '([\w-]+)'",
         Reason.MODULE_NOT_FOUND, "", "install the module in the image, or correct PYTHONPATH and workingDir",
         local="install it into the environment that pods run in: pip install {pip}; or correct PYTHONPATH and workingDir",
     ),
-    clue(
+    Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
         r"GLIBCXX|CXXABI)_[\d.]+' not found|"
         r"undefined symbol",
         Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that fits it",
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
-    clue(
+    Clue(
         r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|module '[\w.]+' has no attribute|"
         r"partially initialized module|"
         r"No matching distribution found|Could not find a version that satisfies|"
@@ -214,67 +214,67 @@ LINES = (
         "install versions that belong together, and see that no file of yours has the name of a module",
         local="install versions that belong together (pip check), and see that no file of yours has the name of a module",
     ),
-    clue(
+    Clue(
         r"\b(?:SyntaxError|IndentationError|TabError): ", Reason.SYNTAX_ERROR, "",
         "correct the script where the last lines show it, or run it with the version of Python that it is written for",
     ),
     # files, disks, rights
-    clue(
+    Clue(
         r"can't open file '([^']+)': \[Errno 2\]", Reason.FILE_NOT_FOUND,
         "the script {0} does not exist", f"correct command: {_FILES}",
         local=f"correct command: {_LOCAL_FILES}",
     ),
-    clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
+    Clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
     Reason.DISK_FULL, "", "write to a larger volume"),
-    clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
+    Clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
          "write to a volume, such as an emptyDir, whose mount does not have readOnly: true"),
-    clue(
+    Clue(
         r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|"
         r"Transport endpoint is not connected|database is locked",
         Reason.STORAGE_FAILED, "",
         "the volume does not answer: see its server or driver, and whether other pods on the node use it",
     ),
     # memory and limits
-    clue(
+    Clue(
         r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
         "raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory), and resources.limits.memory above it",
         local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
     ),
-    clue(
+    Clue(
         r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
         r"Unable to allocate [\d.]+ \w+ for|"
         r"not enough memory: you tried|\[Errno 12\]",
         Reason.MEMORY_EXHAUSTED, "", _MEMORY,
     ),
-    clue(
+    Clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
         r"terminated abruptly while the future was|BrokenProcessPool|died with <Signals\.SIGKILL",
         Reason.WORKER_PROCESS_KILLED, "", f"most often memory: {_MEMORY}",
     ),
-    clue(
+    Clue(
         r"Too many open files|can't start new thread|pthread_create|Resource temporarily unavailable|"
         r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
         r"OMP: Error #34|fork: retry",
         Reason.LIMIT_REACHED, "",
         "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the pids of the pod)",
     ),
-    clue(
+    Clue(
         r"Address already in use|EADDRINUSE|\[Errno 98\]|errno: 98\b|Failed to bind|port is already (?:allocated|"
         r"in use)|Only one usage of each socket|Could not start gRPC server",
         Reason.PORT_IN_USE, "", "choose another port, or end what still uses it",
     ),
-    clue(
+    Clue(
         r"Cannot assign requested address|\[Errno 99\]|errno: 99\b", Reason.PEERS_UNREACHABLE, "",
         "the program listens on an address that is not its pod's: let the master listen on 0.0.0.0, and see MASTER_ADDR",
     ),
-    clue(
+    Clue(
         r"no socket interface found|NCCL_SOCKET_IFNAME|GLOO_SOCKET_IFNAME|unable to resolve .*to (?:a )?(?:usable|"
         r"interface)|makeDeviceForInterface",
         Reason.PEERS_UNREACHABLE, "",
         "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME to the pods' interface, or leave it unset",
     ),
     # checkpoints and data
-    clue(
+    Clue(
         r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
         r"PytorchStreamReader failed|"
         r"invalid header or archive is corrupted|Weights only load failed|UnpicklingError|loaded state dict|"
@@ -286,7 +286,7 @@ LINES = (
         Reason.CHECKPOINT_MISMATCH, "",
         "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier one or delete it",
     ),
-    clue(
+    Clue(
         r"JSONDecodeError|yaml\.\w+\.\w+Error|(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
         r"configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
@@ -297,7 +297,7 @@ LINES = (
         Reason.CONFIG_INVALID, "", "correct the file or value that the message names",
     ),
     # other machines
-    clue(
+    Clue(
         r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLCertVerification|certificate (?:is not yet valid|"
         r"has expired)|self.signed certificate|"
         r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|hostname mismatch|x509:|SSL certificate problem",
@@ -305,7 +305,7 @@ LINES = (
         "compare the clock here with the certificate's dates, and give the program the CA that signed it "
         "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
     ),
-    clue(
+    Clue(
         r"40[13] Client Error|error occurred \(40[13]\)|40[13]: (?:Unauthorized|Forbidden)|GatedRepoError|"
         r"gated repo|is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
@@ -316,7 +316,7 @@ LINES = (
         r"could not read Username",
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
-    clue(
+    Clue(
         r"404 Client Error|returned error: 404|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|NoSuchBucket|"
         r"NoSuchKey|HTTP Error 404|"
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
@@ -324,14 +324,14 @@ LINES = (
         Reason.FILE_NOT_FOUND, "",
         "correct the name of the model, data set, repository or object; a private one needs a token, too",
     ),
-    clue(
+    Clue(
         rf"(?:Failed to resolve|couldn't connect to|Could not resolve host:?|could not connect to server:?|"
         rf"connection to server at|unable to access|"
         rf"host=|connect to endpoint(?: URL)?:?|HTTPSConnectionPool\(host=|connecting to) ?[\"']?(?:https?://)?{_HOST}",
         Reason.HOST_UNREACHABLE, "", _HUB,
         local=_LOCAL_HUB,
     ),
-    clue(
+    Clue(
         r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
         r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
@@ -340,16 +340,16 @@ LINES = (
         local=_LOCAL_HUB,
     ),
     # peers of the job
-    clue(
+    Clue(
         r"RendezvousTimeoutError", Reason.PEERS_UNREACHABLE,
         "fewer torchrun agents came to the rendezvous than --nnodes asks for (RendezvousTimeoutError)",
         "set --nnodes to the number of replicas, and see that all start and reach --rdzv-endpoint", symptom=True,
     ),
-    clue(
+    Clue(
         r"tasks that reached the barrier: (\d+/\d+).*timed out task names:\s*(\S+)", Reason.PEERS_UNREACHABLE,
         "{0} reached the barrier of the coordinator; {1} did not (Barrier timed out)", _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
-    clue(
+    Clue(
         r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
@@ -369,7 +369,7 @@ LINES = (
         Reason.PEERS_UNREACHABLE, "", _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
     # arguments
-    clue(
+    Clue(
         r"error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
         r"one of the arguments|invalid choice)|"
         r"no such option|Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
@@ -380,16 +380,16 @@ LINES = (
     ),
     *SHELL,
     # what is left of NCCL's
-    clue(r"^Last error: \S", Reason.GPU_ERROR, "", _NCCL),
+    Clue(r"^Last error: \S", Reason.GPU_ERROR, "", _NCCL),
 )  # fmt: skip
 
 #: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
 EXCEPTIONS = (
-    clue(
+    Clue(
         r"Input (?:\w+ )?contains (?:NaN|infinity)", Reason.DATA_INVALID, "",
         "see the data: replace missing and infinite values, or leave out their rows",
     ),
-    clue(
+    Clue(
         r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|summary|tensor|weight|values?|input|"
         r"predictions|detected)|"
         r"(?:loss|grad\w*|tensor|weights?|outputs?|input)\b.*\b(?:nan|inf|infinity|non-finite|not finite)\b|"
@@ -397,22 +397,22 @@ EXCEPTIONS = (
         Reason.NOT_A_NUMBER, "",
         "lower the learning rate, clip gradients, check the data for NaN; set_detect_anomaly(True) names the operation",
     ),
-    clue(
+    Clue(
         r"ArrowInvalid|UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
         r"corrupt(?:ed)?\b|truncated|"
         r"BadGzipFile|zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
     ),
-    clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
+    Clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
          "give the path of a file; a mount with a subPath that its volume does not have is an empty directory"),
-    clue(
+    Clue(
         r"DataLoader timed out", Reason.PYTHON_EXCEPTION, "",
         "a worker of the data loader hangs: see its storage, use num_workers=0 once, or multiprocessing_context='spawn'",
     ),
-    clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
-    clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory",
+    Clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
+    Clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
-    clue(
+    Clue(
         r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",
         _OWNER,
     ),
@@ -420,29 +420,29 @@ EXCEPTIONS = (
 
 #: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
 REMAINS = (
-    clue(
+    Clue(
         r"Signal \d+ \((SIG\w+)\) received by PID|exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
         r"terminated with signal (SIG\w+)|"
         r"KILLED BY SIGNAL: (\d+)|: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
     ),
-    clue(
+    Clue(
         r'\(most recent call first\): File "(?:[^"]*/)?([^"]+)", line (\d+) in (.+)', Reason.PROGRAM_FAILED,
         "Python's faulthandler shows it in {2} ({0}, line {1})", "see why it did not go on there; a time-out may have ended it",
     ),
-    clue(
+    Clue(
         r"Container failed !!!", Reason.PROGRAM_FAILED, "",
         "paddle.distributed.launch writes the processes' output to log/workerlog.N: put --log_dir on a volume",
     ),
-    clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
+    Clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
     Reason.PROGRAM_FAILED, "", "see the lines before it"),
-    clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
+    Clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
          _OWNER),
-    clue(r"(?:can't cd to|cd: .*No such file|(?:cannot|can't) (?:open|access|stat|find|read|load)\b.*|"
+    Clue(r"(?:can't cd to|cd: .*No such file|(?:cannot|can't) (?:open|access|stat|find|read|load)\b.*|"
          r"No such file or directory)",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
-    clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
+    Clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
          "see the lines that the rank printed before", symptom=True),
 )  # fmt: skip
 

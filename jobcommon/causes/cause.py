@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from jobcommon.diagnosis.cause_reasons import Reason
-from jobcommon.diagnosis.packages import library_package, pip_package
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.packages import library_package, pip_package
 
 MAX_TEXT = 400
 
@@ -26,25 +27,25 @@ class Cause:
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clue:
-    """A pattern that reveals a cause.
+    """A pattern that reveals a cause; its case is ignored.
 
     `text` and `advice` may refer to its groups, as in ``{0}``; without a `text` the line itself is quoted. `local` is the
     advice for a pod that is a process of this machine; ``{pip}`` and ``{debian}`` in it name the package of the first group.
     """
 
-    pattern: re.Pattern[str]
+    written: str
     reason: Reason
     text: str = ""
     advice: str = ""
     symptom: bool = False
     local: str = ""
 
-
-def clue(pattern: str, reason: Reason, text: str = "", advice: str = "", *, symptom: bool = False, local: str = "") -> Clue:
-    """A clue; the pattern's case is ignored."""
-    return Clue(re.compile(pattern, re.IGNORECASE), reason, text, advice, symptom, local)
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled pattern: most processes need no clue."""
+        return re.compile(self.written, re.IGNORECASE)
 
 
 def revealed(text: str, clues: Iterable[Clue], *, local: bool = False) -> Cause | None:

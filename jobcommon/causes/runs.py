@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
-from jobcommon.diagnosis.cause_reasons import Reason
-from jobcommon.diagnosis.packages import program_package
-from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL
-from jobcommon.diagnosis.starting import COMMANDS, INTERPRETERS, LINE_ENDS
-from jobcommon.diagnosis.tracebacks import Raised, plain, raised
+from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
+from jobcommon.causes.packages import program_package
+from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL
+from jobcommon.causes.tracebacks import Raised, plain, raised
 
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 
@@ -33,7 +34,7 @@ _LOCAL_SIGNALS = {
     "SIGILL": "a module is built for another kind of CPU than this machine has",
 }
 # Signals that come from outside: what the program printed before does not explain them.
-_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "OOMKilled")
 _CODES = {
     2: "; by convention: wrong arguments",
     124: "; of the command timeout: it ran for too long",
@@ -55,6 +56,10 @@ _HINT = "HYDRA_FULL_ERROR"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 # Of the last lines as many are searched for one that reads like an error.
 _TAIL = 15
+# A kubelet takes as much of a log. Of a longer line the rest is no error, and patterns take their time with it.
+_MESSAGE, _LONGEST = 2048, 400
+# A message of one line is told as a whole.
+_ALONE = 1000
 # An error far before the end was perhaps overcome; it counts only if these lines tell no cause.
 _LATEST = 60
 
@@ -80,20 +85,14 @@ def end_of_program(
             advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
     told = [line for line in (*message.splitlines(), *lines) if _HINT not in line]
-    if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
-        return Cause(cause.reason, f"{code}: {cause.text}", cause.advice)
     # A shell ends so for other errors, too.
     code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
-    if reason in _NOT_STARTED or code_of_shell or (told and revealed(told[-1], INTERPRETERS[:1])):
-        return _no_command(exit_code, message, lines, local=local)
-    crashed = _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
-    cause = _latest(told, local=local)
-    # A launcher passes on how one of its processes ended.
-    passed_on = cause is not None and cause.reason == Reason.WORKER_PROCESS_KILLED
-    # Of a crash, the shell around it says less than Python, which does not print a hang then.
-    of_crash = crashed is not None and (passed_on or (cause is not None and cause.reason == Reason.PROGRAM_FAILED))
-    if cause is not None and not of_crash and (passed_on or reason not in _OUTSIDE):
+    no_command = reason in _NOT_STARTED or code_of_shell or bool(told and revealed(told[-1], INTERPRETERS[:1]))
+    if (cause := _error(reason, told, local=local, no_command=no_command)) is not None:
         return replace(cause, text=f"{code}: {cause.text}")
+    if no_command:
+        return _no_command(exit_code, message, lines, local=local)
+    crashed = _crash(reason, told)
     # What Python's faulthandler prints is told by the function.
     ends = (at for at, line in enumerate(told) if line.startswith("Fatal Python error"))
     last = _last_line(told[: next(ends, None)] if crashed else told)
@@ -114,6 +113,48 @@ def end_of_program(
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
 
+@lru_cache(maxsize=512)
+def error_in(reason: str, exit_code: int | None, message: str) -> str:
+    """The error that a run's termination message names, in one line, for the status of a job; "" if it names none.
+
+    What a message may cost is bounded: users write them, and all jobs wait for the one that is decided.
+    """
+    if reason in _NOT_STARTED or exit_code in (None, 126, 127):
+        return ""
+    told = [line[:_LONGEST] for line in message[-_MESSAGE:].splitlines() if _HINT not in line]
+    cause = _error(reason, told, local=False)
+    return in_short(cause.text) if cause is not None else ""
+
+
+def last_words(reason: str, message: str) -> str:
+    """What a termination message that names no error tells all the same; "" if that does not explain the end.
+
+    What a program printed before a signal from outside does not; but a message of one line may be its own.
+    """
+    lines = [line for line in message.splitlines() if line.strip()]
+    if len(lines) == 1:
+        return in_short(lines[0], _ALONE)
+    return in_short(_last_line(lines)) if reason not in _OUTSIDE else ""
+
+
+def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = False) -> Cause | None:
+    """The error that a program's lines tell, if it explains such an end; with `no_command` only that of its line ends."""
+    if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
+        return cause
+    cause = None if no_command else _latest(told, local=local)
+    if cause is None:
+        return None
+    # A launcher passes on how one of its processes ended.
+    passed_on = cause.reason == Reason.WORKER_PROCESS_KILLED
+    # Of a crash, the shell around it says less than Python, which does not print a hang then.
+    of_crash = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and _crash(reason, told) is not None
+    return cause if not of_crash and (passed_on or reason not in _OUTSIDE) else None
+
+
+def _crash(reason: str, told: Sequence[str]) -> re.Match[str] | None:
+    return _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
+
+
 _GONE = "to keep its last lines in the job's status, set terminationMessagePolicy: FallbackToLogsOnError in the container"
 _SILENT = "it printed nothing: let the program print why it ends, and run python with -u"
 
@@ -121,7 +162,7 @@ _SILENT = "it printed nothing: let the program print why it ends, and run python
 def _latest(lines: Sequence[str], *, local: bool) -> Cause | None:
     """The cause that the very last lines tell, else that of those before: a program may print more while it ends."""
     cause = printed(lines[-_LATEST:], local=local)
-    return printed(lines, local=local) if cause is None or cause.symptom else cause
+    return printed(lines, local=local) if len(lines) > _LATEST and (cause is None or cause.symptom) else cause
 
 
 def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
@@ -149,7 +190,8 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
         # The lines before it are those of the command.
         said, own = f"{in_short(found[-1].lines[0])}: ", own[: found[-1].begin]
         errors = [line for line in own if not MERELY_A_WARNING.search(line)]
-    for some, clues in ((errors, REMAINS), (own, LINES)):
+    warnings = [line for line in own if MERELY_A_WARNING.search(line)]
+    for some, clues in ((errors, REMAINS), (warnings, LINES)):
         for line in reversed(some):
             if (cause := _of_line(line, clues, local=local)) is not None:
                 return replace(cause, text=said + cause.text)

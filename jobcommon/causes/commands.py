@@ -1,0 +1,80 @@
+"""Texts that reveal why a command did not start: of the container runtime, and of the shells that should have run it."""
+
+from jobcommon.causes.cause import Clue
+from jobcommon.causes.cause_reasons import Reason
+
+#: Of any line that a program printed: each command of such a script fails in its own way.
+LINE_ENDS = (
+    Clue(
+        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter).*)",
+        Reason.SHELL_ERROR,
+        "the script has Windows' line ends (CRLF): {0}",
+        "convert the script: dos2unix FILE",
+    ),
+)
+
+_INTERPRETER = "correct the #! line of the script, or start it with its interpreter: command: [python, FILE]"
+#: The script is there, but not what is to run it.
+INTERPRETERS = (
+    Clue(
+        r"^exec (\S+): no such file or directory",
+        Reason.COMMAND_NOT_FOUND,
+        "the command {0} exists, but not the interpreter in its #! line",
+        _INTERPRETER,
+    ),
+    Clue(
+        r"exec user process caused.*no such file",
+        Reason.COMMAND_NOT_FOUND,
+        "the interpreter in the #! line of the command does not exist",
+        _INTERPRETER,
+    ),
+    Clue(
+        r"(\S+): cannot execute: required file not found",
+        Reason.COMMAND_NOT_FOUND,
+        "the interpreter in the #! line of {0} does not exist",
+        _INTERPRETER,
+    ),
+    Clue(
+        r"(\S+): (\S+): bad interpreter",
+        Reason.COMMAND_NOT_FOUND,
+        "the interpreter {1} in the #! line of {0} does not exist",
+        _INTERPRETER,
+    ),
+)
+
+COMMANDS = (
+    Clue(
+        r"chdir|set in config\.json failed|^\[Errno \d+\] [^:]+: '/",
+        Reason.WORKING_DIRECTORY_NOT_FOUND,
+        "",
+        "correct workingDir in the pod template: it must be a directory of the image or of a volume",
+        local="correct workingDir in the pod template: it must be a directory of this machine",
+    ),
+    Clue(
+        r"error while loading shared libraries: ([^:\s]+)",
+        Reason.LIBRARY_NOT_FOUND,
+        "",
+        "install the library in the image",
+        local="install the library on this machine{debian}",
+    ),
+    Clue(
+        r"exec format error",
+        Reason.WRONG_ARCHITECTURE,
+        "",
+        "build the image for the architecture of the nodes; of a script, check its #! line",
+        local="use a program built for this machine; of a script, check its #! line",
+    ),
+    Clue(
+        r"permission denied",
+        Reason.COMMAND_NOT_EXECUTABLE,
+        "",
+        "make the file executable (chmod +x), or start it with its interpreter: command: [python, FILE]",
+    ),
+    Clue(
+        r"executable file not found|no such file or directory|not found in \$PATH",
+        Reason.COMMAND_NOT_FOUND,
+        "",
+        "correct command in the pod template, or install the program in the image",
+        local="correct command in the pod template, or install the program on this machine",
+    ),
+)
