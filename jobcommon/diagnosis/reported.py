@@ -2,7 +2,7 @@
 
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import span
+from jobcommon.causes.cause import span
 
 # A report is on record 15 s after it was made.
 _OLD = 60.0
