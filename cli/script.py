@@ -15,7 +15,7 @@ from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, ReplicaType
-from jobcommon.sdk.build import TORCH, one_process
+from jobcommon.sdk.build import TORCH, one_process, report_policy
 
 MOUNT = "/scripts"
 #: Of the name of the ConfigMap with a job's script.
@@ -66,7 +66,7 @@ class Script:
         name = self.name or _name_of(self.path) + (f"-{secrets.token_hex(3)}" if unique else "")
         if _NAME.fullmatch(name) is None:
             raise UserError(f'--name {name}: write lower-case letters, digits and "-", at most 42 of them, a letter first')
-        bodies = [_job(framework, self, name)]
+        bodies = [_job(framework, self, name, report_policy(*files.values()))]
         if self.image is not None:
             bodies.insert(0, _config_map(name, files, self.path))
         owned = self.image is not None
@@ -111,7 +111,7 @@ def _config_map(name: str, files: dict[str, str], script: str) -> dict[str, Any]
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}{SCRIPT_SUFFIX}"}, "data": files}
 
 
-def _job(framework: Framework, script: Script, name: str) -> dict[str, Any]:
+def _job(framework: Framework, script: Script, name: str, reports: dict[str, bool]) -> dict[str, Any]:
     command = [*_start(script), *script.arguments]
     types = {kind.name: kind for kind in framework.replica_types}
     specs: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def _job(framework: Framework, script: Script, name: str) -> dict[str, Any]:
         "kind": framework.kind,
         "metadata": {"name": name},
         "spec": {
-            "runPolicy": {"backoffLimit": BACKOFF_LIMIT, "restartScope": "Job"},
+            "runPolicy": {"backoffLimit": BACKOFF_LIMIT, "restartScope": "Job", **reports},
             **processes,
             framework.replica_specs: specs,
         },

@@ -5,9 +5,17 @@ listed in ``__init__.pyi`` alone, as type checkers read them, and each is import
 costs little, and what is pure never loads an HTTP client.
 """
 
-import lazy_loader
+try:
+    import lazy_loader
+except ImportError:
+    # An image for training, where jobcommon is installed without its dependencies, for this function.
+    from jobcommon.sdk.reporting import report_progress as report_progress
 
-_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+    def _attribute(name: str) -> object:
+        raise AttributeError(f"jobcommon.{name} needs the dependencies of jobcommon: install it without --no-deps")
+
+else:
+    _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:

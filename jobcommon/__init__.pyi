@@ -100,6 +100,7 @@ from .runtime.settings import Settings as Settings
 from .sdk.async_client import AsyncJobClient as AsyncJobClient
 from .sdk.build import build_job as build_job
 from .sdk.failure import JobFailed as JobFailed
+from .sdk.reporting import report_progress as report_progress
 from .sdk.sync_client import JobClient as JobClient
 from .spec import read_job as read_job
 

@@ -45,6 +45,8 @@ def test_other_names_are_not() -> None:
     ("statement", "unwanted"),
     [
         ("import jobcommon", ("pydantic", "msgspec", "aiohttp", "asyncio", "kubernetes_asyncio")),
+        ("from jobcommon import report_progress; report_progress(1, 2)", ("pydantic", "msgspec", "yaml", "asyncio", "aiohttp")),
+        ("sys.modules['lazy_loader'] = None; from jobcommon import report_progress; report_progress(1)", ("pydantic", "yaml")),
         ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client")),
         ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio", "kubernetes_asyncio")),
         ("from jobcommon import JobClient; JobClient(api_client=0)", ("aiohttp", "kubernetes", "kubernetes_asyncio")),

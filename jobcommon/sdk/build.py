@@ -31,9 +31,9 @@ def build_job(
     no variables from outside. `arguments` are passed by keyword, as JSON. `replicas` is the number of processes, of which a
     Master is the first, or a number for each replica type. An MPIJob starts a function by ``mpirun``, and runs a command in the
     launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
-    and of the pods' spec, as in a manifest. A program that fails by itself fails the job. If one is killed or loses its node,
-    all are started again, unless `run_policy` sets ``restartScope`` to ``Pod``. Raises ValueError if that is no valid job;
-    the text names the field.
+    and of the pods' spec, as in a manifest; ``reportProgress`` is set for a function that calls `report_progress`. A program
+    that fails by itself fails the job. If one is killed or loses its node, all are started again, unless `run_policy` sets
+    ``restartScope`` to ``Pod``. Raises ValueError if that is no valid job; the text names the field.
     """
     framework = framework_of(kind)
     if function is not None:
@@ -61,15 +61,21 @@ def build_job(
             container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
         policy, spec = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never", {"containers": [container]}
         specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": {**spec, **(pod or {})}}}
+    reports = report_policy(command[-1]) if function is not None else {}
     manifest = {
         "apiVersion": framework.api_version,
         "kind": framework.kind,
         "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "spec": {"runPolicy": {"restartScope": "Job", **(run_policy or {})}, framework.replica_specs: specs},
+        "spec": {"runPolicy": {"restartScope": "Job", **reports, **(run_policy or {})}, framework.replica_specs: specs},
     }
     if errors := read_job(framework, manifest).errors:
         raise ValueError("\n".join(map(str, errors)))
     return manifest
+
+
+def report_policy(*sources: str) -> dict[str, bool]:
+    """The field of runPolicy for programs of which one calls `report_progress`."""
+    return {"reportProgress": True} if any("report_progress(" in source for source in sources) else {}
 
 
 def one_process(framework: Framework, resources: Mapping[str, str | int]) -> dict[str, str]:

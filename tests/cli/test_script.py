@@ -43,6 +43,12 @@ def test_a_script_becomes_a_job_that_can_be_kept(script: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_script_that_reports_its_progress_can(script: Path) -> None:
+    script.write_text("from jobcommon import report_progress\nreport_progress(1, 2)\n")
+    (job,) = printed(str(script))
+    assert job["spec"]["runPolicy"]["reportProgress"] is True
+
+
 def test_of_a_pod_with_several_devices_the_program_starts_the_processes(script: Path) -> None:
     """With LOCAL_RANK set, Lightning starts none and waits for them."""
     (job,) = printed(str(script), "--workers", "2", "--resources", "amd.com/gpu=2")

@@ -128,6 +128,16 @@ def test_everything_else_of_a_manifest() -> None:
     }  # fmt: skip
 
 
+def test_a_function_that_reports_its_progress_can() -> None:
+    def reports() -> None:
+        from jobcommon import report_progress
+
+        report_progress(1, 2)
+
+    built = build_job("j", image="i", function=reports)
+    assert built["spec"]["runPolicy"] == {"restartScope": "Job", "reportProgress": True}
+
+
 def test_the_program_calls_the_function() -> None:
     text = program(train, {"word": "it's", "times": 2})
     # Kubernetes makes one $ of two.

@@ -3,8 +3,11 @@
 import asyncio
 import http.client
 import json
+import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -136,6 +139,34 @@ async def test_a_report_is_answered_and_written(world: World, settings: Settings
         await settled(world, lambda: "trainerStatus" in status(world))
         assert status(world)["trainerStatus"] == wanted
         assert status(world)["progress"]["highestStep"] == 7
+
+
+LOOP = """
+import sys, threading
+from jobcommon import report_progress
+for step in range(1, 401):
+    report_progress(step, 500, loss=1 / step)
+    if step == 200:
+        report_progress(step, 500, checkpoint=step)
+print(threading.active_count())
+"""
+
+
+async def test_a_training_loop_reports_by_the_helper(world: World, settings: Settings, tmp_path: Path) -> None:
+    """Its last report is sent when the program ends, and a metric keeps its value."""
+    async with running(world, settings) as program:
+        values = {"CA_CERT": str(tmp_path / "ca.crt"), "TOKEN": str(tmp_path / "token"), "URL": program.url.geturl()}
+        (tmp_path / "ca.crt").write_text(program.pod["metadata"]["annotations"]["training.kubeflow.org/progress-ca"])
+        (tmp_path / "token").write_text(f"{program.token}\n")
+        env = {**os.environ, **{f"KUBEFLOW_TRAINER_SERVER_{name}": value for name, value in values.items()}}
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", LOOP], env=env, capture_output=True, text=True, check=True, timeout=180
+        )
+        assert (done.stdout, done.stderr) == ("2\n", "")
+        await settled(world, lambda: step_on_record(world, "train") == 400)
+        metrics = {metric["name"]: metric["value"] for metric in status(world)["trainerStatus"]["metrics"]}
+        assert metrics == {"current_step": "400", "total_steps": "500", "loss": "0.0025", "checkpoint": "200"}
+        assert status(world)["progress"]["summary"].startswith("████████░░ 80% (400/500)")
 
 
 def padded(size: int) -> bytes:
