@@ -25,7 +25,9 @@ from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
+from jobcommon.reconcile.rendering import states
 from jobcommon.reconcile.slots import attempt_of
 
 MAX_EVIDENCE = 6
@@ -396,14 +398,15 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += _first_failure(found, 0)
-    outside = current.message.partition("; not queued: ")[2].partition("; ")
-    evidence += [f"it runs outside its queue and all quota: {outside[0]}"] if outside[0] else []
+    # An operator that owns the Workloads of jobs states no such thing.
+    outside = [text for text in not_queued(job) if states(current, text)]
+    evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]
     due = limits.active_deadline(job, status.start_time)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
     evidence += [*died_beside(found), *recreated(found)]
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} runs: {count}{quiet}"
-    advice = advice or in_short(outside[2].removesuffix("."))
+    advice = advice or in_short("".join(outside[1:]))
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
 
 

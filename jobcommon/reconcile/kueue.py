@@ -62,7 +62,7 @@ class Queue(Extension):
     def notes(self, about: ConditionType | None) -> Iterable[Note]:
         """That the job is not queued, or keeps its quota though its label names another queue or none."""
         if about == ConditionType.RUNNING:
-            return [Note(outside)] if (outside := not_queued(self.job)) else []
+            return [Note(self._not_queued)] if self._not_queued else []
         if about is not None:
             return []
         label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "")
@@ -132,8 +132,13 @@ class Queue(Extension):
 
     def events(self) -> Iterable[Event]:
         """That the job is not queued."""
-        if outside := not_queued(self.job):
-            yield Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True)
+        if self._not_queued:
+            yield Event(WARNING, reasons.NOT_QUEUED, self._not_queued, lasting=True)
+
+    @cached_property
+    def _not_queued(self) -> str:
+        found = not_queued(self.job)
+        return f"not queued: {'; '.join(found)}" if found else ""
 
     def wakes(self) -> Iterable[float]:
         """When to look again for a change that comes without an event."""
@@ -311,17 +316,17 @@ UNQUEUED = labels.PREFIX + "unqueued"
 """The annotation of a job that may have a queue's label and run without it, with the value ``allowed``."""
 
 
-def not_queued(job: Job) -> str:
-    """That the job is not queued, and what to change; "" for a job that is, or that needs no queue.
+def not_queued(job: Job) -> tuple[str, str] | tuple[()]:
+    """That the job is not queued, and what to change; nothing for a job that is, or that needs no queue.
 
     Kueue's webhook suspends each new job of a kind whose integration is on, and Kueue later sets `suspend` to false. Since
     Kueue 0.19.0 most kinds of kubeflow.org are off by default (kueue#12606): such a job has no `suspend`.
     """
     queue = job.labels.get(kueue.QUEUE_LABEL)
     if not queue or job.options.kueue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
-        return ""
+        return ()
     integration = kueue.integration_of(job.api_version, job.kind)
     return (
-        f"not queued: the label {kueue.QUEUE_LABEL} names queue {queue}, but Kueue has not suspended the job; "
-        f"add {integration} to integrations.frameworks of Kueue's configuration, or annotate the job with {UNQUEUED}=allowed"
+        f"the label {kueue.QUEUE_LABEL} names queue {queue}, but Kueue has not suspended the job",
+        f"add {integration} to integrations.frameworks of Kueue's configuration, or annotate the job with {UNQUEUED}=allowed",
     )

@@ -182,6 +182,11 @@ def lines(status: JobStatus) -> list[str]:
     return [f"{c.type}={c.status} {c.reason}: {c.message}" for c in status.conditions]
 
 
+def states(condition: JobCondition, note: str) -> bool:
+    """Whether the condition has that note, for others than the decision."""
+    return note in condition.message
+
+
 def end_of(status: JobStatus) -> str:
     """How the job has ended, for others than its users."""
     return next((c.message for c in reversed(status.conditions) if c.type in _FINAL and c.is_true), "")

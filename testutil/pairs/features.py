@@ -16,30 +16,29 @@ from jobcommon.testutil.builders import job_manifest, replica_spec, template
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.pairs.world import REFUSABLE, PairWorld
 
-Happening = Callable[[PairWorld, Random], None]
+Happening = Callable[[PairWorld], None]
 
 
-def run_on(world: PairWorld, chance: Random) -> None:
+def run_on(world: PairWorld) -> None:
     """Nothing happens for a while."""
-    world.wait(chance.choice([1, 12, 45, 130, 400]))
+    world.wait(world.chance.choice([1, 12, 45, 130, 400]))
 
 
-def exit_one(world: PairWorld, chance: Random) -> None:
+def exit_one(world: PairWorld) -> None:
     """The program of a replica ends."""
-    _exit(world, [_any_running(world, chance)], chance.choice([0, 137, 137, 1]))
+    _exit(world, [_any_running(world)], world.chance.choice([0, 137, 137, 1]))
 
 
-def blip(world: PairWorld, chance: Random) -> None:
+def blip(world: PairWorld) -> None:
     """All programs fail at once, as when the network breaks."""
     _exit(world, _running(world), 139)
-    del chance
 
 
-def one_then_another(world: PairWorld, chance: Random) -> None:
+def one_then_another(world: PairWorld) -> None:
     """A replica fails, and its peer a few seconds later; the operator may look between, or not."""
-    _exit(world, [_any_running(world, chance)], chance.choice([1, 137]))
+    _exit(world, [_any_running(world)], world.chance.choice([1, 137]))
     world.now += 3
-    _exit(world, [_any_running(world, chance)], 134)
+    _exit(world, [_any_running(world)], 134)
 
 
 def _running(world: PairWorld) -> list[str]:
@@ -53,9 +52,9 @@ def _running(world: PairWorld) -> list[str]:
     )
 
 
-def _any_running(world: PairWorld, chance: Random) -> str:
+def _any_running(world: PairWorld) -> str:
     names = _running(world)
-    return chance.choice(names) if names else ""
+    return world.chance.choice(names) if names else ""
 
 
 def _exit(world: PairWorld, names: Sequence[str], code: int) -> None:
@@ -73,86 +72,80 @@ def _exit(world: PairWorld, names: Sequence[str], code: int) -> None:
         world.exit(name, code)
 
 
-def delete(world: PairWorld, chance: Random) -> None:
+def delete(world: PairWorld) -> None:
     """A user deletes a pod."""
-    if name := _any_running(world, chance):
+    if name := _any_running(world):
         world.truth.by_others += 1
         world.delete_pod(name)
 
 
-def evict(world: PairWorld, chance: Random) -> None:
+def evict(world: PairWorld) -> None:
     """The kubelet evicts a pod."""
-    if name := _any_running(world, chance):
+    if name := _any_running(world):
         world.truth.by_others += 1
         world.evict(name)
 
 
-def suspend(world: PairWorld, chance: Random) -> None:
+def suspend(world: PairWorld) -> None:
     """The user suspends the job, or resumes it."""
     world.edit(suspend=not world.job.run_policy.suspend)
-    del chance
 
 
-def scale(world: PairWorld, chance: Random) -> None:
+def scale(world: PairWorld) -> None:
     """The user changes the number of replicas."""
-    count = chance.choice([0, 1, 2, 4])
+    count = world.chance.choice([0, 1, 2, 4])
     world.scale("Worker", count)
     world.scale(next(iter(world.job.replica_specs)), min(count, 1))
 
 
-def fill(world: PairWorld, chance: Random) -> None:
+def fill(world: PairWorld) -> None:
     """Nodes fill up, or are free again."""
-    world.room = chance.choice([0, 2, 100])
+    world.room = world.chance.choice([0, 2, 100])
 
 
-def lose_node(world: PairWorld, chance: Random) -> None:
+def lose_node(world: PairWorld) -> None:
     """The node of a pod falls silent."""
-    if name := _any_running(world, chance):
+    if name := _any_running(world):
         uid = world.pods[name].view.uid
         world.silent.add(uid)
         world.silent_since[uid] = world.now
 
 
-def hang(world: PairWorld, chance: Random) -> None:
+def hang(world: PairWorld) -> None:
     """The program stops making steps."""
     if world.trains and world.program.hung_since is None:
         world.program.hung_since = world.now
-    del chance
 
 
-def refuse(world: PairWorld, chance: Random) -> None:
+def refuse(world: PairWorld) -> None:
     """The platform refuses a kind of write, or takes it again."""
-    world.refused = frozenset() if world.refused else REFUSABLE[chance.choice(sorted(REFUSABLE))]
+    world.refused = frozenset() if world.refused else REFUSABLE[world.chance.choice(sorted(REFUSABLE))]
 
 
-def forbid_logs(world: PairWorld, chance: Random) -> None:
+def forbid_logs(world: PairWorld) -> None:
     """Logs cannot be read, or can again."""
     world.unkept = "" if world.unkept else world.words("not all logs and events of failed replicas are kept: forbidden")
-    del chance
 
 
-def preempt(world: PairWorld, chance: Random) -> None:
+def preempt(world: PairWorld) -> None:
     """Kueue takes the quota, or gives it back."""
     world.preempted = not world.preempted
-    del chance
 
 
-def close_quota(world: PairWorld, chance: Random) -> None:
+def close_quota(world: PairWorld) -> None:
     """There is no quota for new Workloads, or there is again."""
     world.quota = not world.quota
-    del chance
 
 
-def hide_flavor(world: PairWorld, chance: Random) -> None:
+def hide_flavor(world: PairWorld) -> None:
     """The operator cannot see the ResourceFlavor, or can again."""
     world.flavor_seen = not world.flavor_seen
-    del chance
 
 
-def die(world: PairWorld, chance: Random) -> None:
+def die(world: PairWorld) -> None:
     """The operator dies after some of its writes."""
     if world.exists:
-        world.step(writes=chance.choice([0, 1, 2, 3]))
+        world.step(writes=world.chance.choice([0, 1, 2, 3]))
 
 
 @dataclass(frozen=True)
@@ -225,7 +218,7 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool)
     }
     manifest = job_manifest(framework, types, run_policy=policy, **{**first.spec, **second.spec})
     manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
-    world = PairWorld(framework, manifest, restless=restless)
+    world = PairWorld(framework, manifest, chance=chance, restless=restless)
     world.reports = bool(policy.get("reportProgress"))
     return world
 

@@ -58,7 +58,7 @@ def _history(first: str, second: str, seed: int, *, restless: bool) -> tuple[Pai
         for number in range(EVENTS):
             own = features[number % 2].happenings
             happening = chance.choice((*COMMON, *own, *own))
-            happening(world, chance)
+            happening(world)
             if not world.exists:
                 return world, []
             world.react()

@@ -5,6 +5,7 @@ no other moment. `busy` counts what the platform has done to the job, independen
 """
 
 from dataclasses import dataclass, field, replace
+from random import Random
 
 import msgspec
 
@@ -72,8 +73,9 @@ class Program:
 
 @dataclass
 class PairWorld(NativeWorld):
-    """With `restless`, the platform words its messages anew at each moment."""
+    """`chance` decides what happens. With `restless`, the platform words its messages anew at each moment."""
 
+    chance: Random = field(default_factory=lambda: Random(0))  # noqa: S311 - reproducibility is the point
     restless: bool = False
     truth: Truth = field(default_factory=Truth)
     program: Program = field(default_factory=Program)
