@@ -27,7 +27,7 @@ from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
-from jobcommon.reconcile.rendering import states
+from jobcommon.reconcile.rendering import is_stated
 from jobcommon.reconcile.slots import attempt_of
 
 MAX_EVIDENCE = 6
@@ -399,7 +399,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += _first_failure(found, 0)
     # An operator that owns the Workloads of jobs states no such thing.
-    outside = [text for text in not_queued(job) if states(current, text)]
+    outside = [text for text in not_queued(job) if is_stated(current, text)]
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]
     due = limits.active_deadline(job, status.start_time)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)

@@ -182,7 +182,7 @@ def lines(status: JobStatus) -> list[str]:
     return [f"{c.type}={c.status} {c.reason}: {c.message}" for c in status.conditions]
 
 
-def states(condition: JobCondition, note: str) -> bool:
+def is_stated(condition: JobCondition, note: str) -> bool:
     """Whether the condition has that note, for others than the decision."""
     return note in condition.message
 

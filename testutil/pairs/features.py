@@ -10,8 +10,15 @@ from jobcommon.api.gang import NATIVE
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.status import ConditionType
-from jobcommon.framework import Framework, Options, ProgressServer
+from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.operators.tf import TF
+from jobcommon.reconcile.failed_logs import KeptLogs
+from jobcommon.reconcile.features import FEATURES as EXTENSIONS
+from jobcommon.reconcile.gang import Gang
+from jobcommon.reconcile.in_place import InPlace
+from jobcommon.reconcile.kueue import Queue
+from jobcommon.reconcile.node_loss import NodeLoss
+from jobcommon.reconcile.progress import ReportedProgress, Reporting
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.pairs.world import REFUSABLE, PairWorld
@@ -196,8 +203,24 @@ FEATURES: Mapping[str, Feature] = {
 COMMON: tuple[Happening, ...] = (run_on, run_on, run_on, exit_one, delete)
 
 
+def _always(_: Job) -> bool:
+    return True
+
+
+USED: Mapping[Any, Callable[[Job], bool]] = {
+    NodeLoss: lambda job: job.run_policy.node_loss_seconds is not None or bool(job.run_policy.avoid_failed_nodes),
+    Reporting: lambda job: bool(job.run_policy.report_progress),
+    ReportedProgress: lambda job: bool(job.run_policy.report_progress or job.run_policy.min_uptime_seconds),
+    InPlace: lambda job: job.restarts_in_place,
+    Gang: lambda job: job.options.gang is not None,
+    Queue: lambda job: job.options.kueue,
+    KeptLogs: lambda job: job.keeps_failed_logs,
+}
+"""Whether a job uses an extension. One that it does not use must not matter to it."""
+
+
 def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool) -> PairWorld | None:
-    """A new job with both; None where they exclude each other."""
+    """A new job with both; None where they exclude each other. In a `restless` world are no extensions that it does not use."""
     if first.framework and second.framework and first.framework is not second.framework:
         return None
     policies = [policy for policy in first.policies or second.policies or _POLICIES if policy in (second.policies or (policy,))]
@@ -220,6 +243,8 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool)
     manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
     world = PairWorld(framework, manifest, chance=chance, restless=restless)
     world.reports = bool(policy.get("reportProgress"))
+    if restless:
+        world.features = [feature for feature in EXTENSIONS if USED.get(feature, _always)(world.job)]
     return world
 
 

@@ -19,18 +19,19 @@ EVENTS = 14
 def judge(first: str, second: str, seed: int) -> list[str]:
     """What is wrong with one history.
 
-    It is run twice: with a platform that always says the same, and with one that words what it says anew each time. What the
-    operator does must not depend on that (a message is no state).
+    It is run twice: with a platform that always says the same, and with one that words what it says anew each time, by an
+    operator without the extensions that the job does not use. What the operator does must not depend on either: a message is no
+    state, and a feature is its own extension.
     """
     plain, problems = _history(first, second, seed, restless=False)
     if problems or plain is None:
         return problems
     worded, problems = _history(first, second, seed, restless=True)
     if problems or worded is None:
-        return [f"words: with changing messages: {problem}" for problem in problems]
+        return [f"words: with changing messages and without unused extensions: {problem}" for problem in problems]
     for one, other in zip_longest(_deeds(plain), _deeds(worded)):
         if one != other:
-            return [f"words: with changing messages the operator does {other} and not {one}"]
+            return [f"words: with changing messages and without unused extensions the operator does {other} and not {one}"]
     return []
 
 
