@@ -1,7 +1,5 @@
 """``jobcommon plan``: what the operator would do for a job, without a cluster."""
 
-import json
-import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import yaml
 
+from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.raised import said
@@ -19,7 +18,6 @@ from jobcommon.cli.manifests import Manifest
 from jobcommon.crd import field_errors
 from jobcommon.crd.strict import without_nulls
 from jobcommon.crd.yaml_scalars import Dumper
-from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan
 from jobcommon.reconcile.features import FEATURES
@@ -84,18 +82,9 @@ def _describe(
         raise UserError("\n".join(f"{manifest.place}: {error}" for error in refused))
     title = f"# {job.kind} {job.key}"
     text = "\n".join([title, *(f"error: {error}" for error in errors), decision.describe(), ""])
-    for advice in filter(None, (partial_restarts(job), _unknown_address(job))):
-        text += f"warning: {advice}\n"
+    if not any(event.reason == reasons.SPEC_WARNING for event in decision.events):
+        text += "".join(f"warning: {warning}\n" for warning in job.warnings)
     return f"{text}{_manifests(decision)}" if with_manifests else text
-
-
-def _unknown_address(job: Job) -> str | None:
-    """An address in a template that workers had with older versions of mpi-operator, and that no pod here has."""
-    texts = json.dumps([spec.template for spec in job.replica_specs.values()])
-    name = re.escape(job.name)
-    if (found := re.search(rf"\b({name}-worker-\d+)\.{name}-worker\b", texts)) is None:
-        return None
-    return f"{found[0]} does not resolve: write {found[1]}, or {found[1]}.{job.name}"
 
 
 def _refused_pods(decision: Plan) -> list[str]:

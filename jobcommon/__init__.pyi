@@ -48,6 +48,7 @@ from .api.status import ReplicaFailures as ReplicaFailures
 from .api.status import ReplicaStatus as ReplicaStatus
 from .api.status import StallRecord as StallRecord
 from .api.status import TrainerStatus as TrainerStatus
+from .api.template import command_line as command_line
 from .api.template import containers_of as containers_of
 from .api.time_spent import TimeSpent as TimeSpent
 from .api.view import ObjectView as ObjectView
@@ -71,6 +72,7 @@ from .client.transport import HttpTransport as HttpTransport
 from .client.transport import StaticEndpoint as StaticEndpoint
 from .client.transport import Timeouts as Timeouts
 from .crd import custom_resource_definition as custom_resource_definition
+from .framework import Check as Check
 from .framework import EnvVar as EnvVar
 from .framework import FieldError as FieldError
 from .framework import FollowLeader as FollowLeader

@@ -80,6 +80,18 @@ class EnvVar:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A setting of valid jobs that does not do what its user expects; docs/checks.md has all of them.
+
+    `about` says when it applies. `warning` returns what to change, in one sentence, or None; it is asked of valid jobs only.
+    """
+
+    name: str
+    about: str
+    warning: Callable[["Framework", "Job"], str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressServer:
     """Where pods report their progress: the URL of the operators' server, and its certificate or authority as PEM."""
 
@@ -112,7 +124,7 @@ class Job:
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
     framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
-    not its own.
+    not its own. `warnings`: what the checks of its spec have found.
     """
 
     kind: str
@@ -138,6 +150,7 @@ class Job:
     index_offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     admitted: bool = True
     service: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -344,6 +357,8 @@ class Framework:
     * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
     * `tolerates_failure(job, replica)`: whether the job continues when that replica has failed for good;
     * `retries(job, replica)`: whether its pod is replaced after any failure, as a batch Job does within backoffLimit.
+
+    `checks` are those of this kind alone; each job has those of all kinds as well.
     """
 
     kind: str
@@ -374,6 +389,7 @@ class Framework:
     tolerates_failure: Callable[[Job, Replica], bool] = _never
     retries: Callable[[Job, Replica], bool] = _never
     rules: tuple[CelRule, ...] = ()
+    checks: tuple[Check, ...] = ()
     scale: ScalePaths | None = None
     group: str = GROUP
     options: Options = field(default_factory=Options)

@@ -47,6 +47,7 @@ FAILED_KEEP_LOGS = "FailedKeepLogs"
 EXITED_WITH_CODE = "ExitedWithCode"
 MAIN_CONTAINER_FAILED = "MainContainerFailed"
 UNKNOWN_POD = "UnknownPod"
+SPEC_WARNING = "SpecWarning"
 POLICY_OVERRULED = "SetPodTemplateRestartPolicy"
 
 # What the job waits for.

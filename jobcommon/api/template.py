@@ -7,6 +7,8 @@ by name, volumeMounts by mountPath; any other list is replaced whole.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+# What is searched for a program and its options. A program in the text of another one, as after python -c, is not among them.
+MAX_COMMAND = 16_384
 _MERGE_KEYS = {"volumeMounts": "mountPath", "volumeDevices": "devicePath", "hostAliases": "ip"}
 
 
@@ -83,6 +85,13 @@ def _merge_lists(old: list[Any], new: list[Any], key: str) -> list[Any]:
 def containers_of(template: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The containers of a pod template that may be malformed (rule R14)."""
     return mappings_in(mapping_of(template.get("spec")).get("containers"))
+
+
+def command_line(template: Mapping[str, Any]) -> str:
+    """The words that start the containers of a pod template, up to `MAX_COMMAND` characters; "" where the image decides."""
+    containers = containers_of(template)
+    lists = (words for one in containers for words in (one.get("command"), one.get("args")) if isinstance(words, list))
+    return " ".join(str(word) for words in lists for word in words)[:MAX_COMMAND]
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:

@@ -22,7 +22,6 @@ from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
-from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.kueue import not_queued
@@ -80,7 +79,7 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     if current is not None and current.type in (ConditionType.RESTARTING, ConditionType.FAILED):
-        evidence += filter(None, [partial_restarts(found.read)])
+        evidence += found.read.warnings
     evidence += [
         f"new pods avoid node {entry.node}: {entry.count} pods failed or were lost there"
         for entry in avoided(replace(found.read, status=found.status))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Running, Terminated
 from jobcommon.api.status import Failure
+from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
@@ -14,7 +15,6 @@ from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended, of_init
 from jobcommon.diagnosis.stops import stopped
-from jobcommon.diagnosis.torchrun import wanted_nodes
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import ending_of
 
@@ -27,6 +27,8 @@ _SAME = 1.0
 # Of a deletion, and of a pod that was still terminating when the job failed, nothing else is on record.
 _BY_OTHERS = re.compile(rf"([A-Z]\w*-\d+): ({'|'.join(PLATFORM_ENDS)})\b(?: on node ([^\s,:;]+))?")
 _EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
+# The nodes that torchrun waits for.
+_NODES = re.compile(r"--nnodes[= ](\d{1,6})")
 _HOST = re.compile(r"Could not resolve hostname ([^\s.:]+)")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
 _MOST = 200
@@ -140,8 +142,9 @@ def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, 
 def _unexpected(found: Found, text: str, names: Collection[str]) -> Iterator[str]:
     """What the program expects of the job that it does not have."""
     total = found.read.total_replicas
-    match = _EXPECTED.search(text)
-    expected = int(match[1]) if match is not None else wanted_nodes(found.read)
+    commands = (command_line(spec.template) for spec in found.read.replica_specs.values())
+    match = _EXPECTED.search(text) or _NODES.search(" ".join(commands))
+    expected = int(match[1]) if match is not None else 0
     if expected > total:
         yield f"it expects {expected} processes or nodes, and the job has {total} replicas"
     host = _HOST.search(text)

@@ -17,6 +17,7 @@ from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.rendering import with_last_restart
+from jobcommon.spec.checks import warnings
 from jobcommon.spec.validation import run_policy_errors, template_errors, validate
 
 M = TypeVar("M", bound=BaseModel)
@@ -80,7 +81,10 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     # Templates are checked in any case: the pods of a job that has begun are built from them.
     # So are the rules of the run policy: what they refuse counts as not set, as what cannot be read does.
     parts = (*errors, *run_policy_errors(job), *template_errors(framework, job)) if errors else validate(framework, job)
-    return replace(job, spec=_without_refused(job.spec, parts), errors=tuple(parts)) if parts else job
+    if parts:
+        return replace(job, spec=_without_refused(job.spec, parts), errors=tuple(parts))
+    found = () if job.managed_elsewhere or job.status.finished else warnings(framework, job)
+    return replace(job, warnings=found) if found else job
 
 
 def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:

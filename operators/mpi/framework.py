@@ -21,6 +21,7 @@ from jobcommon import (
     Tally,
     Version,
 )
+from jobcommon.operators.mpi.checks import CHECKS
 from jobcommon.operators.mpi.companions import KINDS, companions
 from jobcommon.operators.mpi.environment import env
 from jobcommon.operators.mpi.job import (
@@ -133,6 +134,7 @@ MPI = Framework(
     may_create=may_create,
     retries=retries,
     scale=ScalePaths.of_type(REPLICA_SPECS),
+    checks=CHECKS,
     rules=(
         CelRule(
             "self.matches('^/.+')",

@@ -24,9 +24,9 @@ from jobcommon import (
     lift_run_policy,
     succeed_with,
 )
+from jobcommon.operators.pytorch.checks import CHECKS, MASTER, WORKER
 from jobcommon.operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
 
-MASTER, WORKER = "Master", "Worker"
 REPLICA_SPECS = "pytorchReplicaSpecs"
 DEFAULT_PORT = 23456
 _AUTOSCALING = "autoscaling/v2"
@@ -189,6 +189,7 @@ PYTORCH = Framework(
     companions=companions,
     companion_kinds=(CompanionKind(_AUTOSCALING, *_AUTOSCALER, required=False),),
     scale=ScalePaths.of_type(REPLICA_SPECS),
+    checks=CHECKS,
     rules=(
         CelRule(
             f"self.matches('^({'|'.join(SYMBOLIC_NPROC)}|[1-9][0-9]{{0,3}})$')",

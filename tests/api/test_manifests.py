@@ -430,14 +430,6 @@ def test_immutable_fields_cannot_be_changed(
     assert text in msgspec.json.decode(refused.body)["message"]
 
 
-@pytest.mark.parametrize(("host", "unknown"), [("a-worker-0.a-worker", True), ("a-worker-0", False), ("a-worker-0.a", False)])
-def test_plan_warns_of_an_address_that_no_pod_has(tmp_path: Path, host: str, unknown: bool) -> None:
-    manifest = changed(MPI, "v2beta1", "spec.{specs}.Launcher.template.spec.containers.0.command", ["ping", host])
-    (file := tmp_path / "job.json").write_text(json.dumps(manifest))
-    said = describe(load([str(file)]), (), with_manifests=False)
-    assert (f"warning: {host} does not resolve: write a-worker-0, or a-worker-0.a" in said) is unknown
-
-
 @pytest.mark.parametrize(
     ("path", "value", "taken"),
     [

@@ -1,0 +1,163 @@
+"""Checks of valid jobs: settings that do not do what their user expects, for warnings by the operator and the commands.
+
+A check reads the spec alone and costs no request. Those of one kind are in its framework's `checks`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.template import command_line, containers_of, mappings_in
+from jobcommon.framework import Check, Framework, Job, Tallies, Tally
+from jobcommon.manifests.children import ATTEMPT_VARIABLE
+
+# What hides all devices, as the operator does by "".
+_NO_DEVICES = ("none", "void")
+# What may stand before and after an address in a command or in a variable.
+_BEFORE, _AFTER = r"""(?:(?<![^\s,;="'@(\[])|(?<=//))""", r"""(?=$|[\s,;:="')\]])"""
+
+
+def warnings(framework: Framework, job: Job) -> tuple[str, ...]:
+    """What the checks find in a valid job, in the order of docs/checks.md."""
+    found = (check.warning(framework, job) for check in (*CHECKS, *framework.checks))
+    return tuple(dict.fromkeys(text for text in found if text is not None))
+
+
+def _replaced_variables(framework: Framework, job: Job) -> str | None:
+    names: dict[str, None] = {}
+    types = []
+    for kind, spec in job.replica_specs.items():
+        replaced = list(_replaced(framework, job, kind)) if replica_count(spec) else []
+        names |= dict.fromkeys(replaced)
+        types += [kind] if replaced else []
+    if not names:
+        return None
+    has, them = ("has", "it") if len(names) == 1 else ("have", "them")
+    return f"{_and(names)} in the template of {_and(types)} {has} no effect, because the operator sets {them}: remove {them}"
+
+
+def _replaced(framework: Framework, job: Job, kind: str) -> Iterator[str]:
+    spec = job.replica_specs[kind]
+    main = framework.main_container(spec)
+    containers = [one for one in containers_of(spec.template) if one.get("name") == main or not framework.env_in_main_only]
+    own = [(one.get("name") == main, entry) for one in containers for entry in mappings_in(one.get("env"))]
+    ours = {one.name: one.value for one in framework.env(job, Replica(kind, 0)) if not one.default} if own else {}
+    for in_main, entry in own:
+        name, value = str(entry.get("name")), entry.get("value")
+        hides_devices = name in ours and not ours[name] and value in _NO_DEVICES
+        if name in ours and value != ours[name] and not hides_devices:
+            yield name
+        if name == ATTEMPT_VARIABLE and in_main and job.restarts_together:
+            yield name
+
+
+def _unknown_names(framework: Framework, job: Job) -> str | None:
+    types = {kind.name.lower(): kind.name for kind in framework.replica_types}
+    for text in _texts(job):
+        # Few jobs name their pods, and the pattern of each must be compiled.
+        name = _address(job, types) if f"{job.name}-" in text else None
+        for match in name.finditer(text) if name else ():
+            pod, kind, index, domain = match[1], types[match[2]], int(match[3]), match[4]
+            count = 0 if match[2] in job.unindexed else job.count(kind)
+            former = domain in _former_domains(job, match[2]) and not job.service_per_replica
+            # Of other files a name may be a part: demo-worker-9.log.
+            is_address = not domain or former or domain.split(".")[:2] == ["", job.service_name]
+            if index >= count and is_address:
+                return f"no pod of the job has the name {pod}: it has {_pods(job, kind)}"
+            if former:
+                return f"{pod}{domain} does not resolve: write {pod}, or {pod}.{job.service_name}"
+    return None
+
+
+def _address(job: Job, types: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"{_BEFORE}({re.escape(job.name)}-({'|'.join(types)})-(\d{{1,6}}))((?:\.[\w-]+)*){_AFTER}")
+
+
+def _pods(job: Job, kind: str) -> str:
+    first, last = (job.pod_name(Replica(kind, index)) for index in (0, max(job.count(kind) - 1, 0)))
+    return f"no {kind}" if not job.count(kind) else first if first == last else f"{first} to {last}"
+
+
+def _former_domains(job: Job, kind: str) -> Iterable[str]:
+    """The domains that pods had in other operators: a Service for all workers, or one for each replica."""
+    of_namespace = [f".{job.namespace}", f".{job.namespace}.svc", f".{job.namespace}.svc.cluster.local"]
+    return [f".{job.name}-{kind}", *(of_namespace if job.namespace else ())]
+
+
+def _texts(job: Job) -> Iterator[str]:
+    for spec in job.replica_specs.values():
+        yield command_line(spec.template)
+        for container in containers_of(spec.template):
+            yield from (str(entry["value"]) for entry in mappings_in(container.get("env")) if entry.get("value"))
+
+
+def _never_succeeds(framework: Framework, job: Job) -> str | None:
+    # Where all replicas are restarted together, no kubelet restarts one that has succeeded.
+    always = (
+        [] if job.restarts_together else [k for k, s in job.replica_specs.items() if s.restart_policy == RestartPolicy.ALWAYS]
+    )
+    endless = [kind for kind in always if job.count(kind) and not framework.decide(job, _all_but(job, kind)).succeeded]
+    if not endless:
+        return None
+    return f"restartPolicy Always starts {_and(endless)} again after exit 0, so the job never succeeds: set OnFailure"
+
+
+def _all_but(job: Job, running: str) -> Tallies:
+    """The tallies of a job in which the replicas of all types but that one have succeeded."""
+    counts = {kind: job.count(kind) for kind in job.replica_specs}
+    return {
+        kind: Tally(wanted=count, active=count)
+        if kind == running
+        else Tally(wanted=count, succeeded=count, succeeded_indexes=frozenset(range(count)))
+        for kind, count in counts.items()
+    }
+
+
+def _moving_images(framework: Framework, job: Job) -> str | None:
+    if not job.restarts_in_place:
+        return None
+    for kind, spec in job.replica_specs.items():
+        main = framework.main_container(spec)
+        container: Mapping[str, Any] = next((c for c in containers_of(spec.template) if c.get("name") == main), {})
+        image = str(container.get("image", ""))
+        tag = image.rpartition("/")[2].partition(":")[2]
+        if "@" not in image and (tag in ("", "latest") or container.get("imagePullPolicy") == "Always"):
+            text = f"restartMethod Auto starts the image that {kind} has run, whatever {image} names by then"
+            return f"{text}: give it a tag that does not move, or set Recreate"
+    return None
+
+
+def _and(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+CHECKS = (
+    Check(
+        "VariablesReplaced",
+        "`env` of a template sets a variable of the cluster, such as `MASTER_ADDR`, `WORLD_SIZE` or `TF_CONFIG`, to another "
+        "value than the operator, whose value counts",
+        _replaced_variables,
+    ),
+    Check(
+        "NamesUnknown",
+        "a command or a variable has the name of a pod that the job does not have, or a pod's name in a domain that only "
+        "other operators make: that of a Service for each replica, or mpi-operator's `JOB-worker`",
+        _unknown_names,
+    ),
+    Check(
+        "NeverSucceeds",
+        "a replica on which success depends has `restartPolicy: Always` with `restartScope: Pod`: the kubelet starts it "
+        "again after exit 0",
+        _never_succeeds,
+    ),
+    Check(
+        "ImagesMove",
+        "`restartMethod: Auto` with an image of the tag `latest`, without a tag, or with `imagePullPolicy: Always`: a "
+        "restart in place starts the digest that has run",
+        _moving_images,
+    ),
+)
+"""The checks of all kinds."""
