@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from jobcommon.api.terminal import clean
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.pod_state import describe
 from jobcommon.client.container_log import container_status
@@ -44,7 +45,7 @@ async def log_events(
         yield event_of(f"The container has not started: {why}.", "waiting")
         await sleep(KEPT_SECONDS)
     async for line in cluster.log_lines(namespace, pod, container, tail=TAIL_LINES):
-        yield event_of(line)
+        yield event_of(last_frame(line))
 
 
 def waiting_for(pod: Mapping[str, Any], container: str) -> str:
@@ -63,8 +64,13 @@ def waiting_for(pod: Mapping[str, Any], container: str) -> str:
     return str((state.get("waiting") or {}).get("reason") or describe(pod))
 
 
+def last_frame(line: str) -> str:
+    """A line as it stands in the end: of a progress bar the last frame, without what colours it or steers a terminal."""
+    return clean(line.rstrip("\r").rpartition("\r")[2])
+
+
 def event_of(text: str, kind: str = "") -> bytes:
-    """One server-sent event. A carriage return, as a progress bar prints it, would end a line of the format."""
+    """One server-sent event. A carriage return would end a line of the format."""
     name = f"event: {kind}\n" if kind else ""
     lines = "".join(f"data: {part}\n" for part in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     return f"{name}{lines}\n".encode(errors="replace")

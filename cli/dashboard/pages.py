@@ -15,7 +15,7 @@ from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing
 from jobcommon.cli.dashboard.job_summary import STATES, Filter, newest_first, state_of, summary
-from jobcommon.cli.dashboard.log_stream import waiting_for
+from jobcommon.cli.dashboard.log_stream import last_frame, waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.dashboard.timeline import timeline
@@ -137,6 +137,7 @@ class Pages:
         if previous or not waiting_for(raw, container):
             try:
                 text = await self._cluster.log(namespace, name, container, tail=LOG_LINES, previous=previous)
+                text = "\n".join(map(last_frame, text.split("\n")))
             except ClientError as error:
                 problem = str(error)
         job = f"/jobs/{owner[0].plural}/{namespace}/{owner[1]}" if owner else ""

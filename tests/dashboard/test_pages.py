@@ -15,7 +15,7 @@ from jobcommon.api import labels
 from jobcommon.cli import dashboard as package
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.dashboard.job_summary import summary
-from jobcommon.cli.dashboard.log_stream import event_of, log_events, waiting_for
+from jobcommon.cli.dashboard.log_stream import event_of, last_frame, log_events, waiting_for
 from jobcommon.cli.dashboard.pages import clock
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.client.errors import TransportError
@@ -307,6 +307,20 @@ def test_the_script_finds_its_elements_in_the_pages() -> None:
     assert len(names := re.findall(r'getElementById\("([\w-]+)"\)', script)) >= 4
     assert [name for name in names if f'id="{name}"' not in templates] == []
     assert [name for name in re.findall(r"\[(data-\w+)\]", script) if name not in templates] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("10%\r20%\r", "20%"),
+        ("a line", "a line"),
+        ("\x1b[32m10%\x1b[0m\r\x1b[32m20%\x1b[0m", "20%"),
+        ("\r", ""),
+        ("  x\ty", "  x\ty"),
+    ],
+)
+def test_of_a_progress_bar_the_last_frame_is_shown(line: str, shown: str) -> None:
+    assert last_frame(line) == shown
 
 
 @pytest.mark.parametrize(
