@@ -1,76 +1,146 @@
-"""A job in a line: what the list of jobs shows of it."""
+"""A job in a line: what the list of jobs shows of it; and which jobs it shows, in which order."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
 
-from jobcommon.api.status import ConditionType, JobStatus, read_status
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
+from jobcommon.cli.dashboard.progress import Progress, progress_of, size_in_force
+from jobcommon.diagnosis import Found, diagnose
 from jobcommon.framework import Framework
 from jobcommon.spec import read_job
 
 NEW = "New"
 STATES = (NEW, *ConditionType)
+NOT_WELL_FIRST, NEWEST_FIRST = "", "newest"
+_ORDERS = {NEWEST_FIRST: NEWEST_FIRST}
 # What the state says already.
 _STATE_IN_WORDS = re.compile(
     r"^\w+ \S+ (is created|is running|is suspended|is restarting because|has failed because|successfully completed)"
     r"(; (waiting: )?|[. ]|$)"
 )
+_EXPLAINED = (ConditionType.FAILED, ConditionType.RESTARTING)
 
 
 @dataclass(frozen=True)
 class JobSummary:
-    """A job as the list shows it. Times are seconds since the epoch; `cause` is what the current condition
-    says beyond the state; `there` counts the replicas that run or have succeeded, of those `wanted`."""
+    """A job as the list shows it. Times are seconds since the epoch; `there` counts the replicas that run or have succeeded,
+    of those `wanted`."""
 
-    kind: str
-    plural: str
+    framework: Framework
+    raw: Mapping[str, Any]
+    status: JobStatus
     namespace: str
     name: str
     state: str
-    cause: str
     created: float | None
     there: int
     wanted: int
     restarts: int
+    progress: Progress
 
     @property
     def path(self) -> str:
         """The address of the job's page."""
-        return f"/jobs/{self.plural}/{self.namespace}/{self.name}"
+        return f"/jobs/{self.framework.plural}/{self.namespace}/{self.name}"
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return self.framework.kind
+
+    @cached_property
+    def cause(self) -> str:
+        """Of a failure the diagnosis, by the status alone; else what the current condition says beyond the state."""
+        if not self.status.conditions:
+            return "no operator has answered"
+        current = self.status.conditions[-1]
+        if current.type in _EXPLAINED:
+            # It takes a millisecond, so that it is made for those jobs alone that are shown, or searched for a word.
+            return _STATE_IN_WORDS.sub("", diagnose(Found(self.framework, self.raw), 0.0).sentence)
+        return _STATE_IN_WORDS.sub("", current.message).removeprefix(f"{self.kind} {self.namespace}/{self.name} ")
+
+    @property
+    def rank(self) -> int:
+        """0 for a job that is not over and not well, 1 for one that has failed, 2 for the others."""
+        if self.state == ConditionType.FAILED:
+            return 1
+        waits = self.state in (NEW, ConditionType.CREATED, ConditionType.RUNNING) and self.cause
+        return 0 if waits or self.state in (ConditionType.STALLED, ConditionType.RESTARTING) else 2
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which jobs are shown; "" for all."""
+    """Which jobs are shown, "" for all; `q`: words that each occur in a job's name, namespace, kind, state or cause."""
 
     namespace: str = ""
     state: str = ""
     kind: str = ""
+    q: str = ""
+    order: str = NOT_WELL_FIRST
+    page: str = ""
 
     def admits(self, job: JobSummary) -> bool:
         """Whether the job is shown."""
         wanted = ((self.namespace, job.namespace), (self.state, job.state), (self.kind, job.kind))
-        return all(not value or value == found for value, found in wanted)
+        if not all(not value or value == found for value, found in wanted):
+            return False
+        words = self.q.lower().split()
+        text = f"{job.name} {job.namespace} {job.kind} {job.state} {job.cause}".lower() if words else ""
+        return all(word in text for word in words)
+
+    def address(self, **changes: str) -> str:
+        """The address of the list with these changes, on its first page unless they name another."""
+        fields = vars(replace(self, **{"page": "", **changes}))
+        return "/?" + urlencode({name: value for name, value in fields.items() if value})
+
+    @property
+    def words(self) -> str:
+        """``namespace team-a, state Failed``."""
+        fields = ((name, getattr(self, name)) for name in ("namespace", "state", "kind"))
+        return ", ".join(
+            [*(f"{name} {value}" for name, value in fields if value), *([f"“{self.q}”"] if self.q.strip() else [])]
+        )
 
 
-def summary(framework: Framework, raw: dict[str, Any]) -> JobSummary:
-    """The line of one job."""
-    metadata, status = raw["metadata"], read_status(raw.get("status"))
-    current = status.conditions[-1] if status.conditions else None
-    replicas = status.replica_statuses.values()
+def read_filter(query: Mapping[str, str], frameworks: Iterable[Framework]) -> tuple[Filter, Sequence[str]]:
+    """The filter of an address, whose kinds may be written as kubectl takes them; and in words, which values do not exist."""
+    given = Filter(**{name: query.get(name, "") for name in vars(Filter())})
+    of_kind = {name.lower(): one.kind for one in frameworks for name in (one.kind, one.plural, one.singular)}
+    of_state = {state.lower(): str(state) for state in STATES}
+    wrong = [
+        f"unknown {name} {value}: use {', '.join(sorted({*known.values()}))}"
+        for name, value, known in (
+            ("kind", given.kind, of_kind),
+            ("state", given.state, of_state),
+            ("order", given.order, _ORDERS),
+        )
+        if value and value.lower() not in known
+    ]
+    kind, state = of_kind.get(given.kind.lower(), given.kind), of_state.get(given.state.lower(), given.state)
+    return replace(given, kind=kind, state=state), wrong
+
+
+def summary(framework: Framework, raw: dict[str, Any], status: JobStatus) -> JobSummary:
+    """The line of one job, with its `status` as it was read."""
+    metadata = raw["metadata"]
+    replicas, size = status.replica_statuses.values(), size_in_force(raw)
     return JobSummary(
-        kind=framework.kind,
-        plural=framework.plural,
+        framework=framework,
+        raw=raw,
+        status=status,
         namespace=str(metadata.get("namespace", "")),
         name=str(metadata.get("name", "")),
         state=state_of(status),
-        cause=_STATE_IN_WORDS.sub("", current.message) if current is not None else "no operator has answered",
         created=parse_time(metadata.get("creationTimestamp")),
         there=sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in replicas),
-        wanted=read_job(framework, raw).total_replicas,
+        wanted=sum(size.values()) if size else read_job(framework, raw).total_replicas,
         restarts=(status.restarts or 0) + (status.disruptions or 0),
+        progress=progress_of(status, (status.progress.summary or "") if status.progress is not None else ""),
     )
 
 
@@ -80,6 +150,9 @@ def state_of(status: JobStatus) -> str:
     return found if found in STATES else NEW
 
 
-def newest_first(jobs: Iterable[JobSummary]) -> Sequence[JobSummary]:
-    """The jobs by time of creation."""
-    return sorted(jobs, key=lambda job: (-(job.created or 0.0), job.namespace, job.name))
+def in_order(jobs: Iterable[JobSummary], order: str) -> Sequence[JobSummary]:
+    """The jobs, the newest first; unless the order says so, those that are not well before the others."""
+    return sorted(
+        jobs,
+        key=lambda job: (0 if order == NEWEST_FIRST else job.rank, -(job.created or 0.0), job.namespace, job.name),
+    )

@@ -1,7 +1,9 @@
 """The pages: what each address answers."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -14,7 +16,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing
-from jobcommon.cli.dashboard.job_summary import STATES, Filter, newest_first, state_of, summary
+from jobcommon.cli.dashboard.job_summary import STATES, in_order, read_filter, state_of, summary
 from jobcommon.cli.dashboard.log_stream import last_frame, waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
@@ -25,7 +27,7 @@ from jobcommon.diagnosis import Found, diagnose
 from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework
 
-MAX_JOBS = 500
+PAGE_JOBS = 50
 MAX_PODS = 500
 MAX_LANES = 40
 MAX_EVENTS = 200
@@ -65,19 +67,30 @@ class Pages:
         """The list of jobs."""
         listing = await self._cluster.jobs()
         frameworks = {framework.kind: framework for framework in self._cluster.frameworks}
-        found = newest_first(summary(frameworks[raw["kind"]], raw) for raw in listing.items)
-        wanted = Filter(*(request.query.get(name, "") for name in ("namespace", "state", "kind")))
-        shown = [job for job in found if wanted.admits(job)]
+        wanted, wrong = read_filter(request.query, frameworks.values())
+        found = []
+        for raw in listing.items:
+            status = read_status(raw.get("status"))
+            found.append(summary(frameworks[raw["kind"]], raw, status))
+        of_any_state = [job for job in found if replace(wanted, state="").admits(job)]
+        matching = in_order((job for job in of_any_state if wanted.admits(job)), wanted.order)
+        pages = max(-(-len(matching) // PAGE_JOBS), 1)
+        page = min(int(wanted.page), pages) if wanted.page.isdecimal() and int(wanted.page) else 1
+        counts = Counter(job.state for job in of_any_state)
         return self._page(
             "jobs.html",
-            jobs=shown[:MAX_JOBS],
-            matching=len(shown),
+            jobs=matching[(page - 1) * PAGE_JOBS : page * PAGE_JOBS],
+            first=(page - 1) * PAGE_JOBS + 1,
+            matching=len(matching),
             total=len(found),
-            problems=listing.problems,
+            page=page,
+            pages=pages,
+            problems=[*wrong, *listing.problems],
             wanted=wanted,
             namespaces=sorted({job.namespace for job in found} | ({wanted.namespace} - {""})),
-            kinds=sorted(frameworks),
-            states=STATES,
+            kinds=sorted({*frameworks} | ({wanted.kind} - {""})),
+            states=[(state, counts[state]) for state in STATES if counts[state] or state == wanted.state],
+            of_any_state=len(of_any_state),
         )
 
     async def job(self, request: web.Request) -> web.Response:
@@ -85,7 +98,7 @@ class Pages:
         framework, raw = await self._read_job(request)
         metadata, status, now = raw["metadata"], read_status(raw.get("status")), self._now()
         found = await self._cluster.found(framework, raw)
-        pods = pod_rows(framework, found.pods)
+        diagnosis, pods = diagnose(found, now), pod_rows(framework, found.pods)
         created = parse_time(metadata.get("creationTimestamp"))
         times = timeline(created if created is not None else now, status, pods, now, most=MAX_LANES)
         events = event_lines(found)
@@ -97,7 +110,7 @@ class Pages:
             name=str(metadata.get("name", "")),
             state=state_of(status),
             status=status,
-            diagnosis=diagnose(found, now),
+            diagnosis=diagnosis,
             unread=found.unread,
             sentences=sentences(status),
             failures=[(failure, failure_in_words(failure), parse_time(failure.time)) for failure in status.failures],

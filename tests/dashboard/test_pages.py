@@ -12,6 +12,7 @@ import pytest
 from yarl import URL
 
 from jobcommon.api import labels
+from jobcommon.api.status import read_status
 from jobcommon.cli import dashboard as package
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.dashboard.job_summary import summary
@@ -28,6 +29,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "first"}]
 HOME = Path(package.__file__).parent
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
+EVERY_JOB = "/apis/kubeflow.org/v1/testjobs"
 
 
 @asynccontextmanager
@@ -61,15 +63,78 @@ async def test_the_list_of_jobs_and_its_filters(world: World) -> None:
     with_status(world, "two", conditions=[condition("Failed", message="TestJob two has failed because of the weather")])
     async with pages(world.transport) as page:
         _, text = await page("/")
-        assert "2 jobs, newest first" in text
+        assert "<caption>2 jobs</caption>" in text
         assert "of the weather" in text
         assert "TestJob two has failed" not in text, "the state says so"
         _, failed = await page("/?namespace=default&state=Failed&kind=TestJob")
         assert "/jobs/testjobs/default/two" in failed
         assert "/jobs/testjobs/default/one" not in failed
-        assert "<option selected>Failed</option>" in failed
-        assert "None of the 2 jobs is like that" in (await page("/?state=Suspended"))[1]
-        assert "None of the 2 jobs" in (await page("/?namespace=elsewhere"))[1]
+        assert "<caption>1 of 2 jobs</caption>" in failed
+        assert '<a href="/?namespace=default&amp;kind=TestJob" ' not in failed
+        assert '<a href="/?namespace=default&amp;kind=TestJob">All 2</a>' in failed
+        assert 'aria-current="true" class="state failed">Failed 1</a>' in failed
+        assert "No job matches state Suspended. " in (await page("/?state=suspended"))[1]
+        assert "No job matches namespace elsewhere. " in (await page("/?namespace=elsewhere"))[1]
+        assert "No job matches “sun”. " in (await page("/?q=sun"))[1]
+        assert "/default/two" in (await page("/?q=Weather+TWO&kind=testjobs"))[1]
+        _, wrong = await page("/?kind=foos&state=Dead&order=best&page=x")
+        assert "unknown kind foos: use TestJob" in wrong
+        assert "unknown state Dead: use Created, Failed, New, " in wrong
+        assert "unknown order best: use newest" in wrong
+
+
+async def test_jobs_that_are_not_well_come_first_fifty_a_page(world: World) -> None:
+    for number in range(48):
+        with_status(world, f"well-{number:02}", conditions=[condition("Running")])
+    with_status(world, "broken", conditions=[condition("Failed", message="It broke.")])
+    with_status(world, "waits", conditions=[condition("Created", message="TestJob waits is created; waiting: no room.")])
+    with_status(world, "hangs", conditions=[condition("Running"), condition("Stalled")])
+
+    def names(text: str) -> list[str]:
+        return re.findall(r'href="/jobs/testjobs/default/([^"/]+)"', text)
+
+    async with pages(world.transport) as page:
+        _, first = await page("/")
+        assert names(first)[:4] == ["hangs", "waits", "broken", "well-00"]
+        assert "1–50 of 51 jobs" in first
+        assert '<a href="/?page=2">Next ›</a>' in first
+        for last in ("2", "9"):
+            _, text = await page(f"/?page={last}")
+            assert names(text) == ["well-47"]
+            assert "51–51 of 51 jobs" in text
+        assert names((await page("/?order=newest"))[1])[:2] == ["broken", "hangs"], "all are of one second"
+
+
+async def test_progress_and_what_was_seen_of_it(world: World) -> None:
+    def reported(step: int) -> dict[str, Any]:
+        metrics = [{"name": "loss", "value": str(9 - step)}, {"name": "current_step", "value": str(step)}]
+        progress = {
+            "step": step,
+            "lastReportTime": f"2025-11-23T01:30:0{step}Z",
+            "summary": f"█░ {step}0% ({step}/10), 9m left",
+        }
+        trainer = {"progressPercentage": 10 * step, "metrics": metrics, "lastUpdatedTime": "2025-11-23T01:30:00Z"}
+        return {"trainerStatus": trainer, "progress": progress}
+
+    with_status(world, "one", conditions=[condition("Running")], **reported(1))
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []}))
+    transport.on("GET", EVERY_JOB, reply({"items": [{**world.job("one"), "status": reported(1)}]}))
+    job = {**world.job("one"), "status": {**world.job("one")["status"], **reported(3)}}
+    transport.on("GET", f"{JOBS}/one", reply(job))
+    async with pages(transport) as page:
+        _, text = await page("/")
+        assert (
+            '<progress max="100" value="10" aria-label="Progress of one"></progress> <span>10% (1/10), 9m left</span>' in text
+        )
+
+
+async def test_an_elastic_job_has_the_size_of_its_attempt() -> None:
+    status = {"attemptReplicas": {"Worker": 5, "Odd": "x"}, "lastResizeTime": "2025-11-23T01:30:00Z"}
+    job = {**a_job("one", workers=2), "status": status}
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []})).on("GET", EVERY_JOB, reply({"items": [job]}))
+    transport.on("GET", f"{JOBS}/one", reply(job))
+    async with pages(transport) as page:
+        assert ">0/5</td>" in (await page("/"))[1]
 
 
 async def test_an_empty_cluster(world: World) -> None:
@@ -150,13 +215,14 @@ async def test_a_page_without_rights_says_so(world: World) -> None:
         ("TestJob a has failed because Worker-1: exited with code 1", "Worker-1: exited with code 1"),
         ("TestJob default/a successfully completed.", ""),
         ("Job a has failed because it was active longer than specified", "it was active longer than specified"),
+        ("TestJob default/a has reported no progress", "has reported no progress"),
         ("A foreign operator says this.", "A foreign operator says this."),
     ],
 )
 def test_a_cause_does_not_repeat_the_state(message: str, cause: str) -> None:
     job = {**a_job("a", workers=3), "status": {"conditions": [condition("Running", message=message)]}}
     job["status"]["replicaStatuses"] = {"Worker": {"active": 1, "succeeded": 1}}
-    line = summary(TESTJOB, job)
+    line = summary(TESTJOB, job, read_status(job["status"]))
     assert line.cause == cause
     assert (line.there, line.wanted) == (2, 3)
 
@@ -304,7 +370,7 @@ def test_a_container_that_the_pod_does_not_have_is_not_waited_for(container: str
 def test_the_script_finds_its_elements_in_the_pages() -> None:
     script = (HOME / "static/live.js").read_text(encoding="utf-8")
     templates = "".join(path.read_text(encoding="utf-8") for path in (HOME / "templates").iterdir())
-    assert len(names := re.findall(r'getElementById\("([\w-]+)"\)', script)) >= 4
+    assert len(names := re.findall(r'getElementById\("([\w-]+)"\)', script)) >= 3
     assert [name for name in names if f'id="{name}"' not in templates] == []
     assert [name for name in re.findall(r"\[(data-\w+)\]", script) if name not in templates] == []
 

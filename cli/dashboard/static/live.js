@@ -4,40 +4,61 @@
 
 const PERIOD = 5000;
 const MAX_LINES = 5000;
+const TYPING = 250;
 
-function keepUpToDate(main) {
+function keepUpToDate(live, form) {
   const control = document.getElementById("live");
   const button = document.getElementById("pause");
+  const state = control.querySelector("span");
+  // A screen reader reads each change, also to the same words.
+  const say = (text) => text !== state.textContent && (state.textContent = text);
   let paused = false;
-  let busy = false;
+  let latest = 0;
+  let answered = 0;
   control.hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
     button.textContent = paused ? "Resume" : "Pause";
   });
-  // A reader who has chosen or selected something is not interrupted.
-  const inForm = () => document.activeElement && document.activeElement.closest("form");
-  const keep = () => paused || document.hidden || inForm() || String(getSelection());
-  setInterval(async () => {
-    if (busy || keep()) return;
-    busy = true;
+  // Of several answers only the one that was asked for last is shown. Text that a reader has selected stays.
+  const read = async (wanted) => {
+    const mine = ++latest;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
-      const text = await answer.text();
-      if (answer.ok && !keep()) replace(main, new DOMParser().parseFromString(text, "text/html"));
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (mine === latest && answer.ok && (wanted || !keep())) replace(live, page);
+      say(answer.ok ? "Updated every 5 seconds." : "The cluster does not answer; trying again.");
     } catch {
-      // The dashboard or the cluster is away for now; the page keeps what it has.
+      say("The dashboard does not answer; trying again.");
     }
-    busy = false;
-  }, PERIOD);
+    answered = Math.max(answered, mine);
+  };
+  const keep = () => paused || document.hidden || String(getSelection());
+  setInterval(() => answered === latest && !keep() && read(false), PERIOD);
+  if (!form) return;
+  let timer;
+  const show = () => {
+    clearTimeout(timer);
+    const chosen = [...new FormData(form)].filter(([, value]) => value);
+    history.replaceState(null, "", "/?" + new URLSearchParams(chosen));
+    read(true);
+  };
+  form.addEventListener("input", (event) => {
+    clearTimeout(timer);
+    timer = setTimeout(show, event.target.type === "search" ? TYPING : 0);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    show();
+  });
 }
 
-function replace(main, page) {
-  const open = [...main.querySelectorAll("details[open]")].map((details) => details.id);
-  const focused = document.activeElement && main.contains(document.activeElement) ? address(document.activeElement) : null;
-  main.replaceChildren(...page.getElementById("main").childNodes);
+function replace(live, page) {
+  const open = [...live.querySelectorAll("details[open]")].map((details) => details.id);
+  const focused = live.contains(document.activeElement) ? address(document.activeElement) : null;
+  live.replaceChildren(...page.querySelector("[data-live]").childNodes);
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-  if (focused) [...main.querySelectorAll("a, summary")].find((one) => address(one) === focused)?.focus({ preventScroll: true });
+  if (focused) [...live.querySelectorAll("a, summary")].find((one) => address(one) === focused)?.focus({ preventScroll: true });
   document.querySelector("footer time")?.replaceWith(page.querySelector("footer time"));
 }
 
@@ -72,7 +93,7 @@ function follow(log) {
   });
 }
 
-const main = document.querySelector("main[data-live]");
-if (main) keepUpToDate(main);
+const live = document.querySelector("[data-live]");
+if (live) keepUpToDate(live, document.querySelector("[data-filter]"));
 const log = document.querySelector("[data-stream]");
 if (log) follow(log);
