@@ -13,14 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jobcommon.api.duration import human_duration
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.cli.dashboard.chart import charts, run_name
 from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing
+from jobcommon.cli.dashboard.history import POSITIONS, History
 from jobcommon.cli.dashboard.job_summary import STATES, in_order, read_filter, state_of, summary
 from jobcommon.cli.dashboard.log_stream import last_frame, waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
+from jobcommon.cli.dashboard.progress import progress_of, resized_at, size_in_force
+from jobcommon.cli.dashboard.timeline import PATTERNS, changes_of, timeline
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
-from jobcommon.cli.dashboard.timeline import timeline
 from jobcommon.cli.display import plural, time_spent
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.diagnosis import Found, diagnose
@@ -46,6 +49,7 @@ class Pages:
     def __init__(self, cluster: ClusterReader, *, where: str, now: Callable[[], float] = time.time) -> None:
         self._cluster = cluster
         self._now = now
+        self._history = History()
         self._templates = Environment(
             loader=PackageLoader("jobcommon.cli.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
@@ -68,9 +72,11 @@ class Pages:
         listing = await self._cluster.jobs()
         frameworks = {framework.kind: framework for framework in self._cluster.frameworks}
         wanted, wrong = read_filter(request.query, frameworks.values())
+        now = self._now()
         found = []
         for raw in listing.items:
             status = read_status(raw.get("status"))
+            self._history.see(str(raw["metadata"].get("uid", "")), status, now)
             found.append(summary(frameworks[raw["kind"]], raw, status))
         of_any_state = [job for job in found if replace(wanted, state="").admits(job)]
         matching = in_order((job for job in of_any_state if wanted.admits(job)), wanted.order)
@@ -100,7 +106,11 @@ class Pages:
         found = await self._cluster.found(framework, raw)
         diagnosis, pods = diagnose(found, now), pod_rows(framework, found.pods)
         created = parse_time(metadata.get("creationTimestamp"))
-        times = timeline(created if created is not None else now, status, pods, now, most=MAX_LANES)
+        seen = self._history.see(str(metadata.get("uid", "")), status, now)
+        changes = changes_of(found, seen)
+        times = timeline(created if created is not None else now, status, pods, now, most=MAX_LANES, changes=changes)
+        runs, report = seen.runs if seen is not None else (), status.trainer_status
+        metrics = report.metrics or () if report is not None else ()
         events = event_lines(found)
         return self._page(
             "job.html",
@@ -117,6 +127,14 @@ class Pages:
             timeline=times,
             drawing=drawing(times),
             words=TIMELINE_STATES,
+            patterns=PATTERNS,
+            progressed=progress_of(status, diagnosis.progress),
+            charts=charts(runs, metrics),
+            runs=[run_name(run) for run in runs],
+            metrics=[metric for metric in metrics if metric.name not in POSITIONS],
+            since=seen.since if seen is not None else now,
+            size=size_in_force(raw),
+            resized=resized_at(raw),
             pods=pods[:MAX_PODS],
             pod_count=len(pods),
             events=events[:MAX_EVENTS],

@@ -1,17 +1,21 @@
 """The timeline of a job: a lane for the job and one for each pod, with what it waited for and when it ran.
 
-It is made of what the cluster still knows: times of conditions and pods, the last two runs of a container, and the failures in
-the job's status. Times are seconds since the epoch.
+It is made of what the cluster still knows: times of conditions, events and pods, the last two runs of a container, and the time
+spent and the failures in the job's status; and of what this process has seen. Times are seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from jobcommon.api import reasons
 from jobcommon.api.status import ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.dashboard.conditions import failure_in_words
+from jobcommon.cli.dashboard.history import Seen
 from jobcommon.cli.dashboard.pod_row import PodRow
+from jobcommon.cli.dashboard.progress import resized_at
+from jobcommon.diagnosis import Found
 
 # In words, by the segment's state, which is also its style.
 STATES = {
@@ -23,14 +27,27 @@ STATES = {
     "running": "running",
     "waiting": "waiting for a restart",
     "restarting": "restarting",
+    "resizing": "restarting with another size",
+    "stalled": "stalled: no progress was reported",
 }
+# The states whose bars have a pattern, by its angle.
+PATTERNS = {"waiting": 45, "restarting": -45, "resizing": 0, "stalled": 90}
+# Of a condition, and of a phase of the time spent.
 _STATES: Mapping[str, str] = {
     ConditionType.RUNNING: "running",
     ConditionType.RESTARTING: "restarting",
     ConditionType.SUSPENDED: "suspended",
+    ConditionType.STALLED: "stalled",
 }
+# A restart and the new size that it brings are recorded at the same time, in whole seconds.
+_SAME = 1.0
 
+_EVENTS = (ConditionType.RESTARTING, ConditionType.SUSPENDED)
+# The time spent in them is on record.
+_FIELDS = {"restarting": "restarting", "resizing": "restarting", "stalled": "stalled"}
 _HAS_RUN = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUCCEEDED)
+Step = tuple[float, str]
+"""When a state began."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +99,13 @@ class Timeline:
         return [state for state in STATES if state in there]
 
 
-def timeline(created: float, status: JobStatus, pods: Sequence[PodRow], now: float, *, most: int) -> Timeline:
-    """The timeline of a job at `now`, with at most `most` lanes of pods: those that failed or restarted go before others."""
+def timeline(
+    created: float, status: JobStatus, pods: Sequence[PodRow], now: float, *, most: int, changes: Sequence[Step] = ()
+) -> Timeline:
+    """The timeline of a job at `now`, with at most `most` lanes of pods: those that failed or restarted go before others.
+
+    `changes` are those of the job, beyond the ones that its conditions have.
+    """
     ended = parse_time(status.completion_time)
     end = max(ended if ended is not None else now, created + 1.0)
     failures = status.failures
@@ -93,7 +115,7 @@ def timeline(created: float, status: JobStatus, pods: Sequence[PodRow], now: flo
     there = {pod.replica for pod in pods}
     gone = dict.fromkeys(failure.replica for failure in failures if failure.replica not in there)
     lanes = [
-        Lane("Job", job_segments(created, status, pods, end)),
+        Lane("Job", job_segments(created, status, pods, end, changes)),
         *(pod_lane(pods[i], status, end) for i in chosen),
         *(Lane(replica, (), tuple(_marks(failures, replica))) for replica in gone),
     ]
@@ -101,31 +123,89 @@ def timeline(created: float, status: JobStatus, pods: Sequence[PodRow], now: flo
     return Timeline(created, max([end, *latest]), lanes, len(pods) - len(chosen))
 
 
-def job_segments(created: float, status: JobStatus, pods: Sequence[PodRow], end: float) -> tuple[Segment, ...]:
-    """The life of the job. Only the last change of each condition is known, so an earlier one may be missing."""
-    steps = [(created, "queued")]
-    if pods_at := [pod.created for pod in pods if pod.created is not None]:
-        steps.append((min(pods_at), "starting"))
-    begins = [run.begin for pod in pods for run in pod.runs]
-    # A job may end before a condition says that it runs.
-    ran = status.finished and (begins or any(failure.exit_code is not None for failure in status.failures))
-    if ran or any(condition.type in _HAS_RUN for condition in status.conditions):
-        # The first run that pods still tell of: the Running condition has only the time of its last change, as after a restart.
-        ran_at = min(begins, default=parse_time(status.start_time))
-        steps += [(ran_at, "running")] if ran_at is not None else []
+def changes_of(found: Found, seen: Seen | None) -> Sequence[Step]:
+    """When phases of the job began, by its status, by its events, of which a cluster keeps the last hour's, and as was seen."""
+    status, kind = found.status, found.framework.kind
+    begun = {reasons.STALLED: "stalled", **{reasons.of_kind(kind, name): _STATES[name] for name in _EVENTS}}
+    steps = [(event.at, begun[event.reason]) for event in found.events_of(found.read.uid) if event.reason in begun]
+    if seen is not None:
+        steps += [(began, _STATES[phase]) for began, phase in seen.phases.items() if phase in _STATES]
+    runs_since, resized = _runs_since(status), resized_at(found.job)
+    for at in (parse_time(status.last_restart_time), resized):
+        if at is not None and runs_since is not None and at <= runs_since:
+            steps.append((at, "restarting"))
+    is_resize = (resized is not None and state == "restarting" and abs(at - resized) <= _SAME for at, state in steps)
+    return [(at, "resizing" if resize else state) for (at, state), resize in zip(steps, is_resize, strict=True)]
+
+
+def _runs_since(status: JobStatus) -> float | None:
+    """When the job began to run last; its end does not change that."""
+    running = status.condition(ConditionType.RUNNING)
+    return parse_time(running.last_transition_time) if running and (running.is_true or status.finished) else None
+
+
+def job_segments(
+    created: float, status: JobStatus, pods: Sequence[PodRow], end: float, known: Sequence[Step] = ()
+) -> tuple[Segment, ...]:
+    """The life of the job. Of each condition only the last change is on record, so that an earlier phase may be missing."""
+    steps = [(created, "queued"), *_first_start(created, status, pods)]
+    stalled = status.condition(ConditionType.STALLED)
+    lasted = dict(status.time_spent.seconds(end)) if status.time_spent is not None else None
+    if stalled is not None and not stalled.is_true and (over := parse_time(stalled.last_transition_time)) is not None:
+        if not any(state == "stalled" and at < over for at, state in known):
+            steps.append((max(over - (lasted or {}).get("stalled", 0.0), steps[-1][0]), "stalled"))
+        steps.append((over, "running"))
+    if status.finished and (ran := _runs_since(status)) is not None:
+        steps.append((ran, "running"))
+    steps += [step for step in known if step[0] >= created]
     for condition in status.conditions:
         at, state = parse_time(condition.last_transition_time), _STATES.get(condition.type)
         if at is not None and state is not None and condition.is_true:
             steps.append((at, state))
         elif at is not None and state == "suspended":
             steps.append((at, "queued"))
-    steps.sort(key=lambda step: step[0])
-    changes = [step for before, step in pairwise([(created, ""), *steps]) if step[1] != before[1]]
-    return tuple(
-        Segment(state, begin, min(after, end))
-        for (begin, state), (after, _) in pairwise([*changes, (end, "")])
-        if min(after, end) > begin
-    )
+    return _segments(sorted(steps, key=lambda step: step[0]), created, end, lasted)
+
+
+def _segments(steps: Sequence[Step], begin: float, end: float, lasted: dict[str, float] | None) -> tuple[Segment, ...]:
+    """The time between the steps. Not all ends of restarts and stalls are known, but together they `lasted` so long."""
+    begins = [step for before, step in pairwise([(begin, ""), *steps]) if step[1] != before[1] or step[0] - before[0] > _SAME]
+    found: list[Segment] = []
+    until, after = end, end
+    for at, state in reversed(begins):
+        field = _FIELDS.get(state)
+        if field is not None and lasted is not None:
+            # The current phase lasts; the later ones are the better known.
+            until = until if after == end else min(until, at + lasted.get(field, 0.0))
+            lasted[field] = max(lasted.get(field, 0.0) - max(until - at, 0.0), 0.0)
+        for one in (Segment("running", until, after), Segment(state, at, until)):
+            if one.end <= one.begin:
+                continue
+            if found and found[-1].state == one.state:
+                one = replace(found.pop(), begin=one.begin)
+            found.append(one)
+        until = after = min(at, end)
+    return tuple(reversed(found))
+
+
+def _first_start(created: float, status: JobStatus, pods: Sequence[PodRow]) -> list[Step]:
+    """When the first pods were created and when they ran."""
+    spent, suspended = status.time_spent, status.condition(ConditionType.SUSPENDED)
+    if spent is not None and status.last_restart_time and suspended is None:
+        # The pods of today are later ones.
+        placed = created + (spent.queued or 0.0)
+        return [(placed, "starting"), (placed + (spent.starting or 0.0), "running")]
+    steps = []
+    if pods_at := [pod.created for pod in pods if pod.created is not None]:
+        steps.append((min(pods_at), "starting"))
+    begins = [run.begin for pod in pods for run in pod.runs]
+    # A job may end before a condition says that it runs.
+    ran = status.finished and (begins or any(failure.exit_code is not None for failure in status.failures))
+    if ran or any(condition.type in _HAS_RUN for condition in status.conditions):
+        # The first run that is still on record: the Running condition has only the time of its last change, as after a restart.
+        ran_at = min(begins, default=parse_time(status.start_time))
+        steps += [(ran_at, "running")] if ran_at is not None else []
+    return steps
 
 
 def pod_lane(pod: PodRow, status: JobStatus, end: float) -> Lane:

@@ -126,6 +126,12 @@ async def test_progress_and_what_was_seen_of_it(world: World) -> None:
         assert (
             '<progress max="100" value="10" aria-label="Progress of one"></progress> <span>10% (1/10), 9m left</span>' in text
         )
+        _, text = await page("/jobs/testjobs/default/one")
+    assert 'aria-label="loss over steps 1 to 3: 8 at first, 6 at last, lowest 6 at step 3"' in text
+    assert "seen since" in text
+    transport.on("GET", EVERY_JOB, reply({"items": []}))
+    async with pages(transport) as page:
+        assert "The last report: loss 6. Charts begin with the next one." in (await page("/jobs/testjobs/default/one"))[1]
 
 
 async def test_an_elastic_job_has_the_size_of_its_attempt() -> None:
@@ -135,6 +141,7 @@ async def test_an_elastic_job_has_the_size_of_its_attempt() -> None:
     transport.on("GET", f"{JOBS}/one", reply(job))
     async with pages(transport) as page:
         assert ">0/5</td>" in (await page("/"))[1]
+        assert "Size at present: 5 Worker, since" in (await page("/jobs/testjobs/default/one"))[1]
 
 
 async def test_an_empty_cluster(world: World) -> None:

@@ -7,9 +7,12 @@ import pytest
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.dashboard.drawing import MIN_PERCENT, drawing
+from jobcommon.cli.dashboard.history import Seen
 from jobcommon.cli.dashboard.pod_row import PodRow, Run
-from jobcommon.cli.dashboard.timeline import timeline
+from jobcommon.cli.dashboard.timeline import changes_of, timeline
+from jobcommon.diagnosis import Found
 from jobcommon.testutil.builders import condition
+from tests.runtime.fakes import TESTJOB
 
 T = 1_760_000_000.0
 
@@ -36,6 +39,61 @@ def told(status: dict[str, Any], *pods: PodRow, now: float = 100, most: int = 10
         + [f"{'!' if m.failed else '.'} {m.at - T:.0f} {m.text}" for m in lane.marks]
         for lane in found.lanes
     }
+
+
+def life(events: dict[float, str] | None = None, seen: dict[float, str] | None = None, **status: Any) -> list[str]:
+    """The lane of a job that ran after 20 s, with events by their time, and phases that were seen."""
+    about = {"kind": "TestJob", "name": "a", "uid": "u"}
+    found = Found(
+        TESTJOB,
+        {"metadata": {"name": "a", "uid": "u"}, "spec": {}, "status": {"startTime": at(10), **status}},
+        events=[{"involvedObject": about, "reason": name, "lastTimestamp": at(when)} for when, name in (events or {}).items()],
+    )
+    known = Seen(T, T, {T + when: phase for when, phase in (seen or {}).items()})
+    pods = [pod(created=T + 10, scheduled=T + 10, runs=(ran(20),))] if "lastRestartTime" not in status else []
+    lane = timeline(T, found.status, pods, T + 100, most=5, changes=changes_of(found, known)).lanes[0]
+    return [f"{s.state} {s.begin - T:g}-{s.end - T:g}" for s in lane.segments][2:]
+
+
+def spent(**seconds: float) -> dict[str, Any]:
+    return {"phase": "Running", "since": at(90), "queued": 10, "starting": 10, "running": 30, **seconds}
+
+
+RUNS, AGAIN = condition("Running", at=T + 20), condition("Running", at=T + 60)
+OVER = condition("Stalled", holds=False, at=T + 80)
+RESTARTED = {"conditions": [AGAIN], "lastRestartTime": at(50)}
+
+
+@pytest.mark.parametrize(
+    ("status", "events", "seen", "lane"),
+    [
+        ({"conditions": [RUNS, condition("Stalled", at=T + 60)]}, {}, {}, ["running 20-60", "stalled 60-100"]),
+        ({"conditions": [OVER, RUNS]}, {60: "Stalled"}, {}, ["running 20-60", "stalled 60-80", "running 80-100"]),
+        # Without its event, by the time that it took; without that, its end alone is known.
+        ({"conditions": [OVER, RUNS], "timeSpent": spent(stalled=15)}, {}, {},
+         ["running 20-65", "stalled 65-80", "running 80-100"]),
+        ({"conditions": [OVER, RUNS]}, {}, {}, ["running 20-100"]),
+        # Of two stalls the end of the first is not on record, but both together took 25 s.
+        ({"conditions": [OVER, RUNS], "timeSpent": spent(stalled=25)}, {40: "Stalled", 60: "Stalled"}, {},
+         ["running 20-40", "stalled 40-45", "running 45-60", "stalled 60-80", "running 80-100"]),
+        ({"conditions": [OVER, RUNS]}, {}, {40: "Stalled", 45: "Running", 60: "Stalled", 80: "Running"},
+         ["running 20-40", "stalled 40-45", "running 45-60", "stalled 60-80", "running 80-100"]),
+        # The pods of today began after the restart, and still it is known when the job ran first.
+        ({**RESTARTED, "timeSpent": spent(restarting=10)}, {}, {}, ["running 20-50", "restarting 50-60", "running 60-100"]),
+        ({**RESTARTED, "timeSpent": spent(restarting=13)}, {30: "TestJobRestarting", 50: "TestJobRestarting"}, {},
+         ["running 20-30", "restarting 30-33", "running 33-50", "restarting 50-60", "running 60-100"]),
+        ({**RESTARTED, "timeSpent": spent(restarting=10), "lastResizeTime": at(50), "attemptReplicas": {"Worker": 3}}, {}, {},
+         ["running 20-50", "resizing 50-60", "running 60-100"]),
+        ({"conditions": [condition("Running", holds=False, at=T + 60), condition("Failed", at=T + 90)],
+          "lastRestartTime": at(50), "completionTime": at(90), "timeSpent": spent(restarting=10)}, {}, {},
+         ["running 20-50", "restarting 50-60", "running 60-90"]),
+        ({"conditions": [RUNS]}, {300: "Stalled"}, {-40: "Restarting", 500: "Phase"}, ["running 20-100"]),
+    ],
+)  # fmt: skip
+def test_restarts_and_stalls_of_a_job(
+    status: dict[str, Any], events: dict[float, str], seen: dict[float, str], lane: list[str]
+) -> None:
+    assert life(events, seen, **status) == lane
 
 
 def ran(begin: float, end: float | None = None, code: int | None = None, reason: str = "") -> Run:
