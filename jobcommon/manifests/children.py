@@ -1,13 +1,16 @@
 """The objects a job owns, as manifests: its pods, its Services, and the owner reference on each."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
+from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
-from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
+from jobcommon.framework import FINALIZER, SERVICE_PER_REPLICA, EnvVar, Framework, Job
 
 CORE = "v1"
 HEADLESS = "None"
@@ -114,6 +117,28 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
             _service(job, job.pod_name(replica), replica_labels(framework, job, replica), ports) for replica in job.replicas
         ]
     return services
+
+
+def other_service_name(job: Job) -> str:
+    """The name of the job's headless Service where the job's own name is taken."""
+    return f"{job.name[: MAX_LABEL - 9].rstrip('-.')}-{sha256(job.uid.encode()).hexdigest()[:8]}"
+
+
+def as_addressed(job: Job, observed: Observed) -> Job:
+    """The job with the names by which its pods know each other.
+
+    Its headless Service has another name than the job if that is on record or exists, or if the job's own is taken and no pod
+    has an address with it. And a job with one Service per replica asks for these: the reference's jobs have them, and as their
+    pods have no hostname and subdomain, no other name resolves to them.
+    """
+    other = other_service_name(job)
+    recorded = job.status.service_name == other or any(service.name == other for service in observed.services)
+    if recorded or (job.name in observed.taken_services and not observed.pods):
+        job = replace(job, service=other)
+    inherited = any(labels.REPLICA_INDEX in s.labels and not s.deleting for s in observed.services)
+    if not inherited or job.service_per_replica:
+        return job
+    return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
 
 
 def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:

@@ -10,15 +10,16 @@ terminating, and a scale-down or a gang that is made anew those that it is about
 by another operator.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from jobcommon.api.pod import PodView
+from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import Replica, format_indexes, replica_count
-from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
-from jobcommon.api.timestamp import format_time
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
+from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile.ending import Ending, EndType
+from jobcommon.reconcile.ending import PLATFORM_REASONS, SIGNALS, STOPPED_BY_IMAGE, Ending, EndType, decode
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
     Active,
@@ -237,3 +238,71 @@ def _stopped(status: JobStatus, slots: Slots, entries: list[Slot], counted: tupl
     stopped = {*status.stopped_pods, *(slot.pod.uid for slot in slots.surplus if slot.pod.uid not in known)}
     stopped.update(slot.pod.uid for slot in entries if slot.ending.type == EndType.STOPPED)
     return tuple(uid for uid in counted if uid in stopped)
+
+
+# -- the restarts that follow ---------------------------------------------------------------------------------------------
+
+OTHER_CAUSE = "Other"
+# The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.
+KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
+    "Error", "Completed", "OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown", "PreemptionByScheduler",
+    "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet", "DeadlineExceeded", "Deleted",
+    "Lost", STOPPED_BY_IMAGE,
+}  # fmt: skip
+
+
+def restarts_made(job: Job, accounting: Accounting, slots: Slots, *, ends: bool) -> int:
+    """The restarts made or about to be made, in place or by a new pod; the last failure of a job that `ends` causes none.
+
+    The number never decreases, although the count of a deleted pod is lost with it.
+    """
+    failed_now = len(accounting.having(EndType.RETRYABLE)) if ends else 0
+    in_place = sum(slot.failed_runs.restarted for slot in slots.living)
+    return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
+
+
+def last_restart_time(before: JobStatus, after: tuple[int | None, ...], now: float) -> str | None:
+    """The time of the last restart, which is `now` if one of the numbers of restarts, disruptions and attempts rises."""
+    known = (before.restarts, before.disruptions, before.attempt)
+    if any((new or 0) > (old or 0) for new, old in zip(after, known, strict=True)):
+        return format_moment(now)
+    return before.last_restart_time
+
+
+def restart_causes(before: JobStatus, after: JobStatus, accounting: Accounting, slots: Slots) -> tuple[tuple[str, int], ...]:
+    """The restarts that the status records `after` this pass and did not `before` it, by cause, sorted, for metrics.
+
+    The causes are a bounded set, whatever a platform writes into a pod. The status has only the number of restarts in place:
+    all of them get the cause of the latest.
+    """
+    if after.restarts == before.restarts and after.disruptions == before.disruptions:
+        return ()
+    replaced = accounting.having(EndType.RETRYABLE, EndType.DISRUPTED) if not after.finished else ()
+    found = Counter(entry.ending.reason for entry in replaced)
+    failed = sum(entry.ending.type == EndType.RETRYABLE for entry in replaced)
+    if (in_place := (after.restarts or 0) - (before.restarts or 0) - failed) > 0:
+        latest = max((run for _, run in runs_in_place(slots)), key=lambda run: run.finished_at or 0.0, default=None)
+        found[decode(latest) if latest is not None else OTHER_CAUSE] += in_place
+    known: Counter[str] = Counter()
+    for cause, times in found.items():
+        known[cause if cause in KNOWN_CAUSES else OTHER_CAUSE] += times
+    return tuple(sorted(known.items()))
+
+
+def failures_on_record(job: Job, accounting: Accounting, slots: Slots, *, suspended: bool) -> list[Failure]:
+    """The first failures, with those of runs in living pods. Of these the kubelet keeps the latest of each container."""
+    found = list(accounting.failures)
+    # Where all replicas are restarted together, such a run ends its attempt, or is a consequence of that. While a job is
+    # suspended, one fails for want of peers that were stopped.
+    counted = not (job.restarts_together or suspended or job.status.has(ConditionType.SUSPENDED))
+    for slot, run in runs_in_place(slots) if counted else ():
+        ending = Ending(EndType.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
+        failure = failure_of(slot.replica, slot.pod, ending)
+        if slot.failed_runs.charged and len(found) < MAX_FAILURES and not is_on_record(failure, found):
+            found.append(failure)
+    return found
+
+
+def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:
+    """The living pods in which a run has failed, each with the latest."""
+    return ((slot, run) for slot in slots.living if (run := slot.failed_runs.last) is not None)

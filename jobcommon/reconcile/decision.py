@@ -21,9 +21,9 @@ from jobcommon.api.replica import Replica, format_indexes
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time, parse_time, readable_time
 from jobcommon.framework import FINALIZER, Framework, Job
-from jobcommon.manifests.children import CORE
-from jobcommon.reconcile import limits, restarts
-from jobcommon.reconcile.accounting import Accounting, with_running
+from jobcommon.manifests.children import CORE, as_addressed
+from jobcommon.reconcile import limits
+from jobcommon.reconcile.accounting import Accounting, restart_causes, with_running
 from jobcommon.reconcile.ending import EndType, Life
 from jobcommon.reconcile.intents import Course, Standing, remove_all_finalizers
 from jobcommon.reconcile.plan import (
@@ -47,7 +47,6 @@ from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, Resume, Succe
 from jobcommon.reconcile.waiting import MAX_EVENTS
 from jobcommon.reconcile.wanted import (
     RECHECK_PERIOD,
-    as_addressed,
     changes,
     wanted_companions,
     wanted_services,
@@ -126,7 +125,7 @@ def _plan(
         events=(*situation.exit_events(), *events),
         must_exist=situation.must_exist,
         urgency=urgency,
-        restart_causes=restarts.causes(situation.job.status, status, situation.accounting, situation.slots),
+        restart_causes=restart_causes(situation.job.status, status, situation.accounting, situation.slots),
         **more,
     )
 

@@ -33,8 +33,7 @@ from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import EnvVar, Job
 from jobcommon.manifests.children import with_env
-from jobcommon.reconcile import restarts
-from jobcommon.reconcile.accounting import Accounting
+from jobcommon.reconcile.accounting import Accounting, restarts_made, runs_in_place
 from jobcommon.reconcile.ending import EndType, decode
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.limits import Deadline
@@ -362,8 +361,8 @@ def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailu
     if job.run_policy.min_uptime_seconds is None:
         return None
     failed = accounting.having(EndType.RETRYABLE)
-    in_place = restarts.count(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
-    latest = max((run for _, run in restarts.runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
+    in_place = restarts_made(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
+    latest = max((run for _, run in runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
     runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
     found = job.status.early_failures
     for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:

@@ -18,9 +18,18 @@ from jobcommon.api.status import (
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job, Outcome, Tallies
 from jobcommon.manifests.children import overruled_policies, pod_manifest, selectors
-from jobcommon.reconcile import limits, restarts, waiting
-from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses, stopping
-from jobcommon.reconcile.ending import EndType
+from jobcommon.reconcile import limits, waiting
+from jobcommon.reconcile.accounting import (
+    Accounting,
+    account_for_pods,
+    failures_on_record,
+    last_restart_time,
+    replica_statuses,
+    restarts_made,
+    stopping,
+)
+from jobcommon.reconcile.attempts import NO_CHANGE, AttemptChange, change_of_attempt, without_consequences
+from jobcommon.reconcile.ending import EndType, described_end
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent, Standing, pod_actions
 from jobcommon.reconcile.limits import Deadline
@@ -98,7 +107,7 @@ class Situation:
         """The accounting after this pass: where the first failure restarts all replicas, it alone is charged."""
         if not self.job.restarts_together:
             return self.counted
-        return restarts.without_consequences(self.framework, self.job, self.counted, self.slots)
+        return without_consequences(self.framework, self.job, self.counted, self.slots)
 
     def counting(self, accounting: Accounting, tallies: Tallies | None = None, overdue: Deadline | None = None) -> Self:
         """The same pods with another accounting, about which the extensions are asked anew."""
@@ -140,13 +149,15 @@ class Situation:
         return pod
 
     @cached_property
-    def change(self) -> restarts.AttemptChange:
+    def change(self) -> AttemptChange:
         """How the job changes from its earlier attempts to the present one."""
+        if not self.slots.earlier:
+            return NO_CHANGE
         found = (
             (slot.pod.uid, extension.restart_in_place(slot)) for slot in self.slots.earlier for extension in self.extensions
         )
         in_place = {uid: restart for uid, restart in found if restart is not None}
-        return restarts.change_of_attempt(self.job, self.slots.earlier, in_place, self.now, begins=not self.keeps_attempt)
+        return change_of_attempt(self.job, self.slots.earlier, in_place, self.now, begins=not self.keeps_attempt)
 
     @cached_property
     def delays(self) -> Mapping[str, float]:
@@ -212,7 +223,7 @@ class Situation:
         elif job.status.has(ConditionType.RESTARTING) and not (running and self.whole):
             stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
         elif running or job.status.has(ConditionType.RUNNING):
-            remarks = (*self.notes(ConditionType.RUNNING), *restarts.notes(self.slots))
+            remarks = (*self.notes(ConditionType.RUNNING), *_restart_notes(self.slots))
             sentence = Sentence(f"{job.kind} {job.key} is running", remarks=remarks, waiting=waiting)
             stated.append(Statement(ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), sentence))
         else:
@@ -393,7 +404,7 @@ class Situation:
         attempt_number = job.attempt if ends else self.accounting.attempt
         disruptions = job.status.disruptions if ends and job.restarts_together else self.accounting.disruptions
         last = [note for extension in self.extensions for note in extension.last_notes()]
-        times = restarts.count(job, self.accounting, self.slots, ends=ends) or None
+        times = restarts_made(job, self.accounting, self.slots, ends=ends) or None
         status = job.status.model_copy(
             update={
                 "conditions": rendered(job.status, statements, last, self.now),
@@ -401,15 +412,27 @@ class Situation:
                     job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
                 "restarts": times,
-                "last_restart_time": restarts.recorded_time(job.status, (times, disruptions, attempt_number), self.now),
+                "last_restart_time": last_restart_time(job.status, (times, disruptions, attempt_number), self.now),
                 "last_restart_cause": cause or job.status.last_restart_cause,
                 "disruptions": disruptions or None,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "service_name": job.service or None,
-                "failures": restarts.failures(job, self.accounting, self.slots, suspended=self.suspended),
+                "failures": failures_on_record(job, self.accounting, self.slots, suspended=self.suspended),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
         found = ((extension.fields, extension.record(status)) for extension in self.extensions)
         return status.model_copy(update={name: values[name] for fields, values in found for name in fields if name in values})
+
+
+def _restart_notes(slots: Slots) -> list[Note]:
+    """What the condition says of restarts in place: the replica with most of them, and its last failure."""
+    found = [(times, slot) for slot in slots.living if (times := slot.failed_runs.restarted)]
+    if not found:
+        return []
+    times, slot = max(found, key=lambda entry: entry[0])
+    run = slot.failed_runs.last
+    why = f", last: {described_end(run)}" if run is not None else ""
+    more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
+    return [Note(f"{slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}")]

@@ -9,11 +9,17 @@ from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType
-from jobcommon.reconcile import limits, restarts
-from jobcommon.reconcile.accounting import is_counted
-from jobcommon.reconcile.ending import EndType
+from jobcommon.framework import Job
+from jobcommon.reconcile import limits
+from jobcommon.reconcile.accounting import Accounting, is_counted, runs_in_place
+from jobcommon.reconcile.attempts import after_deadline
+from jobcommon.reconcile.ending import EndType, described_end, ending_by_others
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.slots import Slots, restart_policy
+
+# Of the pods that others are deleting while a job fails, so many are named.
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def _failed_for_good(situation: Situation) -> Verdict | None:
         return None
     first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
     text = f"{job.kind} {job.name} has failed because {first.ending.describe(first.replica, first.pod.node_name)}"
-    return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, restarts.still_terminating(job, situation.slots))
+    return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, _still_terminating(job, situation.slots))
 
 
 def _suspended(situation: Situation) -> Verdict | None:
@@ -135,15 +141,32 @@ def _none_left(situation: Situation) -> Verdict | None:
 def _used_up(situation: Situation) -> Verdict | None:
     """The failure of a job that may not be restarted again."""
     job = situation.job
-    leaving = restarts.still_terminating(job, situation.slots)
+    leaving = _still_terminating(job, situation.slots)
     if limits.backoff_exceeded(job, situation.accounting):
-        text = restarts.backoff_message(job, situation.accounting, situation.slots)
+        text = _backoff_message(job, situation.accounting, situation.slots)
         return Fail(situation, reasons.BACKOFF_LIMIT_EXCEEDED, text, leaving)
     if situation.accounting.attempt > MAX_ATTEMPT:
         text = f"{job.kind} {job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
         return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
     exhausted = situation.exhausted()
     return Fail(situation, *exhausted, leaving) if exhausted is not None else None
+
+
+def _backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
+    """Why a job with an exhausted backoffLimit has failed, with the last cause."""
+    limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
+    limit += f"restarts allowed {job.run_policy.backoff_limit}"
+    causes = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
+        entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(EndType.RETRYABLE)[-1:]
+    ]
+    return f"Job {job.name} has failed because {'; '.join([*causes, limit])}"
+
+
+def _still_terminating(job: Job, slots: Slots) -> list[Note]:
+    """The note on pods that others are deleting while the job fails: their peers may have failed of that."""
+    ends = [(slot, ending_by_others(slot.pod, restart_policy(job, slot.replica))) for slot in slots.leaving]
+    leaving = [ending.describe(slot.replica, slot.pod.node_name) for slot, ending in ends[:MAX_NAMED] if ending is not None]
+    return [Note(f"still terminating: {', '.join(leaving)}")] if leaving else []
 
 
 def _resumed(situation: Situation) -> Verdict | None:
@@ -157,7 +180,7 @@ def _overdue(situation: Situation) -> Verdict | None:
         return None
     if not deadline.new_attempt:
         return Fail(situation, deadline.reason, deadline.message, waiting=deadline.waiting)
-    charged = restarts.after_deadline(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
+    charged = after_deadline(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
     again = situation.counting(charged, overdue=deadline)
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.

@@ -6,8 +6,7 @@ there is deleted. Nothing is written where nothing differs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -15,8 +14,8 @@ from jobcommon.api import labels
 from jobcommon.api.merge_patch import difference
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
-from jobcommon.manifests.children import CORE, MAX_LABEL, job_selector, owned, service_manifests
+from jobcommon.framework import Companion, Framework, Job
+from jobcommon.manifests.children import CORE, job_selector, other_service_name, owned, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 
@@ -91,28 +90,6 @@ def _due_read(job: Job, observed: Observed, one: Wanted, found: ObjectView | Non
 
 # An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
 RECHECK_PERIOD = 30.0
-
-
-def other_service_name(job: Job) -> str:
-    """The name of the job's headless Service where the job's own name is taken."""
-    return f"{job.name[: MAX_LABEL - 9].rstrip('-.')}-{sha256(job.uid.encode()).hexdigest()[:8]}"
-
-
-def as_addressed(job: Job, observed: Observed) -> Job:
-    """The job with the names by which its pods know each other.
-
-    Its headless Service has another name than the job if that is on record or exists, or if the job's own is taken and no pod
-    has an address with it. And a job with one Service per replica asks for these: the reference's jobs have them, and as their
-    pods have no hostname and subdomain, no other name resolves to them.
-    """
-    other = other_service_name(job)
-    recorded = job.status.service_name == other or any(service.name == other for service in observed.services)
-    if recorded or (job.name in observed.taken_services and not observed.pods):
-        job = replace(job, service=other)
-    inherited = any(labels.REPLICA_INDEX in s.labels and not s.deleting for s in observed.services)
-    if not inherited or job.service_per_replica:
-        return job
-    return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
 
 
 def wanted_services(framework: Framework, job: Job, observed: Observed) -> Iterator[Wanted]:

@@ -10,10 +10,9 @@ from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_name
 from jobcommon.framework import FINALIZER, EnvVar, Job
-from jobcommon.manifests.children import service_manifests, with_env
+from jobcommon.manifests.children import other_service_name, service_manifests, with_env
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create
-from jobcommon.reconcile.wanted import other_service_name
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe, pod_manifest, replica_spec, template, view_of
 from jobcommon.testutil.frameworks import TEST_JOB
