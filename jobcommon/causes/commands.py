@@ -6,14 +6,17 @@ from jobcommon.causes.cause_reasons import Reason
 #: Of any line that a program printed: each command of such a script fails in its own way.
 LINE_ENDS = (
     Clue(
-        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter).*)",
+        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter|'#!.*\\r).*)",
         Reason.SHELL_ERROR,
         "the script has Windows' line ends (CRLF): {0}",
         "convert the script: dos2unix FILE",
     ),
 )
 
-_INTERPRETER = "correct the #! line of the script, or start it with its interpreter: command: [python, FILE]"
+_INTERPRETER = (
+    "correct the #! line of the script, whose line ends must not be those of Windows (dos2unix FILE), or start it with its "
+    "interpreter: command: [python, FILE]"
+)
 #: The script is there, but not what is to run it.
 INTERPRETERS = (
     Clue(
@@ -44,7 +47,7 @@ INTERPRETERS = (
 
 COMMANDS = (
     Clue(
-        r"chdir|set in config\.json failed|^\[Errno \d+\] [^:]+: '/",
+        r"chdir|set in config\.json failed|^\[Errno (?:2|13|20)\] [^:]+: '/",
         Reason.WORKING_DIRECTORY_NOT_FOUND,
         "",
         "correct workingDir in the pod template: it must be a directory of the image or of a volume",
@@ -61,14 +64,21 @@ COMMANDS = (
         r"exec format error",
         Reason.WRONG_ARCHITECTURE,
         "",
-        "build the image for the architecture of the nodes; of a script, check its #! line",
-        local="use a program built for this machine; of a script, check its #! line",
+        "build the image for the architecture of the nodes; a script begins with a line such as #!/bin/sh",
+        local="use a program built for this machine; a script begins with a line such as #!/bin/sh",
+    ),
+    Clue(
+        r"argument list too long",
+        Reason.LIMIT_REACHED,
+        "",
+        "shorten command, args or env of the container: Linux takes at most 128 KiB for a word and 2 MiB in all",
     ),
     Clue(
         r"permission denied",
         Reason.COMMAND_NOT_EXECUTABLE,
         "",
-        "make the file executable (chmod +x), or start it with its interpreter: command: [python, FILE]",
+        "make the file executable (chmod +x) for the user that the pod runs as, and its directories accessible; or start it "
+        "with its interpreter: command: [python, FILE]",
     ),
     Clue(
         r"executable file not found|no such file or directory|not found in \$PATH",

@@ -5,7 +5,7 @@ A clue's advice may name fields of a manifest; `local` is the advice where pods 
 
 import re
 
-from jobcommon.causes.cause import Clue
+from jobcommon.causes.cause import Cause, Clue
 from jobcommon.causes.cause_reasons import Reason
 
 _HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
@@ -30,8 +30,11 @@ _LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where 
 #: Shells.
 SHELL = (
     Clue(
-        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
-        r"parameter (?:not set|null or not set)|bad substitution",
+        r"(?:^|: )(\w+): (?:unbound variable|parameter (?:not set|null or not set))", Reason.ENVIRONMENT_MISSING, "",
+        "the shell needs the variable {0}: set it in env of the container, or give it a default: ${{{0}:-VALUE}}",
+    ),
+    Clue(
+        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|bad substitution",
         Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
     ),
 )  # fmt: skip
@@ -205,9 +208,12 @@ LINES = (
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
     Clue(
+        r"No matching distribution found|Could not find a version that satisfies", Reason.VERSIONS_CONFLICT, "",
+        "correct the package's name and version; pip lists the versions that this Python can install, none for an unknown name",
+    ),
+    Clue(
         r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|module '[\w.]+' has no attribute|"
         r"partially initialized module|"
-        r"No matching distribution found|Could not find a version that satisfies|"
         r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but|is required)|"
         r"is required for a normal functioning",
         Reason.VERSIONS_CONFLICT, "",
@@ -224,8 +230,21 @@ LINES = (
         "the script {0} does not exist", f"correct command: {_FILES}",
         local=f"correct command: {_LOCAL_FILES}",
     ),
-    Clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
-    Reason.DISK_FULL, "", "write to a larger volume"),
+    Clue(
+        r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
+        # torch.save, numpy and TensorFlow name no disk.
+        r"PytorchStreamWriter failed|inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error|"
+        r"\b\d+ requested and \d+ written|file write failed",
+        Reason.DISK_FULL, "", "write to a larger volume, or keep fewer checkpoints; a file that is left is incomplete",
+    ),
+    Clue(
+        r"\[Errno 27\]|File size limit exceeded", Reason.LIMIT_REACHED, "",
+        "a file became larger than its limit: raise it (ulimit -f), or write smaller files",
+    ),
+    Clue(
+        r"CPU time limit exceeded", Reason.LIMIT_REACHED, "",
+        "the program used more CPU time than its limit: raise it (ulimit -t), or start the program without",
+    ),
     Clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
          "write to a volume, such as an emptyDir, whose mount does not have readOnly: true"),
     Clue(
@@ -248,7 +267,7 @@ LINES = (
     ),
     Clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
-        r"terminated abruptly while the future was|BrokenProcessPool|died with <Signals\.SIGKILL",
+        r"terminated abruptly while the future was|BrokenProcessPool|died with <Signals\.SIGKILL|TerminatedWorkerError",
         Reason.WORKER_PROCESS_KILLED, "", f"most often memory: {_MEMORY}",
     ),
     Clue(
@@ -274,6 +293,10 @@ LINES = (
         "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME to the pods' interface, or leave it unset",
     ),
     # checkpoints and data
+    Clue(
+        r"Ran out of input[\s\S]*(?:multiprocessing/spawn\.py|from_parent)", Reason.PYTHON_EXCEPTION, "",
+        "the process that started this one failed while it sent what this one was to read: see its exception", symptom=True,
+    ),
     Clue(
         r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
         r"PytorchStreamReader failed|"
@@ -325,9 +348,10 @@ LINES = (
         "correct the name of the model, data set, repository or object; a private one needs a token, too",
     ),
     Clue(
-        rf"(?:Failed to resolve|couldn't connect to|Could not resolve host:?|could not connect to server:?|"
+        rf"(?:Failed to resolve|couldn't connect to|Could not resolve(?: host)?:?|could not connect to server:?|"
+        rf"Temporary failure resolving|unable to resolve host address|Failed to fetch:?|CONNECTION FAILED for url|"
         rf"connection to server at|unable to access|"
-        rf"host=|connect to endpoint(?: URL)?:?|HTTPSConnectionPool\(host=|connecting to) ?[\"']?(?:https?://)?{_HOST}",
+        rf"host=|connect to endpoint(?: URL)?:?|HTTPSConnectionPool\(host=|connecting to) ?[\"'‘`<]?(?:https?://)?{_HOST}",
         Reason.HOST_UNREACHABLE, "", _HUB,
         local=_LOCAL_HUB,
     ),
@@ -398,6 +422,22 @@ EXCEPTIONS = (
         "lower the learning rate, clip gradients, check the data for NaN; set_detect_anomaly(True) names the operation",
     ),
     Clue(
+        r"'ascii' codec can't|'latin-1' codec can't encode|'charmap' codec can't encode", Reason.ENVIRONMENT_MISSING, "",
+        "set PYTHONUTF8=1 in env of the container, whose locale is not UTF-8, or name the encoding: encoding='utf-8'",
+    ),
+    Clue(
+        r"before the\s+current process has finished its bootstrapping phase|Please use the 'if __name__ == '__main__'",
+        Reason.PYTHON_EXCEPTION,
+        "it starts processes while its script is imported, which has no if __name__ == \"__main__\": (RuntimeError of spawn)",
+        'put what the script does into a function, and call it below if __name__ == "__main__": spawned processes import it',
+    ),
+    Clue(
+        r"Can't pickle (?:local object|<function)|Can't get (?:local )?(?:attribute|object) '|cannot pickle '",
+        Reason.PYTHON_EXCEPTION, "",
+        "what a spawned process or a data loader's worker is given must be importable: define it at the top of a module, no "
+        "lambda and no open file; or start processes by fork (multiprocessing_context='fork')",
+    ),
+    Clue(
         r"ArrowInvalid|UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
         r"corrupt(?:ed)?\b|truncated|"
         r"BadGzipFile|zlib\.error|ParserError|DataLossError",
@@ -428,6 +468,12 @@ REMAINS = (
         Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
     ),
     Clue(
+        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-(?:9|11|6|7|4)\b|"
+        r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) (?:137|139|134)\b",
+        Reason.WORKER_PROCESS_KILLED, "",
+        f"a launcher shows the signal as a negative number; of -9 the cause is most often memory: {_MEMORY}",
+    ),
+    Clue(
         r'\(most recent call first\): File "(?:[^"]*/)?([^"]+)", line (\d+) in (.+)', Reason.PROGRAM_FAILED,
         "Python's faulthandler shows it in {2} ({0}, line {1})", "see why it did not go on there; a time-out may have ended it",
     ),
@@ -448,3 +494,8 @@ REMAINS = (
 
 #: A line of these levels is not the error.
 MERELY_A_WARNING = re.compile(r"\bwarn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
+
+
+def unreachable(text: str, *, local: bool = False) -> Cause:
+    """The cause of a connection to a host that is none of the job's."""
+    return Cause(Reason.HOST_UNREACHABLE, text, _LOCAL_HUB if local else _HUB)

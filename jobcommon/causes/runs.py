@@ -9,9 +9,11 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.causes.packages import program_package
-from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL
+from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL, unreachable
 from jobcommon.causes.tracebacks import Raised, plain, raised
 
+# What runc prints for the program that it could not start.
+_BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 
 _FAULTHANDLER = "run with python -X faulthandler"
@@ -27,6 +29,8 @@ _SIGNALS = {
     "SIGILL": ("ran an illegal instruction", "the image is built for another kind of CPU than the node has"),
     "SIGFPE": ("crashed with an arithmetic error", f"a native library is at fault: {_FAULTHANDLER}"),
     "SIGINT": ("interrupted by SIGINT", "something asked it to end"),
+    "SIGXCPU": ("used more CPU time than its limit", "raise the limit (ulimit -t), or start the program without"),
+    "SIGXFSZ": ("wrote a larger file than its limit", "raise the limit (ulimit -f), or write smaller files"),
 }
 
 _LOCAL_SIGNALS = {
@@ -49,6 +53,8 @@ _ERROR_LINE = re.compile(
 _OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
+_NOT_FOUND = re.compile(r"No matching distribution|Could not find a version|Unable to locate package|from versions: none")
+_NO_NETWORK = re.compile(r"connection broken by|establish a new connection|name resolution|Temporary failure resolving")
 # Where the crashed thread was, by Python's faulthandler.
 _CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
 # A hint that reads like an error.
@@ -84,10 +90,12 @@ def end_of_program(
         if local:
             advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
-    told = [line for line in (*message.splitlines(), *lines) if _HINT not in line]
+    # It is mostly the end of what was printed.
+    own = [] if message.strip() in "\n".join(lines) else message.splitlines()
+    told = [line for line in (*own, *lines) if _HINT not in line]
     # A shell ends so for other errors, too.
     code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
-    no_command = reason in _NOT_STARTED or code_of_shell or bool(told and revealed(told[-1], INTERPRETERS[:1]))
+    no_command = reason in _NOT_STARTED or code_of_shell or bool(told and _BY_RUNTIME.match(told[-1]))
     if (cause := _error(reason, told, local=local, no_command=no_command)) is not None:
         return replace(cause, text=f"{code}: {cause.text}")
     if no_command:
@@ -202,7 +210,11 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
 
 
 def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
-    """The cause with the assertion that a GPU printed before the exception that it led to."""
+    """The cause with what explains it further up: the assertion that a GPU printed before the exception that it led to, or
+    that pip had no network.
+    """
+    if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
+        return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
     if "device-side assert" not in cause.text:
         return cause
     asserted = next((match[1] for line in lines if (match := _ASSERTED.search(line)) is not None), "")

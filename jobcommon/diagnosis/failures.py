@@ -11,6 +11,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
+from jobcommon.diagnosis.context import host_in, in_context
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended, of_init
@@ -29,7 +30,7 @@ _BY_OTHERS = re.compile(rf"([A-Z]\w*-\d+): ({'|'.join(PLATFORM_ENDS)})\b(?: on n
 _EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
 # The nodes that torchrun waits for.
 _NODES = re.compile(r"--nnodes[= ](\d{1,6})")
-_HOST = re.compile(r"Could not resolve hostname ([^\s.:]+)")
+_AS_FIRST = re.compile(r"\b1/\d+ clients joined")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
 _MOST = 200
 _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
@@ -99,6 +100,7 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     init = _OF_INIT.search(message)
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
+    cause = in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
 
 
@@ -147,9 +149,12 @@ def _unexpected(found: Found, text: str, names: Collection[str]) -> Iterator[str
     expected = int(match[1]) if match is not None else 0
     if expected > total:
         yield f"it expects {expected} processes or nodes, and the job has {total} replicas"
-    host = _HOST.search(text)
-    if host is not None and host[1] not in names:
-        yield f"no pod of the job is named {host[1]}"
+    host = host_in(text).partition(".")[0]
+    if host.startswith(f"{found.read.name}-") and host not in names:
+        yield f"no pod of the job is named {host}"
+    first = {f.replica for f in found.status.failures if _AS_FIRST.search(f.message or "")}
+    if len(first) > 1:
+        yield f"{listed(sorted(first))} each waited for the others as rank 0: leave RANK as the operator sets it"
 
 
 def _of_member(member: Member, found: Found, now: float, at: float | None) -> str:

@@ -9,6 +9,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
+from jobcommon.diagnosis.context import in_context
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import unschedulable
@@ -207,6 +208,7 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
+    cause = in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
         return of_init(container.name, cause)
     if container.name != (main := _main_container(member, found)):

@@ -107,6 +107,8 @@ def found(
     if operator:
         job = read_job(framework, manifest)
         built = [made(Pod.of(framework, job, *_slot(slot))) for slot, made in (pods or {}).items()]
+        for pod in built:
+            _leave_message(pod, more.get("logs", {}).get(pod.name, ()))
         views = tuple(pod.view for pod in built)
         seen = Observed(pods=views, services=services_of(framework, job), **(observed or {}))
         manifest["status"] = {"failures": list(earlier)}
@@ -116,6 +118,16 @@ def found(
                 manifest["status"] = decided.status.to_json()
         raws = [pod.raw for pod in built]
     return Found(framework, manifest, raws, **more)
+
+
+def _leave_message(pod: Pod, lines: Sequence[str]) -> None:
+    """What the kubelet keeps of the log of a main container that has failed."""
+    policy = pod.raw["spec"]["containers"][0]["terminationMessagePolicy"]
+    message = "\n".join(lines[-80:])[-2048:] if policy == "FallbackToLogsOnError" else ""
+    for status in (pod.raw["status"].get("containerStatuses") or ())[:1]:
+        runs = ((status.get(state) or {}).get("terminated") or {} for state in ("state", "lastState"))
+        for run in (run for run in runs if run.get("exitCode") and not run.get("message")):
+            run["message"] = message
 
 
 def _slot(name: str) -> tuple[str, int]:
@@ -230,6 +242,13 @@ def sidecar_failed(pod: Pod, *, looping: bool) -> Pod:
 
 WORDS = {"volumes": [{"name": "cfg", "configMap": {"name": "train-config", "items": [{"key": "train.yaml", "path": "t"}]}}]}
 EINOPS = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'")
+
+
+NO_MASTER = (
+    "The client socket has failed to connect to any network address of (nosuch.corp, 29500). The IPv4 network addresses of "
+    "(nosuch.corp, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."
+)
+ALONE = "Timed out after 61 seconds waiting for clients. 1/2 clients joined."
 
 
 def never_ready(pod: Pod) -> Pod:
@@ -549,6 +568,37 @@ SCENARIOS = (
             replicas={"Launcher": 1, "Worker": 1},
             run_policy={"backoffLimit": 0},
             logs={"demo-launcher-0": SSH, "demo-launcher": SSH},
+        )
+    ),
+    scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(
+        failed(1, lines=(*EINOPS[:1], f"torch.distributed.DistNetworkError: {NO_MASTER}"))
+    ),
+    scenario("an ssh to a host outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named gate.corp").of(
+        failed(255, lines=("ssh: Could not resolve hostname gate.corp: Name or service not known",))
+    ),
+    scenario("a connection of a job without peers", "HostUnreachable", "Worker-0", "the job has no other replica").of(
+        found(
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)},
+            replicas={"Worker": 1},
+            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
+        )
+    ),
+    scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(
+        failed(
+            128,
+            reason="StartError",
+            message='exec: "python": permission denied',
+            template={"securityContext": {"runAsUser": 1000}},
+        )
+    ),
+    scenario("a limit of the command's own", "SIGKILL", "Worker-1", "SIGKILL").of(
+        failed(137, container={"command": ["sh", "-c", "ulimit -t 1; python train.py"]})
+    ),
+    scenario("two replicas of rank 0", "PeersUnreachable", "Worker-0, Worker-1 each waited for the others as rank 0").of(
+        found(
+            {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
+            policy="ExitCode",
+            logs={f"demo-worker-{n}": (f"RuntimeError: {ALONE}",) for n in range(2)},
         )
     ),
     scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(

@@ -200,3 +200,17 @@ def test_a_thread_that_died_while_its_program_prints_on_is_told() -> None:
 def test_the_end_of_a_replica_that_lost_its_peer_is_evidence() -> None:
     made = diagnose(next(one for one in SCENARIOS if one.name == "a peer that was deleted").found, NOW)
     assert any(fact.startswith("Worker-0 ended at ") and "Connection reset by peer" in fact for fact in made.evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("a user without access to the interpreter", "the pod runs as user 1000"),
+        ("a limit of the command's own", "ulimit -t 1"),
+        ("an address outside of the job", "MASTER_ADDR is set by the operator"),
+        ("a connection of a job without peers", "whether a server listens there"),
+    ],
+)
+def test_the_advice_is_of_this_job(name: str, advice: str) -> None:
+    seeded = next(one for one in SCENARIOS if one.name == name)
+    assert advice in diagnose(seeded.found, seeded.now).advice

@@ -230,7 +230,7 @@ ROWS = [
     ("click", 2, "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\nError: No such option: --epoch Did you mean --epochs?", "WrongArguments", "--epoch"),
     ("absl", 1, "FATAL Flags parsing error:\n  Unknown command line flag 'lrr'. Did you mean: lr ?", "WrongArguments", "lrr"),
     ("sh, syntax", 2, 'sh: 1: Syntax error: Unterminated quoted string', "ShellError", "Unterminated"),
-    ("bash, unset", 1, "train.sh: line 3: DATA: unbound variable", "ShellError", "DATA"),
+    ("bash, unset", 1, "train.sh: line 3: DATA: unbound variable", "EnvironmentMissing", "DATA"),
     ("a missing program", 127, "sh: 1: accelerate: not found", "CommandNotFound", "accelerate"),
     ("no right to run", 126, "sh: 1: ./train.sh: Permission denied", "CommandNotExecutable", "./train.sh"),
     # connections
@@ -306,7 +306,7 @@ ROWS = [
     ("an interpreter that is missing, of an older bash", 126, "bash: /app/train.py: /usr/bin/pyhton3: bad interpreter: No such file or directory", "CommandNotFound", "the interpreter /usr/bin/pyhton3 in the #! line of /app/train.py does not exist"),
     ("an interpreter that is missing, by env", 127, "/usr/bin/env: 'pyhton3': No such file or directory", "CommandNotFound", "pyhton3"),
     ("an interpreter that is missing, by the runtime", 255, "exec /app/train.py: no such file or directory", "CommandNotFound", "the command /app/train.py exists, but not the interpreter in its #! line"),
-    ("an unset variable, of a shell that ends with 127", 127, "bash: line 1: DATA_DIR: unbound variable", "ShellError", "DATA_DIR: unbound"),
+    ("an unset variable, of a shell that ends with 127", 127, "bash: line 1: DATA_DIR: unbound variable", "EnvironmentMissing", "DATA_DIR: unbound"),
     ("an assertion without a message", 1, trace("AssertionError", '  File "/app/train.py", line 12, in main', "    assert labels.max() < classes", "           ^^^^^^^^^^^^"), "PythonException", "AssertionError in: assert labels.max() < classes (train.py, line 12)"),
     # everyday ones
     ("an old driver", 1, trace("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)."), "GpuUnusable", "too old"),
@@ -324,6 +324,26 @@ ROWS = [
     ("jax, another task", 1, "E0000 client.cc] Terminating process because the JAX distributed service detected fatal errors. This most likely indicates that another task died", "PeersUnreachable", "another task died"),
     ("nccl, aborted", 1, trace("RuntimeError: NCCL communicator was aborted on rank 1."), "PeersUnreachable", "aborted on rank 1"),
     ("aborted, with a line before", 134, "OMP: Error #13: Assertion failure at kmp_runtime.cpp(81).\nAborted (core dumped)", "SIGABRT", "OMP: Error #13"),
+    # what was partly right once
+    ("a full disk, of torch.save", 1, trace("RuntimeError: basic_ios::clear: iostream error") + DURING + trace("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 640 vs 534"), "DiskFull", "unexpected pos 640"),
+    ("a full disk, of a writer of torch", 1, trace("RuntimeError: [enforce fail at inline_container.cc:862] . PytorchStreamWriter failed writing file data/3: file write failed"), "DiskFull", "failed writing file data/3"),
+    ("a full disk, of numpy", 1, trace("OSError: 400000 requested and 18432 written"), "DiskFull", "18432 written"),
+    ("a full disk, of safetensors", 1, trace('safetensors_rust.SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)'), "DiskFull", "os error 28"),
+    ("a program for another machine", 255, "exec /app/train: exec format error", "WrongArchitecture", "exec format error"),
+    ("a program for another machine, of a shell", 126, "bash: line 1: ./train: cannot execute binary file: Exec format error", "WrongArchitecture", "./train"),
+    ("too long a word", 126, "bash: line 1: /usr/bin/python: Argument list too long", "LimitReached", "Argument list"),
+    ("Windows' line ends, of the first line", 128, "exec /app/run.sh: no such file or directory (its first line: '#!/bin/bash\\r\\n')", "ShellError", "CRLF"),
+    ("spawn without the guard", 1, trace("RuntimeError: \n        An attempt has been made to start a new process before the\n        current process has finished its bootstrapping phase.\n\n        This probably means that you are not using fork to start your\n        child processes and you have forgotten to use the proper idiom\n        in the main module:\n\n            if __name__ == '__main__':\n                freeze_support()\n                ..."), "PythonException", 'no if __name__ == "__main__"'),
+    ("spawn of a lambda", 1, trace("AttributeError: Can't pickle local object 'main.<locals>.<lambda>'") + "\n" + trace("EOFError: Ran out of input", '  File "<string>", line 1, in <module>', '  File "/usr/lib/python3.11/multiprocessing/spawn.py", line 132, in _main', "    self = reduction.pickle.load(from_parent)"), "PythonException", "Can't pickle local object"),
+    ("a launcher whose process was killed", 1, "[2026-11-26 10:00:00,123] [ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=1'] exits with return code = -9", "WorkerProcessKilled", "return code = -9"),
+    ("loky, a killed worker", 1, trace("joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed by the executor was unexpectedly terminated."), "WorkerProcessKilled", "unexpectedly terminated"),
+    ("pip without a network, of a package", 1, "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<HTTPSConnection>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/einops/\nERROR: Could not find a version that satisfies the requirement einops (from versions: none)\nERROR: No matching distribution found for einops", "HostUnreachable", "No matching distribution found for einops, after: WARNING: Retrying"),
+    ("pip, no such version", 1, "ERROR: Could not find a version that satisfies the requirement einops==99 (from versions: 0.1, 0.8)\nERROR: No matching distribution found for einops==99", "VersionsConflict", "einops==99"),
+    ("apt without a network", 100, "Err:1 http://deb.debian.org/debian bookworm InRelease\n  Temporary failure resolving 'deb.debian.org'\nE: Unable to locate package libgl1", "HostUnreachable", "deb.debian.org"),
+    ("wget without a network", 4, "wget: unable to resolve host address ‘data.example.com’", "HostUnreachable", "data.example.com"),
+    ("more CPU time than allowed", 152, "", "SIGXCPU", "more CPU time"),
+    ("a file larger than allowed", 1, trace("OSError: [Errno 27] File too large: '/ckpt/1.pt'"), "LimitReached", "File too large"),
+    ("a locale without UTF-8", 1, trace("UnicodeEncodeError: 'ascii' codec can't encode character '\\xe9' in position 1: ordinal not in range(128)"), "EnvironmentMissing", "'ascii' codec"),
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
@@ -334,7 +354,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("code", "printed", "reason", "word"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
 def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: str, word: str) -> None:
-    signal = {134: "SIGABRT", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}.get(code, "Error")
+    signal = {134: "SIGABRT", 152: "SIGXCPU", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}.get(code, "Error")
     made = end_of_program(signal, code, "", printed.splitlines())
     assert (made.reason, word in made.text) == (reason, True), made
     assert made.advice

@@ -74,6 +74,21 @@ async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, .
     assert warning["involvedObject"]["fieldPath"] == "spec.containers{main}"
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"#!/bin/bash\r\ntrue\r\n", "exec {}: no such file or directory (its first line: '#!/bin/bash\\r\\n')"),
+        (b"true\n", "exec {}: exec format error"),
+    ],
+)
+async def test_a_script_that_cannot_start(local: Cluster, tmp_path: Path, content: bytes, message: str) -> None:
+    script = tmp_path / "run"
+    script.write_bytes(content)
+    script.chmod(0o755)
+    await local.create(pod("p", str(script)))
+    assert state(await local.ended("p"))["state"]["terminated"]["message"] == message.format(script)
+
+
 async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None:
     await local.create(pod("p"))
     found = await local.until("p", lambda s: s.get("containerStatuses"))

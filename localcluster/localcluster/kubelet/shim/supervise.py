@@ -88,11 +88,20 @@ def _become(spec: dict[str, Any]) -> None:
     except FileNotFoundError:
         if "/" in name and os.path.exists(name):  # noqa: PTH110 - in a child after fork
             # As runc says it: what is missing is the interpreter of the script.
-            raise OSError(f"exec {name}: no such file or directory") from None
+            raise OSError(f"exec {name}: no such file or directory{_first_line(name)}") from None
         where = f"stat {name}: no such file or directory" if "/" in name else "executable file not found in $PATH"
         raise OSError(f'exec: "{name}": {where}') from None
     except PermissionError:
         raise OSError(f'exec: "{name}": permission denied') from None
+    except OSError as error:
+        raise OSError(f"exec {name}: {str(error.strerror).lower()}") from None
+
+
+def _first_line(script: str) -> str:
+    """The line that names the interpreter, with its invisible characters."""
+    with contextlib.suppress(OSError), open(script, "rb") as opened:
+        return f" (its first line: {opened.readline(200).decode(errors='replace')!r})"
+    return ""
 
 
 class Supervisor:
