@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.framework import Job
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import Action, Event, Get, KeepLog
@@ -44,12 +45,20 @@ class Extension:
 
     fields: ClassVar[tuple[str, ...]] = ()
 
+    def __init__(self, situation: Any) -> None:
+        """See the class. The situation asks the extensions, so its type cannot be imported here."""
+
+    @classmethod
+    def concerns(cls, job: Job) -> bool:  # noqa: ARG003 - what most features depend on
+        """Whether the job uses the feature, or its status still has something of it. Otherwise nothing else is asked."""
+        return True
+
     @property
     def hold(self) -> Hold | None:
         """What holds the creation of the job's missing pods, and its start; None if nothing does.
 
-        Its Services and the objects of other extensions are made meanwhile, and quota is kept: see `suspension`. Programs that
-        are restarted in place are not held.
+        Its Services and the objects of other extensions are made meanwhile, and quota is kept: see `suspension`. A pod that is
+        there goes on, and its program is restarted in it, by the operator as by the kubelet, which asks for nothing.
         """
         return None
 

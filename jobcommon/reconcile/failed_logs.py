@@ -39,6 +39,11 @@ class KeptLogs(Extension):
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
 
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return job.keeps_failed_logs
+
     def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
         """See `logs_to_keep`."""
         return logs_to_keep(self._situation.job, actions, self._situation.observed.pods)

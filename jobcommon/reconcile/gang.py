@@ -58,6 +58,11 @@ class Gang(Extension):
         self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
         self._situation = situation
 
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return job.options.gang is not None or job.run_policy.scheduling_policy is not None
+
     @cached_property
     def off(self) -> str:
         """Why this job's pods are scheduled one by one although a gang scheduler is configured; "" if they are not."""

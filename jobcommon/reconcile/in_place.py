@@ -50,6 +50,11 @@ class InPlace(Extension):
     def __init__(self, situation: Situation) -> None:
         self._situation, self._job = situation, situation.job
 
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return job.restarts_in_place or job.attempt > 0
+
     def restart_in_place(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
         situation, job = self._situation, self._job

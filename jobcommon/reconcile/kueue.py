@@ -42,6 +42,11 @@ class Queue(Extension):
         self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
         self._situation, self._now = situation, situation.now
 
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return job.options.kueue or kueue.QUEUE_LABEL in job.labels
+
     @cached_property
     def name(self) -> str:
         """The queue of the job; "" if it has none, or if the operator leaves it to others.

@@ -44,6 +44,11 @@ class NodeLoss(Extension):
     def __init__(self, situation: Situation) -> None:
         self._situation, self._job = situation, situation.job
 
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return job.run_policy.node_loss_seconds is not None or _avoids(job)
+
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the tolerations, and with the preference for other nodes."""
         prepare(self._job, pod["spec"])

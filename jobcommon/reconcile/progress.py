@@ -64,6 +64,11 @@ class Reporting(Extension):
     def __init__(self, situation: Situation) -> None:
         self._framework, self._job = situation.framework, situation.job
 
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return bool(job.run_policy.report_progress)
+
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the certificate, the token, and the variables by which its program finds the server."""
         framework, job, server = self._framework, self._job, self._job.options.progress
@@ -92,7 +97,7 @@ class Reporting(Extension):
 
     def events(self) -> Iterable[Event]:
         """One event if the job asks for reports and the operator takes none."""
-        if self._job.run_policy.report_progress and self._job.options.progress is None:
+        if self._job.options.progress is None:
             text = "reportProgress has no effect: the operator takes no reports"
             yield Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True)
 
@@ -132,6 +137,13 @@ class ReportedProgress(Extension):
 
     def __init__(self, situation: Situation) -> None:
         self._situation, self._job = situation, situation.job
+
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        policy, status = job.run_policy, job.status
+        on_record = status.stall or status.has(ConditionType.STALLED) or status.early_failures or status.failed_replicas
+        return bool(policy.report_progress or policy.min_uptime_seconds is not None or on_record)
 
     @cached_property
     def _stall(self) -> Stall | None:

@@ -1,7 +1,7 @@
 """What is known of an unfinished job in one pass, and the status and the events that report it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -39,8 +39,8 @@ from jobcommon.reconcile.slots import STARTING, Recorded, Slot, Slots, arrange, 
 from jobcommon.reconcile.waiting import MAX_EVENTS, Blocked, blocked_types
 
 _EARLIER = Hold("it waits for the pods of its last attempt to end")
-Feature = Callable[["Situation"], Extension]
-"""Makes the extension of one pass."""
+Feature = type[Extension]
+"""Makes the extension of one pass, for a job that it concerns."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Situation:
     @cached_property
     def extensions(self) -> Sequence[Extension]:
         """The features of the job, in the order in which they are asked: here alone, each question in one place."""
-        return [feature(self) for feature in self.features]
+        return [feature(self) for feature in self.features if feature.concerns(self.job)]
 
     # -- the pods and their accounting ------------------------------------------------------------------------------
 
