@@ -11,6 +11,7 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from jobcommon.api.duration import human_duration
+from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.cli.dashboard.chart import charts, run_name
@@ -208,17 +209,22 @@ class Pages:
 
 
 def event_lines(found: Found) -> list[dict[str, Any]]:
-    """What the page shows of the events, the latest first."""
-    lines = []
-    for raw in found.events:
-        seen, about = event_view(raw), raw.get("involvedObject") or {}
-        count = (raw.get("series") or raw).get("count")
-        lines.append({
+    """What the page shows of the events, the latest first; without those by which the operator stops programs in place.
+
+    One that was read in the cluster and from what the operator has kept is shown once.
+    """
+    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    for seen, raw in sorted(((event_view(raw), raw) for raw in found.events), key=lambda pair: -pair[0].at):
+        about, count = raw.get("involvedObject") or {}, (raw.get("series") or raw).get("count")
+        if STOPPING_TAG in seen.message:
+            continue
+        line = {
             "at": seen.at, "warning": seen.warning, "reason": seen.reason, "message": seen.message,
             "about": f"{about.get('kind', '')} {about.get('name', '')}".strip(),
             "count": count if isinstance(count, int) else 1,
-        })  # fmt: skip
-    return sorted(lines, key=lambda line: -line["at"])
+        }  # fmt: skip
+        lines.setdefault((seen.uid, seen.name, seen.reason, seen.message), line)
+    return [*lines.values()]
 
 
 def utc(seconds: float) -> str:

@@ -17,10 +17,11 @@ from jobcommon.cli import dashboard as package
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.dashboard.job_summary import summary
 from jobcommon.cli.dashboard.log_stream import event_of, last_frame, log_events, waiting_for
-from jobcommon.cli.dashboard.pages import clock
+from jobcommon.cli.dashboard.pages import clock, event_lines
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.diagnosis import Found
 from jobcommon.testutil.builders import condition
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
@@ -172,6 +173,15 @@ async def test_the_page_of_a_job(world: World) -> None:
         assert status == 200
         assert "testReplicaSpecs:" in text
         assert "managedFields" not in text
+
+
+def test_an_event_is_shown_once_and_those_that_stop_programs_in_place_are_left_out() -> None:
+    event = {"involvedObject": {"kind": "Pod", "name": "p", "uid": "u"}, "reason": "Started", "message": "It began."}
+    later = {**event, "lastTimestamp": "2025-11-23T01:30:09Z", "count": 2}
+    stops = {**event, "reason": "InspectFailed", "message": "couldn't parse image name: x:stopped:attempt-1"}
+    other = {**later, "involvedObject": {"kind": "Pod", "name": "q"}, "lastTimestamp": "2025-11-23T01:30:08Z"}
+    lines = event_lines(Found(TESTJOB, a_job(), events=[event, stops, other, later]))
+    assert [(line["about"], line["count"]) for line in lines] == [("Pod p", 2), ("Pod q", 2)]
 
 
 async def test_a_job_that_failed_begins_with_its_cause_and_the_last_lines() -> None:
