@@ -29,7 +29,8 @@ class Run:
 
 @dataclass(frozen=True)
 class PodRow:
-    """A pod as the page of its job shows it. Times are seconds since the epoch; `runs` are those that are still known."""
+    """A pod as the page of its job shows it. Times are seconds since the epoch; `runs` are those that are still known, and
+    `ran_before` whether there were earlier ones."""
 
     name: str
     namespace: str
@@ -45,6 +46,7 @@ class PodRow:
     deleted: float | None
     over: bool
     runs: tuple[Run, ...]
+    ran_before: bool
     containers: tuple[str, ...]
 
     @property
@@ -74,6 +76,7 @@ def pod_row(framework: Framework, pod: Json, replica_type: str) -> PodRow:
     index = _index(pod)
     specs = (pod.get("spec") or {}).get("containers") or ()
     inits = (pod.get("spec") or {}).get("initContainers") or ()
+    runs = _runs(main)
     return PodRow(
         name=view.name,
         namespace=view.namespace,
@@ -88,7 +91,8 @@ def pod_row(framework: Framework, pod: Json, replica_type: str) -> PodRow:
         scheduled=_transition(pod, "PodScheduled"),
         deleted=view.deletion_time,
         over=is_over(view),
-        runs=_runs(main),
+        runs=runs,
+        ran_before=bool(runs) and main is not None and main.restart_count >= len(runs),
         containers=tuple(str(c["name"]) for c in (*specs, *inits) if isinstance(c, dict) and c.get("name")),
     )
 

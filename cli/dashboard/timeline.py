@@ -22,7 +22,7 @@ STATES = {
     "queued": "queued: no pods yet",
     "suspended": "suspended",
     "pending": "waiting for a node",
-    "gone": "earlier pods, which are gone",
+    "gone": "earlier runs, whose times are not known",
     "starting": "starting: volumes, images, containers",
     "running": "running",
     "waiting": "waiting for a restart",
@@ -228,7 +228,7 @@ def pod_segments(pod: PodRow, end: float) -> tuple[Segment, ...]:
         return ()
     steps = [(pod.created, "pending", "")]
     if pod.scheduled is not None:
-        steps.append((pod.scheduled, "starting", f"node {pod.node}" if pod.node else ""))
+        steps.append((pod.scheduled, "gone" if pod.ran_before else "starting", f"node {pod.node}" if pod.node else ""))
     for run in pod.runs:
         steps.append((run.begin, "running", ""))
         if run.end is not None:

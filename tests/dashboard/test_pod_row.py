@@ -60,6 +60,10 @@ def test_steps_and_runs() -> None:
     assert row.runs == (Run(T + 3, T + 8, 137, "OOMKilled"), Run(T + 9, None)), "those of the main container"
     assert row.containers == ("pytorch", "log", "first")
     assert not row.over
+    assert not row.ran_before
+    container["restartCount"] = 2
+    (row,) = pod_rows(PYTORCH, [pod("a-worker-0", "worker", containerStatuses=[side, container], conditions=conditions)])
+    assert row.ran_before, "a run before the last one but one"
 
 
 def test_a_pod_without_a_node() -> None:

@@ -26,7 +26,7 @@ def pod(replica: str = "Worker-0", **fields: Any) -> PodRow:
     values: dict[str, Any] = {
         "name": replica.lower(), "namespace": "default", "uid": replica, "replica": replica, "rank": "", "state": "Running",
         "cause": "", "node": "n1", "restarts": 0, "created": T + 10, "scheduled": T + 20, "deleted": None, "over": False,
-        "runs": (), "containers": ("test",),
+        "runs": (), "ran_before": False, "containers": ("test",),
     }  # fmt: skip
     return PodRow(**{**values, **fields})
 
@@ -128,6 +128,11 @@ def test_restarts_in_place() -> None:
     assert told(status, waits)["Worker-0"] == [
         "pending 10-20", "starting 20-30", "running 30-50", "waiting 50-60", "running 60-70", "waiting 70-100",
     ]  # fmt: skip
+
+
+def test_of_a_container_the_last_two_runs_are_known() -> None:
+    often = pod(runs=(ran(60, 70, 1, "Error"), ran(80)), restarts=4, ran_before=True)
+    assert told({}, often)["Worker-0"] == ["pending 10-20", "gone 20-60", "running 60-70", "waiting 70-80", "running 80-100"]
 
 
 def test_a_replaced_pod_leaves_its_failure() -> None:
