@@ -21,7 +21,7 @@ MAX_PHASES = 200
 # A job that was not seen for so long gives its place to another.
 FORGOTTEN_SECONDS = 60.0
 # Where the program is, which is no result of it.
-POSITIONS = ("current_step", "total_steps", "current_epoch", "total_epochs", "epoch")
+POSITIONS = ("current_step", "total_steps", "current_epoch", "total_epochs", "epoch", "checkpoint")
 
 
 @dataclass
