@@ -146,18 +146,21 @@ async def training_cluster(
     operators: bool = True,
     capacity: Mapping[str, str] | None = None,
     server: str | None = None,
+    python: Path | None = None,
 ) -> AsyncIterator[TrainingCluster]:
     """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
 
-    `server` is as for `localcluster.local_cluster`; None: what the environment's JOBCOMMON_SERVER says, so that a suite
-    runs on a real server by one switch. The operators take reports of progress on a free port of the loopback interface, with
-    the cluster's certificate.
+    `server` and `python` are as for `localcluster.local_cluster`. Without a `server` it is what the environment's
+    JOBCOMMON_SERVER says, so that a suite runs on a real server by one switch. The operators take reports of progress on a free
+    port of the loopback interface, with the cluster's certificate.
 
     Raises as `localcluster.local_cluster` does.
     """
     server = server or os.environ.get(SERVER) or EMBEDDED
     async with AsyncExitStack() as stack:
-        opened = local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity, server=server)
+        opened = local_cluster(
+            data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity, server=server, python=python
+        )
         local = await stack.enter_async_context(opened)
         client: Transport = ClusterTransport(local.transport)
         if server == REAL:

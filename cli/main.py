@@ -21,7 +21,17 @@ from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.jobs import commands
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
-from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace, Server, namespace_option
+from jobcommon.cli.options import (
+    Context,
+    Files,
+    Frameworks,
+    Kubeconfig,
+    Namespace,
+    OneNamespace,
+    PythonOption,
+    Server,
+    namespace_option,
+)
 from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.plan import describe
 from jobcommon.cli.run_command import RunCommand, run_command
@@ -100,11 +110,12 @@ def up_command(
         bool, typer.Option("--dashboard", help="Serve a page of the jobs, too; see jobcommon dashboard.")
     ] = False,
     server: Server = None,
+    python: PythonOption = None,
 ) -> None:
     """Keep a cluster up, with all operators, until Ctrl-C: an embedded one, or one with a real API server.
 
     kubectl and every other client can use it: a kubeconfig is written, and how to use it printed. Pods are local processes:
-    their commands run from this environment, and images are not pulled.
+    their commands run with the programs of this machine and of the active Python environment, and images are not pulled.
 
     \b
     Examples:
@@ -112,6 +123,7 @@ def up_command(
       jobcommon up --data-dir .jobcommon/data --port 6443
       jobcommon up --capacity cpu=8,memory=32Gi,nvidia.com/gpu=4
     """
+    from jobcommon.cli.python import python_of_pods
     from jobcommon.cli.up import amounts, up
 
     serving = up(
@@ -125,6 +137,7 @@ def up_command(
         capacity=amounts(capacity or ()),
         with_dashboard=dashboard,
         server=server,
+        python=python_of_pods(python),
     )
     try:
         process.run(serving)

@@ -53,6 +53,14 @@ def _server(value: str | None) -> str | None:
     return value
 
 
+PythonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="The interpreter or environment of pods here; without it the active environment's, else the first on PATH.",
+    ),
+]
 Server = Annotated[
     str | None,
     typer.Option(

@@ -16,6 +16,7 @@ from jobcommon.cli.jobs.lookup import find_job
 from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.cli.jobs.why import show
 from jobcommon.cli.manifests import Manifest
+from jobcommon.cli.python import Python
 from jobcommon.cli.resources import Cluster
 from jobcommon.cli.stalls import State
 from jobcommon.cli.up import refusals
@@ -28,13 +29,20 @@ WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "Replic
 
 
 async def run(
-    manifests: Sequence[Manifest], console: Console, *, namespace: str, limits: Limits, server: str | None = None
+    manifests: Sequence[Manifest],
+    console: Console,
+    *,
+    namespace: str,
+    limits: Limits,
+    server: str | None = None,
+    python: Python,
 ) -> int:
     """Run the jobs to their end, or to a limit; the exit code. Raises `UserError` for bad input."""
     wanted = Wanted.of(manifests, namespace)
+    console.print(str(python), soft_wrap=True, highlight=False, markup=False)
     display = Display(console, datetime.now)
     with refusals():
-        async with training_cluster(wanted.frameworks, server=server) as running:
+        async with training_cluster(wanted.frameworks, server=server, python=python.path) as running:
             follower = await _follow(running, wanted, display, namespace, limits)
             for job in follower.jobs:
                 summary(console, job, list(follower.pods.values()))

@@ -12,7 +12,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
-from jobcommon.cli.options import OptionalFiles, Server, namespace_option
+from jobcommon.cli.options import OptionalFiles, PythonOption, Server, namespace_option
 from jobcommon.cli.output import console
 from jobcommon.cli.script import Script, as_yaml
 
@@ -97,12 +97,13 @@ def run_command(
         ),
     ] = STUCK_AFTER,
     server: Server = None,
+    python: PythonOption = None,
 ) -> None:
     """Run jobs from the manifest to their end: here on an embedded cluster, or on the cluster of a kubeconfig.
 
     Everything in the files is applied, and the jobs' state and logs are shown as they come. Here pods are local processes:
-    their commands run from this environment, images are not pulled, and nothing is left running. On a cluster Ctrl-C only
-    detaches: the jobs run on.
+    their commands run with the programs of this machine and of the active Python environment, images are not pulled, and
+    nothing is left running. On a cluster Ctrl-C only detaches: the jobs run on.
 
     A script needs no manifest: it is started as a job of so many processes, and -o yaml prints that job, to keep and change.
 
@@ -131,6 +132,8 @@ def run_command(
     here = local if local is not None else not (elsewhere or as_plugin)
     if here and elsewhere:
         raise UserError("--local: leave out --kubeconfig and --context, or use --cluster")
+    if python and not here:
+        raise UserError("--python: is for pods of this machine; on a cluster the image has its own, so leave it out")
     if server and not here:
         raise UserError("--server: is for a cluster that is started here; leave it out, or use --local")
     if script is None:
@@ -163,7 +166,7 @@ def run_command(
     if output == "yaml":
         typer.echo(as_yaml(manifests), nl=False)
     elif here:
-        _run_here(manifests, namespace or "default", timeout, stuck_after, server)
+        _run_here(manifests, namespace or "default", timeout, stuck_after, server, python)
     else:
         _run_there(manifests, Place(kubeconfig, kube_context, namespace), timeout, stuck_after, wait=wait)
 
@@ -175,13 +178,18 @@ def _given(filename: list[str] | None) -> list[str]:
 
 
 def _run_here(
-    manifests: list[Manifest], namespace: str, timeout: float | None, stuck_after: float, server: str | None
+    manifests: list[Manifest], namespace: str, timeout: float | None, stuck_after: float, server: str | None,
+    python: str | None,
 ) -> None:  # fmt: skip
+    from jobcommon.cli.python import python_of_pods
     from jobcommon.cli.run import run
     from jobcommon.cli.wanted import Limits
 
     limits = Limits(timeout, stuck_after)
-    sys.exit(process.run(run(manifests, console(), namespace=namespace, limits=limits, server=server)))
+    running = run(
+        manifests, console(), namespace=namespace, limits=limits, server=server, python=python_of_pods(python)
+    )  # fmt: skip
+    sys.exit(process.run(running))
 
 
 def _run_there(manifests: list[Manifest], place: Place, timeout: float | None, stuck_after: float, *, wait: bool) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from jobcommon.cli.embedded import training_cluster
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
+from jobcommon.cli.python import Python
 from jobcommon.framework import Framework
 from localcluster.client import JournalError, KubeconfigError, check_free, written
 from localcluster.conformance import StartError
@@ -29,16 +30,23 @@ async def up(
     capacity: Mapping[str, str] | None = None,
     with_dashboard: bool = False,
     server: str | None = None,
+    python: Python,
 ) -> None:
     """Keep a cluster up until cancelled; without `operators` only their kinds are installed."""
     collect_garbage_rarely()
     with refusals(port, data_dir):
         check_free(kubeconfig)
         async with training_cluster(
-            frameworks, data_dir=data_dir, port=port, operators=operators, capacity=capacity, server=server
+            frameworks,
+            data_dir=data_dir,
+            port=port,
+            operators=operators,
+            capacity=capacity,
+            server=server,
+            python=python.path,
         ) as running:
             with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
-                for line in introduction(running.url, frameworks, kubeconfig, data_dir):
+                for line in introduction(running.url, frameworks, kubeconfig, data_dir, python):
                     console.print(line, soft_wrap=True, highlight=False, markup=False)
                 if with_dashboard:
                     from jobcommon.cli.dashboard.command import show_dashboard
@@ -85,12 +93,15 @@ def amounts(given: Sequence[str]) -> dict[str, str] | None:
 EXAMPLE = Path("examples/pytorch/digits.yaml")
 
 
-def introduction(url: str, frameworks: Sequence[Framework], kubeconfig: Path, data_dir: Path | None) -> list[str]:
+def introduction(
+    url: str, frameworks: Sequence[Framework], kubeconfig: Path, data_dir: Path | None, python: Python
+) -> list[str]:
     """How to use the cluster that runs at `url`."""
     kinds = ", ".join(framework.kind for framework in frameworks)
     kept = f"in {data_dir}" if data_dir else "in memory only"
     return [
         f"The cluster is up at {url}. Kinds: {kinds}. Its state is kept {kept}.",
+        f"Its {python}.",
         "",
         "In another terminal:",
         f"  export KUBECONFIG={kubeconfig.absolute()}",

@@ -10,6 +10,10 @@ from jobcommon.testutil.effort import loop_seconds
 #: More CPU than this, in loops of `jobcommon.testutil.effort`, is a failure.
 MOST_LOOPS = int(os.environ.get("MOST_LOOPS", "0"))
 
+# Pods of a cluster that a test starts run the Python of the tests, whatever environment is active.
+for active in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    os.environ.pop(active, None)
+
 # What a shell starts in the background ignores SIGINT, and hands that on; some tests end a process with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

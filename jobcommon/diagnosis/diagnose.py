@@ -32,6 +32,7 @@ from jobcommon.reconcile.slots import attempt_of
 MAX_EVIDENCE = 6
 MAX_LINES = 12
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
+_OF_ENVIRONMENT = (Reason.MODULE_NOT_FOUND, Reason.VERSIONS_CONFLICT)
 _HIDDEN = (
     "the exit code was 0: of a pipe, such as python train.py | tee log, it is the last program's unless the shell has set -o "
     "pipefail (bash); || true and a handler of all exceptions hide it, too"
@@ -76,6 +77,8 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     made = _diagnose(found, current, now)
     state = current.type if current is not None else ""
     evidence = [*made.evidence]
+    if made.reason in _OF_ENVIRONMENT and found.python:
+        evidence.append(f"the pods' python is {found.python}; --python of jobcommon run and up names another")
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     if current is not None and current.type in (ConditionType.RESTARTING, ConditionType.FAILED):

@@ -11,13 +11,15 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, pod_view
 from jobcommon.api.status import JobStatus, read_status
-from jobcommon.api.template import mappings_in
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.spec import read_job
 
 Object = Mapping[str, Any]
 # The runtime of the embedded cluster.
+#: The annotation of the embedded cluster's node.
+PYTHON = "localcluster/python"
 _PROCESSES = "process://"
 
 
@@ -83,6 +85,12 @@ class Found:
         statuses = (mappings_in((pod.get("status") or {}).get("containerStatuses")) for pod in self.pods)
         runtimes += [str(status.get("containerID") or "") for found in statuses for status in found]
         return any(runtime.startswith(_PROCESSES) for runtime in runtimes)
+
+    @property
+    def python(self) -> str:
+        """The interpreter that the pods of the embedded cluster find as `python`; "" if that is not known."""
+        annotations = (mapping_of(mapping_of(node.get("metadata")).get("annotations")) for node in self.nodes)
+        return next((str(one[PYTHON]) for one in annotations if PYTHON in one), "")
 
     @cached_property
     def members(self) -> "tuple[Member, ...]":

@@ -22,7 +22,7 @@ from localcluster.credentials import Credentials
 from localcluster.http_client import HttpTransport
 from localcluster.kubeconfig import kubeconfig
 from localcluster.kubelet.kubelet import Kubelet
-from localcluster.kubelet.options import KubeletOptions
+from localcluster.kubelet.options import PYTHON, KubeletOptions, host_environment
 from localcluster.kubelet.server import serve_node
 from localcluster.pod_backend import PodBackend
 from localcluster.request import Transport
@@ -57,13 +57,15 @@ async def local_cluster(
     capacity: Mapping[str, str] | None = None,
     node: bool = True,
     server: str = EMBEDDED,
+    python: Path | None = None,
 ) -> AsyncIterator[Cluster]:
     """A cluster that runs while the context lasts; afterwards no process of a pod is left.
 
     State is kept in memory, or in `data_dir`, which also restores it after a crash; so do the token, the certificate
     and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
     the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
-    wait. Without a `node` pods stay Pending. `server` REAL takes etcd and kube-apiserver from
+    wait. Without a `node` pods stay Pending. `python` is the interpreter that pods find by that name, by
+    default that of this process. `server` REAL takes etcd and kube-apiserver from
     KUBEBUILDER_ASSETS, and kube-controller-manager in place of our controllers if it is there.
 
     Raises JournalError when the data directory is in use or damaged, OSError when the port is taken, and StartError when there
@@ -80,7 +82,10 @@ async def local_cluster(
             return
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
-        options = KubeletOptions(volumes, started.url, stop_grace=stop_grace, port=started.kubelet_port)
+        options = KubeletOptions(
+            volumes, started.url, stop_grace=stop_grace, port=started.kubelet_port, python=python or PYTHON,
+            environment=host_environment(python or PYTHON),
+        )  # fmt: skip
         if capacity is not None:
             options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
         kubelet = await stack.enter_async_context(Kubelet(started.transport(), options))

@@ -18,6 +18,7 @@ from typer.main import get_command
 from jobcommon.cli.errors import UserError, missing_extra
 from jobcommon.cli.main import app
 from jobcommon.cli.manifests import Manifest, load
+from jobcommon.cli.python import python_of_pods
 from jobcommon.cli.up import introduction, refusals
 from jobcommon.cli.wanted import Wanted
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
@@ -276,7 +277,7 @@ def test_help_teaches_by_example(command: str, columns: int, monkeypatch: pytest
 @pytest.mark.parametrize(("directory", "manifest"), [("", "examples/pytorch/digits.yaml"), ("docs", "job.yaml")])
 def test_up_suggests_a_file_that_is_there(directory: str, manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / directory)
-    lines = introduction("https://127.0.0.1:1", (), Path("kubeconfig"), None)
+    lines = introduction("https://127.0.0.1:1", (), Path("kubeconfig"), None, python_of_pods(None))
     assert f"  kubectl apply -f {manifest}" in lines
 
 

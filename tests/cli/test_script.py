@@ -1,5 +1,8 @@
 """A job from a script alone, and the completion of `kubectl train`."""
 
+import os
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,14 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
+from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.kubectl_plugin import completions
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked
+from jobcommon.cli.python import Python, python_of_pods
 from jobcommon.cli.script import MAX_BYTES, Script
 from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.pytorch import PYTORCH
 from tests.cli.commands import answered
+
+OWN = str(Path(sys.executable).with_name("python"))
 
 
 @pytest.fixture
@@ -126,6 +133,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         (("SCRIPT", "--resources", "cpu"), "--resources cpu: write a resource and an amount"),
         (("SCRIPT", "--framework", "caffe"), "--framework caffe: there is no such framework here"),
         (("SCRIPT", "--cluster"), "runs on a cluster in an image that has python and its modules; name one"),
+        (("SCRIPT", "--cluster", "--python", "x"), "--python: is for pods of this machine; on a cluster the image has its own"),
         (("SCRIPT", "-o", "json"), "--output json: use yaml"),
         (("SCRIPT", "--local", "--context", "x"), "--local: leave out --kubeconfig and --context"),
         (("SCRIPT", "--kubeconfig", "/no", "--image", "x"), "/no: no such file; --kubeconfig must name a kubeconfig"),
@@ -149,10 +157,58 @@ def test_a_script_that_is_too_large_is_refused_with_the_fix(tmp_path: Path) -> N
     )
 
 
+@pytest.fixture
+def env(tmp_path: Path) -> Path:
+    """An environment whose python says that it is."""
+    program = tmp_path / "env/bin/python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho "of $0"; exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    (program.parent / "python3").symlink_to("python")
+    (program.parent / "python2").symlink_to("/bin/sh")
+    return tmp_path / "env"
+
+
+@pytest.mark.parametrize(
+    ("given", "active", "path", "wanted"),
+    [
+        (None, {}, (), (OWN, "that of jobcommon")),
+        (None, {}, ("ENV",), (OWN, "that of jobcommon")),
+        (None, {}, ("ENV", "OURS"), ("ENV/bin/python", "the first on PATH")),
+        (None, {"VIRTUAL_ENV": "ENV", "CONDA_PREFIX": "/nowhere"}, ("OURS",), ("ENV/bin/python", "VIRTUAL_ENV")),
+        (None, {"VIRTUAL_ENV": "/nowhere", "CONDA_PREFIX": "ENV"}, (), ("ENV/bin/python", "CONDA_PREFIX")),
+        ("ENV", {"VIRTUAL_ENV": "/nowhere"}, (), ("ENV/bin/python", "--python")),
+        ("ENV/bin/python3", {}, (), ("ENV/bin/python", "--python")),
+        (
+            "ENV/bin/python2",
+            {},
+            (),
+            "ENV/bin/python is not the same; make an environment and name that: ENV/bin/python2",
+        ),
+        ("/nowhere", {}, (), "--python /nowhere: no such interpreter; give its path, or the directory of an environment"),
+    ],
+)
+def test_the_users_python_is_that_of_pods(
+    given: str | None, active: dict[str, str], path: Sequence[str], wanted: tuple[str, str] | str, env: Path
+) -> None:
+    places = {"ENV": str(env / "bin"), "OURS": str(Path(OWN).parent)}
+    environment = {name: value.replace("ENV", str(env)) for name, value in active.items()}
+    environment["PATH"] = os.pathsep.join(places[name] for name in path)
+    asked = given and given.replace("ENV", str(env))
+    if isinstance(wanted, str):
+        with pytest.raises(UserError, match=re.escape(wanted.replace("ENV", str(env)))):
+            python_of_pods(asked, environment)
+    else:
+        assert python_of_pods(asked, environment) == Python(Path(wanted[0].replace("ENV", str(env))), wanted[1])
+
+
 @pytest.mark.cluster
-def test_a_script_runs_here_as_a_job(script: Path) -> None:
+def test_a_script_runs_here_as_a_job(script: Path, env: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", str(env))
     done = answered("run", str(script), "--workers", "2", "--", "--epochs", "5")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"pods run {env}/bin/python as python (VIRTUAL_ENV); --python names another\n")
+    assert f"train-me-master-0 | of {env}/bin/python" in done.stdout
     assert "train-me-master-0 | rank 0 ['--epochs', '5']" in done.stdout
 
 

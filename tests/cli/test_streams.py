@@ -22,6 +22,7 @@ def test_a_reader_that_leaves_ends_a_run(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as running:
         assert running.stdout is not None
         assert running.stderr is not None
+        assert "pods run " in running.stdout.readline()
         assert "applied" in running.stdout.readline()
         running.stdout.close()
         assert running.stderr.read() == ""

@@ -26,6 +26,7 @@ from tests.diagnosis.scenarios import (
     created,
     failed,
     found,
+    node,
     removed,
     running,
     sidecar_failed,
@@ -142,6 +143,13 @@ def test_a_pod_that_may_run_twice_can_be_named_as_such() -> None:
     for run_policy, told in (({"nodeLossSeconds": 30}, True), ({}, False)):
         made = diagnose(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy=run_policy), NOW)
         assert ("kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true" in made.advice) is told
+
+
+def test_where_a_module_is_missing_the_python_that_looks_for_it_is_named() -> None:
+    of_cluster = {**node(), "metadata": {"name": "local", "annotations": {"localcluster/python": "/env/bin/python"}}}
+    for line, named in (("ModuleNotFoundError: No module named 'tqdm'", True), ("ValueError: x", False)):
+        made = diagnose(failed(1, lines=(line,), nodes=[of_cluster]), NOW)
+        assert any("the pods' python is /env/bin/python" in fact for fact in made.evidence) is named
 
 
 def test_every_reason_is_explained() -> None:

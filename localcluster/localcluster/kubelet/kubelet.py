@@ -37,6 +37,7 @@ class Kubelet:
         self._workers: dict[str, PodWorker] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._binding: set[asyncio.Task[None]] = set()
+        self._reported: set[str] = set()  # kinds of devices
         self._assumed: set[str] = set()  # pods being bound: their resources count before the watch event arrives
         self.backend = Backend(self._workers.get, self._log_path, now)
 
@@ -77,7 +78,8 @@ class Kubelet:
 
     def _fresh_node(self) -> Object:
         options = self.options
-        return node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port)
+        facts = {node.PYTHON_ANNOTATION: str(options.python)}
+        return node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port, facts)
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """The pod of that name, wherever it is bound."""
@@ -211,6 +213,15 @@ class Kubelet:
             return
         text = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self.options.node_name}"
         self._recorder.record(pod, "Normal", "Scheduled", text, source=scheduler.DEFAULT_SCHEDULER)
+        self._report_devices(pod)
+
+    def _report_devices(self, pod: Object) -> None:
+        """Report once for each kind of device that this machine does not have it: on another cluster the pod would wait."""
+        asked = {} if self.options.enforce_resources else scheduler.requests(pod)
+        for name in sorted(node.devices_not_here(asked) - self._reported):
+            self._reported.add(name)
+            text = f"this machine has no {name}: the pod runs without, where on a cluster it waits for a node that has it"
+            self._recorder.record(pod, "Warning", "NoSuchDevice", text)
 
     async def _report_unschedulable(self, pod: Object, why: str) -> None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}

@@ -5,7 +5,9 @@ import contextlib
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from localcluster.errors import ClientError, StatusError
@@ -15,6 +17,10 @@ from localcluster.timestamps import format_micro_time, format_time
 from localcluster.version import GIT_VERSION
 
 _LEASE_SECONDS = 40
+_DEVICE_FILES = {"nvidia.com/gpu": Path("/dev/nvidiactl"), "amd.com/gpu": Path("/dev/kfd")}
+PYTHON_ANNOTATION = "localcluster/python"
+"""On the node: the interpreter that its pods find as `python`."""
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def machine_capacity() -> dict[str, str]:
@@ -23,13 +29,20 @@ def machine_capacity() -> dict[str, str]:
     return {"cpu": str(os.cpu_count() or 1), "memory": f"{memory // 1024}Ki", "pods": "1000"}
 
 
+def devices_not_here(names: Iterable[str]) -> set[str]:
+    """Those of the resources that are devices which this machine does not have; nothing is known of most vendors'."""
+    return {name for name in names if "/" in name and not _DEVICE_FILES.get(name, Path("/nonexistent")).exists()}
+
+
 def node_labels(name: str) -> dict[str, str]:
     """The well-known labels of the node."""
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {"kubernetes.io/hostname": name, "kubernetes.io/os": sys.platform, "kubernetes.io/arch": arch}
 
 
-def node_object(name: str, address: str, capacity: Mapping[str, str], now: float, port: int = 0) -> dict[str, Any]:
+def node_object(
+    name: str, address: str, capacity: Mapping[str, str], now: float, port: int = 0, annotations: Mapping[str, str] = NONE
+) -> dict[str, Any]:
     """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one.
 
     At `port` an API server reaches it, if it serves one.
@@ -54,7 +67,8 @@ def node_object(name: str, address: str, capacity: Mapping[str, str], now: float
     }  # fmt: skip
     addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {},
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels, "annotations": dict(annotations)},
+        "spec": {},
         "status": {
             "capacity": dict(capacity), "allocatable": dict(capacity), "addresses": addresses, "conditions": conditions,
             "nodeInfo": info,
@@ -71,6 +85,7 @@ async def register(api: Api, node: Mapping[str, Any]) -> dict[str, Any]:
     except StatusError as error:
         if error.code != 409:
             raise
+        await api.patch(path, {"metadata": {"annotations": node["metadata"]["annotations"]}})
     return await api.patch(f"{path}/status", {"status": node["status"]})
 
 

@@ -1,6 +1,7 @@
 """How a kubelet is set up, and what its parts share."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,17 +15,21 @@ from localcluster.kubelet.node import machine_capacity
 from localcluster.kubelet.process import Isolation
 from localcluster.kubelet.service_account import FOREIGN
 
+PYTHON = Path(sys.executable).with_name("python")
+"""The interpreter of this process."""
 
-def host_environment() -> dict[str, str]:
-    """The environment that every container inherits: that of this process, with this interpreter first on PATH.
 
-    `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise,
+def host_environment(python: Path = PYTHON) -> dict[str, str]:
+    """The environment that every container inherits: that of this process, with `python` first on PATH.
+
+    It is then the interpreter that commands call by that name. Output is unbuffered unless the user chose otherwise,
     so that logs can be followed. Another cluster that the environment leads to is left out.
     """
     path = os.environ.get("PATH") or os.defpath
-    ours = Path(sys.executable).parent
+    if shutil.which("python", path=path) != str(python):
+        path = f"{python.parent}{os.pathsep}{path}"
     inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    return {"PYTHONUNBUFFERED": "1", **inherited, "PATH": f"{ours}{os.pathsep}{path}"}
+    return {"PYTHONUNBUFFERED": "1", **inherited, "PATH": path}
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class KubeletOptions:
     seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
     `port` is where an API server of another process reaches this kubelet (`localcluster.kubelet.server`), `heartbeat` the
     seconds between two signs of life.
-    `cluster` is the first choice of a pod network (see `AddressPool`). `programs` is a directory that pods find last on their
-    PATH when they run as another user.
+    `cluster` is the first choice of a pod network (see `AddressPool`). `python` is the interpreter that `environment` has; pods
+    find the programs beside it last on their PATH when they run as another user.
     """
 
     data_dir: Path
@@ -53,7 +58,7 @@ class KubeletOptions:
     capacity: Mapping[str, str] = field(default_factory=machine_capacity)
     environment: Mapping[str, str] = field(default_factory=host_environment)
     working_dir: Path = field(default_factory=Path.cwd)
-    programs: Path = Path(sys.executable).parent
+    python: Path = PYTHON
     stop_grace: float = 5.0
     log_bytes: int = 64 << 20
     cluster: int = field(default_factory=lambda: os.getpid() % 200)

@@ -186,7 +186,7 @@ class Sandbox:
         inherited = dict(options.environment)
         if uid and isolation.namespaces:
             # The way to the programs of this environment may lead through a directory of root's, such as its home.
-            mounts.append((str(options.programs), _PROGRAMS, True))
+            mounts.append((str(options.python.parent), _PROGRAMS, True))
             inherited["PATH"] = f"{inherited.get('PATH') or os.defpath}{os.pathsep}{_PROGRAMS}"
         env = {**own_ports, **inherited, "HOSTNAME": hostname(pod), **own}
         cwd = container.get("workingDir") or str(options.working_dir)

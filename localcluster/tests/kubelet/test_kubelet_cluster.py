@@ -85,7 +85,7 @@ async def test_a_user_who_may_not_enter_the_directory_of_the_cluster_starts_in_t
     isolation = await detect()
     if isolation != Isolation(namespaces=True):
         pytest.skip("another user's pod finds the programs in a mount namespace of root's: allow this process to mount")
-    async with cluster(data, isolation=isolation, working_dir=home / "clone", programs=programs) as local:
+    async with cluster(data, isolation=isolation, working_dir=home / "clone", python=programs / "python") as local:
         await local.create(shell("p", "pwd; of-the-clone", spec=other))
         await local.ended("p")
         said = f"User 65534 may not enter {home}/clone, where the cluster was started: starting in /"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -32,6 +33,21 @@ async def local(tmp_path: Path) -> AsyncIterator[Cluster]:
 def ended_with(found: dict[str, Any]) -> tuple[str, int, str]:
     terminated = state(found)["state"]["terminated"]
     return found["status"]["phase"], terminated["exitCode"], terminated["reason"]
+
+
+async def test_a_device_that_the_machine_does_not_have_is_reported_once(tmp_path: Path) -> None:
+    resources = {"limits": {"example.com/fpga": "1", "cpu": "1"}}
+    async with cluster(tmp_path) as local:
+        for name in ("first", "second"):
+            await local.create(shell(name, "true", resources=resources))
+            await local.ended(name)
+            await local.told(name, "Started")
+        assert (await local.api.call("GET", "/api/v1/nodes/local"))["metadata"]["annotations"] == {
+            "localcluster/python": str(Path(sys.executable).with_name("python"))
+        }
+        event = await local.told("first", "NoSuchDevice")
+        assert event["message"].startswith("this machine has no example.com/fpga: the pod runs without")
+        assert "NoSuchDevice" not in [event["reason"] for event in await local.events("second")]
 
 
 @pytest.mark.parametrize("isolation", ANY_ISOLATION, ids=["best", "fallback"])
