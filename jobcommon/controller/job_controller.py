@@ -201,15 +201,15 @@ class JobController:
 
         Those that wait do not hold up the job that has the name now (rule R16).
         """
-        held = orphans_by_owner(left)
-        states = {uid: state for uid, state in self.orphans.pop(key, {}).items() if uid in held}
+        orphans = orphans_by_owner(left)
+        states = {uid: state for uid, state in self.orphans.pop(key, {}).items() if uid in orphans}
         if states:
             self.orphans[key] = states
         waiting = {uid: state.until for uid, state in states.items() if moment.monotonic < state.until}
         for until in waiting.values():
             self.queue.add_at(key, until)
-        uid = next((uid for uid in held if uid not in waiting), None)
-        return Work(*key, uid, plan_for_orphans(held[uid]), orphans_of=uid) if uid is not None else None
+        uid = next((uid for uid in orphans if uid not in waiting), None)
+        return Work(*key, uid, plan_for_orphans(orphans[uid]), orphans_of=uid) if uid is not None else None
 
     def _state_and_level(self, key: JobKey) -> tuple[JobState | None, int]:
         cached = self._jobs.get(*key)

@@ -59,8 +59,8 @@ def left_behind(kind: str, named: Iterable[PodView], uid: str) -> list[PodView]:
 
 def orphans_by_owner(left: Iterable[PodView]) -> dict[str, list[PodView]]:
     """Of the pods `left_behind`, those that still carry our finalizer, by the UID of the deleted job, "" without an owner."""
-    held: dict[str, list[PodView]] = {}
+    found: dict[str, list[PodView]] = {}
     for pod in left:
         if FINALIZER in pod.finalizers:
-            held.setdefault(pod.owner.uid if pod.owner is not None else "", []).append(pod)
-    return held
+            found.setdefault(pod.owner.uid if pod.owner is not None else "", []).append(pod)
+    return found

@@ -125,13 +125,13 @@ class Refusals:
     def record(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
         answers = [(outcome, answer_of(outcome)) for outcome in outcomes]
-        held = [o for o, answer in answers if answer in (Answer.REFUSED, Answer.INVALID)]
-        if not held and not any(a is Answer.NAME_IN_USE and isinstance(o.action, Create) for o, a in answers):
+        turned_down = [o for o, answer in answers if answer in (Answer.REFUSED, Answer.INVALID)]
+        if not turned_down and not any(a is Answer.NAME_IN_USE and isinstance(o.action, Create) for o, a in answers):
             return False
         said = next(filter(None, (_said(outcome, answer) for outcome, answer in answers)), "")
         if not self.text or (now >= self.until and _DIGITS.sub("", said) != _DIGITS.sub("", self.text)):
             self.text = said
-        missing = {backed_off_as(outcome.action) for outcome in held}
+        missing = {backed_off_as(outcome.action) for outcome in turned_down}
         # Creates that were skipped because an object they need was refused are missing, too; not those that another failure
         # of their own kind stopped.
         failed = {o.action.plural for o, answer in answers if answer in (Answer.TRANSIENT, Answer.NAME_IN_USE)}
@@ -140,11 +140,11 @@ class Refusals:
         if now < self.until:
             # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns. So
             # does a name conflict: every event of the job may try again, and the last try must not wait for all of them.
-            self._plurals |= frozenset(missing if held else ())
+            self._plurals |= frozenset(missing if turned_down else ())
             return True
         self.until = now + min(FIRST_RETRY_DELAY * 2.0 ** min(self._tries, 10), MAX_RETRY_DELAY)
         self._tries += 1
-        self._plurals = frozenset(missing if held else ())
+        self._plurals = frozenset(missing if turned_down else ())
         return True
 
     def pending(self, now: float) -> bool:

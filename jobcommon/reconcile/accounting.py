@@ -6,7 +6,7 @@ UID is not in `countedPods`; a success is entered as its index, which cannot be 
 
 Stops by the operator itself are recorded first, too, because the end of a pod does not show who stopped it: a suspension is
 stored before its first DELETE, and while it lasts the end of a pod is not counted; the resume enters the pods that are still
-terminating, and a scale-down or a gang that is made anew those that it is about to delete. Their exit codes are ignored, also
+terminating, and a scale-down or an extension those that are to be deleted (`stopping`). Their exit codes are ignored, also
 by another operator.
 """
 
@@ -44,14 +44,14 @@ class Accounting:
     """The accounting of a job after this pass: totals that include `entries`, and failures of pods that still run.
 
     `succeeded` holds, by type, the indexes that have succeeded; `charged` are failures that count against backoffLimit,
-    with those of living pods (`in_place`); `attempt` is the current one.
+    with those of living pods (`unrecorded`); `attempt` is the current one.
     """
 
     entries: tuple[Slot, ...] = ()
     succeeded: Mapping[str, frozenset[int]] = field(default_factory=dict)
     charged_by_type: Mapping[str, int] = field(default_factory=dict)
     disruptions: int = 0
-    in_place: int = 0
+    unrecorded: int = 0
     failures: tuple[Failure, ...] = ()
     counted_pods: tuple[str, ...] = ()
     stopped_pods: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Accounting:
     @property
     def charged(self) -> int:
         """All failures charged to backoffLimit so far."""
-        return self.recorded + self.in_place
+        return self.recorded + self.unrecorded
 
     def must_exist(self, now: float) -> tuple[tuple[str, str], ...]:
         """Name and UID of the pods whose failures are, or may be, entered late at `now` (seconds since the epoch). A time ahead
@@ -92,7 +92,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
     by_type = recorded_failed_runs(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Slot] = []
-    in_place = remembered = 0
+    unrecorded = remembered = 0
     for slot in notable:
         match slot.state:
             case Ended(ending) if ending.type == EndType.SUCCEEDED or remembered < MAX_ENTRIES:
@@ -105,9 +105,9 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
                 else:
                     remembered += 1
             case Ended(ending):
-                in_place += slot.failed_runs.charged + (ending.type == EndType.RETRYABLE)
+                unrecorded += slot.failed_runs.charged + (ending.type == EndType.RETRYABLE)
             case Active() | Starting() | Leaving():
-                in_place += slot.failed_runs.charged
+                unrecorded += slot.failed_runs.charged
     for slot in surplus:
         if isinstance(slot.state, Ended):
             entries.append(slot)
@@ -117,7 +117,7 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
         succeeded={kind: frozenset(indexes) for kind, indexes in succeeded.items()},
         charged_by_type=by_type,
         disruptions=disruptions,
-        in_place=in_place,
+        unrecorded=unrecorded,
         failures=first_failures(job, entries),
         counted_pods=(counted := pods_to_remember(status, slots, entries)),
         stopped_pods=_stopped(status, slots, entries, counted),

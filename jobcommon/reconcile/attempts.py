@@ -56,7 +56,7 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
         entries=(first,),
         charged_by_type=charged,
         disruptions=max(job.status.disruptions or 0, 0) + (kind == EndType.DISRUPTED),
-        in_place=0,
+        unrecorded=0,
         failures=first_failures(job, [first, *unclear]),
     )
     if kind == EndType.PERMANENT:

@@ -101,7 +101,7 @@ def carry_out(verdict: Verdict) -> Plan:
             return _resume(situation)
         case BeginAttempt(cause=cause):
             # Once it is stored, the pods of the earlier attempt are deleted or stopped: they are the evidence.
-            status, events = situation.progress_status(running=False, cause=cause)
+            status, events = situation.status_of_active(running=False, cause=cause)
             return _plan(situation, status, "all replicas are restarted", events=events)
         case GoOn(running=running):
             return _go_on(situation, running)
@@ -225,7 +225,7 @@ def _resume(situation: Situation) -> Plan:
     return _plan(situation, status, "job is resumed", events=[Event(NORMAL, reason, str(sentence))])
 
 
-# -- progress -----------------------------------------------------------------------------------------------------------
+# -- a job that goes on -------------------------------------------------------------------------------------------------
 
 
 def _go_on(situation: Situation, running: bool) -> Plan:
@@ -237,7 +237,7 @@ def _go_on(situation: Situation, running: bool) -> Plan:
     about_to_need = situation.waits_to_be_started or bool(missing)
     others = _others(situation, now - RECHECK_PERIOD if about_to_need else -inf)
     creates: list[Action] = [*others, *situation.actions(Course.GO_ON), *missing]
-    status, events = situation.progress_status(running)
+    status, events = situation.status_of_active(running)
     status = status.model_copy(update={"start_time": situation.start_time})
     wakes = [*situation.wakes, *(deadline.at for deadline in situation.deadlines if deadline.at > now)]
     wakes += filter(isfinite, [*situation.delays.values(), *([awaited] if awaited is not None else [])])

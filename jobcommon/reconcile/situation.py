@@ -207,7 +207,7 @@ class Situation:
         """Whether a scheduled pod does not run yet: if an object that it mounts is missing, it would wait for ever."""
         return any(slot.state is STARTING and slot.pod.scheduled for slot in self.slots.notable)
 
-    def progress_status(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
+    def status_of_active(self, running: bool, cause: str = "") -> tuple[JobStatus, Sequence[Event]]:
         """The status of an active job, and the events of its transitions. `cause`: of a restart without a failure."""
         job = self.job
         waiting = (*self.hold_notes, *self.waits.notes)

@@ -204,7 +204,7 @@ def _line(text: str) -> str:
 _TYPE = re.compile(r"\[([^\]]*)\]")
 # Errors there concern the job as a whole and no pod: the field counts as not set.
 _ELSEWHERE = ("metadata", "spec.runPolicy")
-_GANG = "spec.runPolicy.schedulingPolicy"
+_SCHEDULING = "spec.runPolicy.schedulingPolicy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +246,6 @@ def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]
         found = _TYPE.match(error.path, len(specs))
         name = known.get(found[1].lower()) if found is not None else None
         return () if name is None else (name,)
-    if error.path.startswith(_ELSEWHERE) and not error.path.startswith(_GANG):
+    if error.path.startswith(_ELSEWHERE) and not error.path.startswith(_SCHEDULING):
         return ()
     return known.values()
