@@ -34,6 +34,43 @@ SHOWN_LINES = 20
 PARTS = 4
 
 
+class Frames:
+    """The progress bars of replicas: below the lines that are printed, on a terminal only, until they are complete."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._frames: dict[str, Text] = {}
+        self._live: Live | None = None
+
+    def __enter__(self) -> "Frames":
+        if self._console.is_terminal:
+            self._live = Live(self, console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __rich__(self) -> Group:
+        return Group(*[*self._frames.values()][:MAX_ROWS])
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._frames.values()))
+
+    def show(self, name: str, text: str, style: str) -> None:
+        """Set the bar of a replica; one that is blank has been cleared."""
+        self._frames.pop(name, None)
+        if text.strip():
+            line = Text.assemble((f"{name} | ", style), clean(text))
+            line.truncate(self._console.width, overflow="ellipsis")
+            self._frames[name] = line
+
+    def end(self, name: str) -> None:
+        """The replica has printed a whole line."""
+        self._frames.pop(name, None)
+
+
 class Display:
     """Prints to `console`. As a context manager it keeps a table of jobs and pods up to date below, on a terminal only."""
 
@@ -46,6 +83,7 @@ class Display:
         self._conditions: dict[Key, tuple[str, ...]] = {}
         self._told: Counter[tuple[Key, str, str]] = Counter()
         self._parts: Counter[Key] = Counter()
+        self._frames = Frames(console)
         self._live: Live | None = None
 
     def __enter__(self) -> "Display":
@@ -84,7 +122,7 @@ class Display:
             pods.add_row(pod.name, clean(pod.state), str(pod.restarts), Text(clean(pod.cause), style="yellow"))
         if len(shown) > MAX_ROWS:
             pods.add_row(f"… and {len(shown) - MAX_ROWS} more", "", "", "")
-        return Group(Text(), jobs, *((Text(), pods) if shown else ()))
+        return Group(self._frames, Text(), jobs, *((Text(), pods) if shown else ()))
 
     def _rows(self) -> list[FollowedPod]:
         """The pods for the table, failing ones first; of many pods, the others appear only in the count of their job."""
@@ -140,8 +178,13 @@ class Display:
             self.say(f"{job.title} {self._counts(job)}", "dim")
         return False
 
+    def frame(self, pod: FollowedPod, text: str) -> None:
+        """A pod has overwritten its last line."""
+        self._frames.show(pod.name, text, "blue")
+
     def line(self, pod: FollowedPod, text: str) -> None:
         """A pod has printed a line."""
+        self._frames.end(pod.name)
         self._print(Text(f"{pod.name} | ", style="blue"), Text(clean(text)))
 
     def warning(self, about: str, text: str) -> None:

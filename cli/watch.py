@@ -111,6 +111,10 @@ class Audience(Protocol):
         """A pod has printed a line."""
         ...
 
+    def frame(self, pod: FollowedPod, text: str) -> None:
+        """A pod has overwritten its last line, which is not complete yet: a progress bar."""
+        ...
+
     def warning(self, about: str, text: str) -> None:
         """The cluster has issued a warning."""
         ...
@@ -249,7 +253,7 @@ class Follower:
     def _read(self, body: Mapping[str, Any], pod: FollowedPod, container: str, run: int, *, previous: bool) -> None:
         key = body["metadata"]["uid"], container, run
         if key not in self._reading:
-            options = LogOptions(container, follow=not previous, previous=previous, tail=self._tail)
+            options = LogOptions(container, follow=not previous, previous=previous, tail=self._tail, live=True)
             self._reading[key] = self._tasks.create_task(self._read_log(body, pod, options))
 
     async def _read_log(self, body: Mapping[str, Any], pod: FollowedPod, options: LogOptions) -> None:
@@ -257,8 +261,11 @@ class Follower:
         with suppress(StatusError):
             async with aclosing(self._logs.lines(body, options)) as lines:
                 async for text in lines:
-                    pod.tail.append(text)
                     self.stalls.line(pod.job, pod.name, time.monotonic())
+                    if text.endswith("\r"):
+                        self._audience.frame(pod, text)
+                        continue
+                    pod.tail.append(text)
                     self._audience.line(pod, text)
 
     def _saw_event_of_the_jobs(self, seen: WatchedObject) -> None:

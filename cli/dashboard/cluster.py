@@ -104,7 +104,8 @@ class ClusterReader:
         request = Request("GET", f"{object_path('v1', 'pods', namespace, pod)}/log", tuple(query))
         async with closing(self.transport.stream(request)) as lines:
             async for line in lines:
-                yield line.decode(errors="replace")
+                if not line.endswith(b"\r"):
+                    yield line.decode(errors="replace")
 
     async def _object(self, path: str) -> Json:
         found = await self._read(Request("GET", path))

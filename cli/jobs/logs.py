@@ -13,6 +13,7 @@ from rich.text import Text
 
 from jobcommon.api.status import JobCondition, read_status
 from jobcommon.api.terminal import clean
+from jobcommon.cli.display import Frames
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, together
 from jobcommon.cli.jobs.lookup import FoundJob
@@ -21,6 +22,7 @@ from jobcommon.cli.jobs.why import why
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Follower
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError
+from jobcommon.client.lines import shown_lines
 from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.found import Member
@@ -61,11 +63,21 @@ class Printer:
         self._wanted = wanted
         self._job = job
         self._colours: dict[str, str] = {}
+        self.frames = Frames(console)
 
     def replica_line(self, replica: str, text: str) -> None:
         """A line of a replica."""
-        colour = self._colours.setdefault(replica, COLOURS[len(self._colours) % len(COLOURS)])
-        self._console.print(Text.assemble((f"{replica} | ", colour), clean(text)), soft_wrap=True)
+        self.frames.end(replica)
+        self._console.print(Text.assemble((f"{replica} | ", self._colour(replica)), clean(text)), soft_wrap=True)
+
+    def _colour(self, replica: str) -> str:
+        return self._colours.setdefault(replica, COLOURS[len(self._colours) % len(COLOURS)])
+
+    def frame(self, pod: FollowedPod, text: str) -> None:
+        """See `jobcommon.cli.watch.Audience`."""
+        if self._wanted(pod.name):
+            replica = replica_of(self._job, pod.name)
+            self.frames.show(replica, text, self._colour(replica))
 
     def line(self, pod: FollowedPod, text: str) -> None:
         """See `jobcommon.cli.watch.Audience`."""
@@ -156,7 +168,7 @@ async def _print_kept(api: Api, job: FoundJob, wanted: Callable[[str], bool], pr
     logs, _ = await read_kept(send, job.body)
     kept = {pod: text for pod, text in logs.items() if wanted(pod)}
     for pod, text in kept.items():
-        for line in text.splitlines():
+        for line in shown_lines(text):
             printer.replica_line(replica_of(job, pod), line)
     return bool(kept)
 
@@ -168,7 +180,8 @@ async def follow_logs(api: Api, job: FoundJob, selection: Selection, printer: Pr
         return
     followed = FollowedJob(job.framework, job.namespace, job.name)
     follower = Follower(api.transport, [followed], printer, everything=False, tail=selection.tail)
-    await follower.run(until=lambda _: followed.over)
+    with printer.frames:
+        await follower.run(until=lambda _: followed.over)
 
 
 async def download(api: Api, job: FoundJob, directory: Path, selection: Selection) -> list[Path]:

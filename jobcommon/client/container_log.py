@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.lines import last_frame
 from jobcommon.client.list_watch import Query
-from jobcommon.client.log_lines import STAMP
+from jobcommon.client.log_lines import STAMP, with_own_lines
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered
@@ -18,13 +19,17 @@ PAUSE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What is wanted of a log, as in core/v1 PodLogOptions; without `container` that of the only one."""
+    """What is wanted of a log, as in core/v1 PodLogOptions; without `container` that of the only one.
+
+    `live`: of a line that is overwritten by carriage returns, such as a progress bar, also what it shows meanwhile.
+    """
 
     container: str = ""
     follow: bool = False
     previous: bool = False
     tail: int | None = None
     since_seconds: int | None = None
+    live: bool = False
 
 
 class ContainerLogs:
@@ -40,13 +45,21 @@ class ContainerLogs:
         self._followed: dict[tuple[str, str], tuple[asyncio.Lock, _Seen]] = {}
 
     async def lines(self, pod: Mapping[str, Any], options: LogOptions) -> AsyncGenerator[str, None]:
-        """The lines of a container's log. Raises StatusError, and TransportError unless it is followed."""
+        """The lines of a container's log, of an overwritten one what it showed last. What it shows before that is `live`, and
+        has a carriage return at its end.
+
+        Raises StatusError, and TransportError unless it is followed.
+        """
         turn, seen = asyncio.Lock(), _Seen()
         if options.follow:
             turn, seen = self._followed.setdefault((pod["metadata"]["uid"], options.container), (turn, seen))
         async with turn, aclosing(self._read(pod, options, seen)) as lines:
             async for line in lines:
-                yield line.decode(errors="replace").rstrip("\r")
+                text = line.decode(errors="replace")
+                if not text.endswith("\r"):
+                    yield last_frame(text)
+                elif options.live:
+                    yield last_frame(text) + "\r"
 
     async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncGenerator[bytes, None]:
         metadata = pod["metadata"]
@@ -63,6 +76,10 @@ class ContainerLogs:
                             options, follow = replace(options, follow=False, previous=True), False
                             break
                         known = True
+                        if line.endswith(b"\r"):
+                            yield line
+                            continue
+                        line = with_own_lines(line)
                         stamp = STAMP.match(line)
                         if stamp is None:
                             yield line

@@ -11,21 +11,46 @@ class LineSplitter:
         self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that `chunk` completes, without their ends; empty ones are skipped."""
+        """The lines that `chunk` completes, without their ends; empty ones are skipped.
+
+        Of a line that is not complete and is overwritten by carriage returns, as a progress bar is, what it shows now comes
+        with a carriage return at its end. When it is complete it comes with its beginning and what it showed last.
+        """
         first, newline, rest = chunk.partition(b"\n")
         self._parts.append(first)
-        if not newline:
-            return
-        *lines, last = [b"".join(self._parts), *rest.split(b"\n")]
-        self._parts = [last]
-        for line in lines:
-            stripped = line.removesuffix(b"\r")
-            if stripped:
-                yield stripped
+        if newline:
+            *lines, last = [b"".join(self._parts), *rest.split(b"\n")]
+            self._parts = [last]
+            for line in lines:
+                stripped = line.rstrip(b"\r")
+                if stripped:
+                    yield stripped
+        if b"\r" in self._parts[-1]:
+            yield from self._overwritten()
+
+    def _overwritten(self) -> Iterator[bytes]:
+        """What the incomplete line shows now. What it showed between its beginning and that is dropped."""
+        head, _, tail = b"".join(self._parts).partition(b"\r")
+        shown = tail.rstrip(b"\r")
+        frame = shown.rpartition(b"\r")[2]
+        self._parts = [head, b"\r", frame, tail[len(shown) :][:1]]
+        # The other half of a line's end may follow.
+        if shown:
+            yield frame + b"\r"
 
     def rest(self) -> bytes:
         """What came after the last newline."""
         return b"".join(self._parts)
+
+
+def last_frame(line: str) -> str:
+    """What is seen of a line that is overwritten by carriage returns: what was written last, unless that is blank."""
+    return next((frame for frame in reversed(line.split("\r")) if frame.strip()), "") if "\r" in line else line
+
+
+def shown_lines(text: str) -> list[str]:
+    """The lines of a log, as they are seen in the end."""
+    return [last_frame(line) for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 @asynccontextmanager

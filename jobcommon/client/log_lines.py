@@ -8,6 +8,13 @@ from jobcommon.api.timestamp import parse_time
 # The end of a run is known to the second, and lines get their times when they are read from the program.
 _LATER = 2.0
 STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) ?")
+# A progress bar whose line another stream of the program has taken over.
+_TAKEN_OVER = re.compile(rb"^[^\n]*\r(?=" + STAMP.pattern + rb")", re.MULTILINE)
+
+
+def with_own_lines(body: bytes) -> bytes:
+    """Lines with timestamps, each of which begins with its own."""
+    return _TAKEN_OVER.sub(b"", body) if b"\r" in body else body
 
 
 def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
@@ -15,7 +22,7 @@ def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
 
     A kubelet that cannot read a log has begun its answer already, with 200, and says why in the place of the log.
     """
-    lines = body.split(b"\n")
+    lines = with_own_lines(body).split(b"\n")
     stamps = [stamp for line in lines if (stamp := STAMP.match(line)) is not None]
     if len(stamps) != len(lines) - (not lines[-1]):
         return None

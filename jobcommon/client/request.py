@@ -60,7 +60,8 @@ class Transport(Protocol):
     def stream(self, request: Request) -> AsyncIterator[bytes]:
         """Send a watch or log request and yield its lines (without the newline) until the server ends the stream.
 
-        Raises `jobcommon.client.errors.StatusError` when the server refuses to open the stream.
+        Of a line that is overwritten by carriage returns, what it shows before it is complete may be given, too, with a
+        carriage return at its end. Raises `jobcommon.client.errors.StatusError` when the server refuses to open the stream.
         """
         ...
 

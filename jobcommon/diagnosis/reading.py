@@ -16,7 +16,8 @@ from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
-from jobcommon.client.log_lines import printed_by
+from jobcommon.client.lines import last_frame, shown_lines
+from jobcommon.client.log_lines import printed_by, with_own_lines
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import answered
@@ -77,7 +78,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase))
     logs, gone = await _logs(send, namespace, pods, failed)
     kept, told = await read_kept(send, job) if gone else ({}, [])
-    logs |= {pod: kept[pod].splitlines() for pod in gone & kept.keys()}
+    logs |= {pod: shown_lines(kept[pod]) for pod in gone & kept.keys()}
     made = Found(
         framework=framework,
         job=job,
@@ -147,7 +148,7 @@ async def _logs(
     answers = await send([Request("GET", path, runs[name][0]) for name, path in zip(chosen, paths, strict=True)])
     asked = dict(zip(chosen, answers, strict=True))
     printed = {name: printed_by(one.body, runs[name][1]) if one.status < 400 else None for name, one in asked.items()}
-    logs = {name: body.decode(errors="replace").splitlines() for name, body in printed.items() if body is not None}
+    logs = {name: shown_lines(body.decode(errors="replace")) for name, body in printed.items() if body is not None}
     return logs, frozenset({name for name in (*chosen, *failed) if name not in (logs if name in asked else runs)})
 
 
@@ -188,12 +189,16 @@ async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Se
         if answer.status >= 400 or printed_by(answer.body) is None:
             continue
         name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
-        lines = [line.partition(" ") for line in answer.body.decode(errors="replace").splitlines()]
-        found["tails"][name] = [line for _, _, line in lines]
+        body = with_own_lines(answer.body).decode(errors="replace").removesuffix("\n")
+        lines = [line.partition(" ") for line in body.split("\n")] if body else []
+        found["tails"][name] = [last_frame(line) for _, _, line in lines]
+        if b"\r" in answer.body.rpartition(b"\n")[2]:
+            # A progress bar that goes on. When it has changed is not known.
+            continue
         at = parse_time(lines[-1][0]) if lines else parse_time(status.get("startTime"))
         if at is not None and status.get("phase") != "Succeeded":
             found["printed_at"][name] = at
-            found["last_lines"][name] = lines[-1][2].strip() if lines else ""
+            found["last_lines"][name] = last_frame(lines[-1][2]).strip() if lines else ""
     return found
 
 

@@ -119,6 +119,23 @@ def test_a_small_job_shows_each_pod() -> None:
     ]
 
 
+def test_a_progress_bar_stands_below_the_lines_until_it_is_complete() -> None:
+    screen = Screen(1)
+    (pod,) = screen.pods
+    shown = []
+    for text in ("10%\r", "20%\x1b[2J" + "#" * 200 + "\r", "  \r", "30%\r"):
+        screen.display.frame(pod, text)
+        shown.append(screen.table[0])
+    assert shown == [
+        "demo-worker-0 | 10%",
+        f"demo-worker-0 | 20%{'#' * 100}…",
+        "JOB              STATE  PODS         TIME",
+        "demo-worker-0 | 30%",
+    ]
+    screen.display.line(pod, "100%")
+    assert (screen.table[0][:3], len(screen.lines)) == ("JOB", 1)
+
+
 def test_the_pods_of_a_large_job_are_counted_and_trouble_is_told() -> None:
     screen = Screen(60)
     for index in range(60):

@@ -9,7 +9,7 @@ import pytest
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.logs import Printer, Selection, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.watch import runs_with_logs
+from jobcommon.cli.watch import FollowedJob, FollowedPod, runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.operators.pytorch import PYTORCH
@@ -44,6 +44,31 @@ async def test_lines_after_a_cut_log_stream_are_read(reads: list[list[bytes | Ex
     logs = ContainerLogs(server(reads, [pod(0, "terminated")]), pause)
     printed = [line async for line in logs.lines(pod(0, "running"), LogOptions("c", follow=True))]
     assert printed == ["run 1", "run 2"]
+
+
+STAMP = b"2026-01-01T00:00:01.000000000Z "
+BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"of another stream"]
+
+
+@pytest.mark.parametrize(
+    ("live", "lines"),
+    [(False, ["3%", "of another stream"]), (True, ["1%\r", "2%\r", "3%", "of another stream"])],
+)
+async def test_a_saved_log_has_of_a_progress_bar_what_it_showed_last(live: bool, lines: list[str]) -> None:
+    logs = ContainerLogs(server([BAR], [pod(0, "terminated")]), pause)
+    assert [line async for line in logs.lines(pod(0, "running"), LogOptions("c", live=live))] == lines
+
+
+def test_progress_bars_of_the_wanted_replicas_stand_below_the_lines() -> None:
+    output, job = Output.make(), FoundJob(PYTORCH, job_manifest(PYTORCH, {"Master": 1, "Worker": 1}))
+    printer = Printer(output.console, output.console, lambda pod: pod.endswith("master-0"), job)
+    read = read_job(PYTORCH, job.body)
+    pods = [FollowedPod(read.pod_name(replica), FollowedJob(PYTORCH, "default", job.name).key) for replica in read.replicas]
+    for pod in pods:
+        printer.frame(pod, "10%\r")
+    assert str(printer.frames) == "Master-0 | 10%"
+    printer.line(pods[0], "100%")
+    assert (str(printer.frames), output.text) == ("", "Master-0 | 100%\n")
 
 
 async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> None:

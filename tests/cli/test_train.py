@@ -149,7 +149,9 @@ async def test_the_logs_and_the_cause_of_a_job_whose_pods_are_gone() -> None:
 @pytest.mark.cluster
 async def test_logs_of_all_replicas_over_restarts_and_as_files(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
-    command = f"echo hello; echo; echo world; if [ -e {flag} ]; then exit 0; else touch {flag}; exit 3; fi"
+    command = (
+        f"echo hello; echo; printf '1%%\\r'; printf 'world\\n'; if [ -e {flag} ]; then exit 0; else touch {flag}; exit 3; fi"
+    )
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
         await cluster.create(PYTORCH, shell_job(command, policy="OnFailure", backoffLimit=2))
         await cluster.until("pods", "demo-worker-0", lambda _: True)

@@ -6,21 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcommon.client.lines import LineSplitter
+from jobcommon.client.lines import LineSplitter, last_frame
 from jobcommon.client.request import Response
 from jobcommon.client.responses import MAX_RETRY_AFTER, response_error, retry_after
 
 NOW = 1_760_000_000.0
 
 
-@given(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\n\n", b"d\ne", b"", b"f\r\n"])), st.integers(1, 5))
+PARTS = [b"a", b"bc", b"\n", b"\n\n", b"d\ne", b"", b"f\r\n", b"\r7%", b"8%\r"]
+
+
+@given(st.lists(st.sampled_from(PARTS)), st.integers(1, 5))
 def test_however_it_is_cut_the_lines_are_the_same(parts: list[bytes], size: int) -> None:
+    """Beside the lines there is what overwritten ones show meanwhile; that is no line."""
     data = b"".join(parts)
     splitter = LineSplitter()
     got = [line for start in range(0, len(data), size) for line in splitter.feed(data[start : start + size])]
     *whole, rest = data.split(b"\n")
-    assert got == [line.removesuffix(b"\r") for line in whole if line.removesuffix(b"\r")]
-    assert splitter.rest() == rest
+    seen = [last_frame(line.decode()) for line in got if not line.endswith(b"\r")]
+    assert seen == [last_frame(line.decode()) for line in whole if line.rstrip(b"\r")]
+    assert last_frame(splitter.rest().decode()) == last_frame(rest.decode())
+
+
+#: what arrives, in pieces, and what is given
+BARS = {
+    "carriage return first": ([b"T \r1%", b"\r2%", b"\r3%\n"], [b"1%\r", b"2%\r", b"T \r2%\r3%"]),
+    "carriage return last": ([b"T 1%\r", b"2%\r", b"3%\r", b"\n"], [b"2%\r", b"3%\r", b"T 1%\r3%"]),
+    "cut inside": ([b"T \r1", b"0%", b"\r20%\n"], [b"1\r", b"T \r10%\r20%"]),
+    "cleared": ([b"\r1%", b"\r  \r", b"done\n"], [b"1%\r", b"  \r", b"\r  \rdone"]),
+    "two half ends": ([b"a\r", b"\nb\r\r\n"], [b"a", b"b"]),
+}
+
+
+@pytest.mark.parametrize(("pieces", "given"), BARS.values(), ids=BARS)
+def test_of_a_progress_bar_every_state_is_given(pieces: list[bytes], given: list[bytes]) -> None:
+    splitter = LineSplitter()
+    assert [line for piece in pieces for line in splitter.feed(piece)] == given
 
 
 ASKED: dict[str | None, float | None] = {

@@ -97,6 +97,7 @@ LOGS = {
     "the log": (b"2026-01-01T00:04:59Z one\n2026-01-01T00:05:00Z two\n", ["one", "two"]),
     "nothing printed": (b"", []),
     "the kubelet has none": (b"unable to retrieve container logs for containerd://4711", None),
+    "a progress bar": (b"2026-01-01T00:00:00Z \r1%\r2026-01-01T00:00:01Z one\n2026-01-01T00:00:00Z \r1%\r2%\n", ["one", "2%"]),
     "that of the next run": (b"2026-01-01T00:05:09Z one\n", None),
 }
 

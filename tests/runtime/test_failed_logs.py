@@ -221,6 +221,7 @@ def lines(count: int, length: int) -> bytes:
 ENDS = {
     "nothing": (b"", ""),
     "a little": (b"a\nb", "a\nb"),
+    "a progress bar": (b"begin\n\r1%\r2%\r\n", "begin\n2%\n"),
     "much": (lines(1000, 200), lines(1000, 200)[-MAX_LOG_BYTES:].decode()),
     "more than is read at once": (lines(1000, 2000), lines(1000, 2000)[-MAX_LOG_BYTES:].decode()),
     "no UTF-8": (b"a\xffb", "a\N{REPLACEMENT CHARACTER}b"),

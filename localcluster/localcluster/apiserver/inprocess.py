@@ -31,7 +31,10 @@ class InProcessTransport:
         return self._server.handle(request, self._user)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the lines of a watch or a log. Raises StatusError when it is refused."""
+        """Yield the lines of a watch or a log, of an overwritten line what it shows now with a carriage return at its end.
+
+        Raises StatusError when it is refused.
+        """
         return self._events(request) if self._server.is_watch(request) else self._log(request)
 
     async def _events(self, request: Request) -> AsyncIterator[bytes]:
@@ -72,6 +75,14 @@ class InProcessTransport:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield line
+                if b"\r" in rest:
+                    # A progress bar: what it shows now. What it has shown since its beginning is dropped.
+                    head, _, tail = rest.partition(b"\r")
+                    shown = tail.rstrip(b"\r")
+                    frame = shown.rpartition(b"\r")[2]
+                    rest = b"\r".join([head, frame + tail[len(shown) :][:1]])
+                    if shown:
+                        yield frame + b"\r"
         except PodBackendError as error:
             raise StatusError(error.code, "", error.message) from None
         if rest:

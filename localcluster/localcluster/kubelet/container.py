@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localcluster.kubelet.lifecycle import ContainerState, Run
+from localcluster.kubelet.logs import Rendering
 from localcluster.kubelet.process import Launch, Message, ShimProcess
 
 START_ERROR = 128
@@ -38,8 +39,8 @@ def termination_message(file: Path | None, log: Path, *, fall_back: bool) -> str
     if not text and fall_back and log.exists():
         with log.open("rb") as opened:
             opened.seek(max(log.stat().st_size - (1 << 16), 0))
-            lines = [line.split(b" ", 3) for line in opened.read().splitlines()]
-        text = b"\n".join(parts[3] for parts in lines[-80:] if len(parts) == 4)[-_LOG_BYTES:]
+            printed = Rendering().of(opened.readlines()).removesuffix(b"\n")
+        text = b"\n".join(printed.split(b"\n")[-80:])[-_LOG_BYTES:]
     return text.decode(errors="replace")
 
 

@@ -6,6 +6,7 @@ have their turn after each.
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +16,7 @@ from localcluster.timestamps import format_time
 
 _POLL = 0.03
 _CHUNK = 1 << 16
+_WHOLE = re.compile(rb"^\S+ \S+ F [^\n]*\n", re.MULTILINE)
 
 
 class Reader:
@@ -67,20 +69,23 @@ class Reader:
 
 
 async def _seek_lines(file: BinaryIO, count: int) -> int:
-    """Move to where the last `count` whole lines begin; how many there are, at most `count`."""
-    position, found = os.fstat(file.fileno()).st_size, 0
+    """Move to where the last `count` whole lines begin; how many there are, at most `count`.
+
+    A part of a line, such as a state of a progress bar, is none.
+    """
+    position, found, step = os.fstat(file.fileno()).st_size, 0, _CHUNK
     while position > 0:
-        step = min(_CHUNK, position)
-        position -= step
-        block = os.pread(file.fileno(), step, position)
-        newlines = block.count(b"\n")
-        if found + newlines > count:
-            end = len(block)
-            for _ in range(count + 1 - found):
-                end = block.rindex(b"\n", 0, end)
-            file.seek(position + end + 1)
+        begin = max(position - step, 0)
+        block = os.pread(file.fileno(), position - begin, begin)
+        cut = block.find(b"\n") + 1 if begin else 0
+        if begin and cut in (0, len(block)):
+            step *= 2  # a line is longer
+            continue
+        ends = [record.end() for record in _WHOLE.finditer(block, cut)]
+        if found + len(ends) > count:
+            file.seek(begin + ends[-(count + 1 - found)])
             return count
-        found += newlines
+        found, position, step = found + len(ends), begin + cut, _CHUNK
         await asyncio.sleep(0)
     return found
 
@@ -95,26 +100,42 @@ def _since(options: LogOptions, now: float) -> bytes:
     return f"{format_time(since)[:-1]}.{int(since % 1 * 1e6):06d}000Z".encode()
 
 
-def _rendered(lines: list[bytes], since: bytes, stamp: bool, begun: bool) -> tuple[bytes, bool]:
-    """Stored lines as the caller wants them, and whether the last of them goes on; not those that are too old.
+class Rendering:
+    """Makes of stored lines what the caller wants, without those that are too old.
 
-    A line stored in parts (tag P, but for the last one) is given as one, with one time. `begun`: it follows such a part.
+    A line stored in parts (tag P, but for the last one) is given as one, with one time. What another stream prints meanwhile
+    takes its place by a carriage return, and what there is of it is given again when it goes on: it may be a progress bar.
     """
-    found: list[bytes] = []
-    for line in lines:
-        parts = line.split(b" ", 3)
-        if len(parts) < 4 or parts[0] < since:
-            continue
-        moment, _, tag, text = parts
-        found += [moment, b" "] if stamp and not begun else []
-        begun = tag == b"P"
-        found.append(text[:-1] if begun else text)
-    return b"".join(found), begun
+
+    def __init__(self, since: bytes = b"", *, stamp: bool = False) -> None:
+        self._since, self._stamp = since, stamp
+        self._stream = b""  # whose line was given last and goes on
+        self._begun: dict[bytes, bytes] = {}
+
+    def of(self, lines: list[bytes]) -> bytes:
+        """The next lines."""
+        found: list[bytes] = []
+        for line in lines:
+            parts = line.split(b" ", 3)
+            if len(parts) < 4 or parts[0] < self._since:
+                continue
+            moment, stream, tag, text = parts
+            begun = self._begun.pop(stream, b"")
+            if self._stream != stream:
+                found += [b"\r"] if self._stream else []
+                found += [moment, b" ", begun] if self._stamp else [begun]
+            self._stream = stream if tag == b"P" else b""
+            if self._stream:
+                text = text[:-1]
+                _, overwritten, shown = (begun + text).rpartition(b"\r")
+                self._begun[stream] = (overwritten + shown)[-_CHUNK:]
+            found.append(text)
+        return b"".join(found)
 
 
 async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The log at `path` under `options`; with `follow`, until `ended()` and everything is sent."""
-    since, budget, begun = _since(options, now), options.limit_bytes, False
+    rendering, budget = Rendering(_since(options, now), stamp=options.timestamps), options.limit_bytes
     reader = Reader(path)
     try:
         # Asked before reading: what a run wrote before its end is then surely in the file.
@@ -125,7 +146,7 @@ async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[
         while True:
             lines = reader.read()
             left -= sum(map(len, lines))
-            block, begun = _rendered(lines, since, options.timestamps, begun)
+            block = rendering.of(lines)
             if budget is not None:
                 block = block[:budget]
                 budget -= len(block)

@@ -12,6 +12,7 @@ import pytest
 
 from localcluster.kubelet import fallback, scheduler
 from localcluster.kubelet.addresses import AddressPool
+from localcluster.kubelet.container import termination_message
 from localcluster.kubelet.environment import ConfigError, container_environment, expand
 from localcluster.kubelet.hosts import Names
 from localcluster.kubelet.logs import read_log
@@ -404,6 +405,29 @@ async def test_log_filters(tmp_path: Path) -> None:
     assert await shown(tmp_path / "none.log") == ""
     path.write_text(f"{stamps[0]} stdout P long \n{stamps[1]} stdout F line\n{stamps[2]} stdout F next\n")
     assert await shown(path, timestamps=True) == f"{stamps[0]} long line\n{stamps[2]} next\n", "a line has one time"
+
+
+async def test_a_progress_bar_is_in_the_log_before_its_line_is_complete(tmp_path: Path) -> None:
+    """What another stream prints meanwhile is a line of its own."""
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 1 << 20)
+    log.write("stderr", b"\r10%")
+    assert await shown(path) == "\r10%"
+    log.write("stdout", b"a line\n")
+    log.write("stderr", b"\r20%\n")
+    log.write("stdout", b"the end\n")
+    log.close()
+    assert await shown(path) == "\r10%\ra line\n\r10%\r20%\nthe end\n"
+    stamped = (await shown(path, timestamps=True)).splitlines(keepends=True)
+    assert [text[30:] for text in "".join(stamped).split("\n")] == [
+        f" \r10%\r{stamped[2][:30]} a line",
+        " \r10%\r20%",
+        " the end",
+        "",
+    ]
+    assert await shown(path, tail_lines=3) == await shown(path), "the part is no line"
+    assert await shown(path, tail_lines=1) == "the end\n"
+    assert termination_message(None, path, fall_back=True).endswith("20%\nthe end")
 
 
 async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 
 _LONGEST = 16384
+# Shorter than the 0.1 s between two updates of tqdm.
+_PART_SECONDS = 0.05
 
 
 class LogFile:
@@ -27,6 +29,7 @@ class LogFile:
         self._tell = lost
         self._lost = 0
         self._rest = {"stdout": b"", "stderr": b""}
+        self._next = 0.0
         self._file = self._opened()
         self._size = os.fstat(self._file).st_size
 
@@ -34,16 +37,25 @@ class LogFile:
         return os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def write(self, stream: str, data: bytes) -> None:
-        """Add output of `stream`; an unfinished line waits for its end (empty `data`: the stream has ended)."""
+        """Add output of `stream`; an unfinished line waits for its end (empty `data`: the stream has ended).
+
+        One that is overwritten by carriage returns, as a progress bar is, does not wait: it is to be seen as it changes.
+        """
         pieces = (self._rest[stream] + data).split(b"\n")
         rest = pieces.pop()
         lines = [(b"F", piece) for piece in pieces]
-        if len(rest) >= _LONGEST or (rest and not data):
+        if len(rest) >= _LONGEST or (rest and not data) or (b"\r" in rest and self._is_due()):
             lines.append((b"F" if not data else b"P", rest))
             rest = b""
         self._rest[stream] = rest
         if lines:
             self._append(stream.encode(), lines)
+
+    def _is_due(self) -> bool:
+        """Whether an overwritten line may be written again: a program may overwrite it many times a second."""
+        due = time.monotonic() >= self._next
+        self._next = time.monotonic() + _PART_SECONDS if due else self._next
+        return due
 
     def _append(self, stream: bytes, lines: list[tuple[bytes, bytes]]) -> None:
         moment = time.time_ns()
