@@ -120,7 +120,7 @@ def _job(framework: Framework, script: Script, name: str, reports: dict[str, boo
         its = [] if launches else ["mpirun", "-n", str(script.workers), *command] if kind == "Launcher" else command
         specs[kind] = {
             "replicas": count,
-            "restartPolicy": _restart_policy(types[kind]),
+            "restartPolicy": _restart_policy(types[kind], script),
             "template": {"spec": _pod(framework, script, name, its)},
         }
     processes = {"nprocPerNode": str(script.nproc_per_node)} if script.nproc_per_node is not None else {}
@@ -150,8 +150,13 @@ def _replicas(framework: Framework, workers: int) -> dict[str, int]:
     return {**dict.fromkeys(needed, 1), "Worker": workers}
 
 
-def _restart_policy(kind: ReplicaType) -> str:
-    """A program that fails by itself fails the job; one that is killed, or loses its node, is started again."""
+def _restart_policy(kind: ReplicaType, script: Script) -> str:
+    """A program that fails by itself fails the job; one that is killed, or loses its node, is started again.
+
+    Below torchrun the exit code is 1 in either case. Here a program is tried, and nothing else is likely to end it.
+    """
+    if script.nproc_per_node is not None:
+        return "Never" if script.image is None else "OnFailure"
     wanted = [policy for policy in ("ExitCode", "OnFailure", "Never") if policy in kind.restart_policies]
     return wanted[0]
 

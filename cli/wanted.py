@@ -47,7 +47,9 @@ class Wanted:
         for manifest, framework in jobs:
             job = checked(manifest, framework)
             where, grace = manifest.namespace or namespace, not job.run_policy.clean_pod_policy
-            followed.append(FollowedJob(framework, where, manifest.name, job.total_replicas, grace=grace))
+            followed.append(
+                FollowedJob(framework, where, manifest.name, job.total_replicas, grace=grace, warnings=job.warnings)
+            )
             if job.managed_elsewhere:
                 text = f'"{job.managed_by}" runs this job, not the operator here; remove the field'
                 field = "managedBy" if job.spec.managed_by == job.managed_by else "runPolicy.managedBy"

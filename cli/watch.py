@@ -39,7 +39,9 @@ class Key(NamedTuple):
 
 @dataclass
 class FollowedJob:
-    """The last known state of a job. `wanted`: the number of its pods; `grace`: they may end by themselves after success."""
+    """The last known state of a job. `wanted`: the number of its pods; `grace`: they may end by themselves after success;
+    `warnings`: of its manifest.
+    """
 
     framework: Framework
     namespace: str
@@ -50,6 +52,7 @@ class FollowedJob:
     gone: bool = False
     uid: str = ""
     grace: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -282,6 +285,7 @@ class Follower:
         text = str(event.get("message") or "")
         told = [pod.cause for pod in self.pods.values() if pod.cause]
         told += [job.current.message for job in self.jobs if job.current]
+        told += [warning for job in self.jobs for warning in job.warnings]
         known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
         known = known or STOPPING_TAG in text  # by the operator, for a restart
         if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):

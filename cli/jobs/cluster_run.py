@@ -125,7 +125,9 @@ async def _apply(api: Api, wanted: Wanted, display: Display) -> None:
         display.say(f"{manifest.kind.lower()}/{manifest.name} applied")
         if manifest.owned:
             owned.append(manifest)
-    for manifest, _ in wanted.jobs:
+    for (manifest, _), followed in zip(wanted.jobs, wanted.followed, strict=True):
+        for warning in followed.warnings:
+            display.warning(followed.title, warning)
         made = await target.apply(manifest, api.namespace)
         display.say(f"{manifest.kind.lower()}/{manifest.name} applied")
         for other in owned:

@@ -17,6 +17,8 @@ from jobcommon.spec import read_job
 
 KIND = "PyTorchJob"
 TORCH = "pytorch"
+TORCHRUN = frozenset(("torchrun", "torch.distributed.run"))
+TORCHRUN_RESTARTS = 3
 
 
 def build_job(
@@ -33,7 +35,8 @@ def build_job(
     launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
     and of the pods' spec, as in a manifest; ``reportProgress`` is set for a function that calls `report_progress`. A program
     that fails by itself fails the job. If one is killed or loses its node, all are started again, unless `run_policy` sets
-    ``restartScope`` to ``Pod``. Raises ValueError if that is no valid job; the text names the field.
+    ``restartScope`` to ``Pod``. As torchrun ends with exit code 1 in either case, any failure of it is, up to three
+    times. Raises ValueError if that is no valid job; the text names the field.
     """
     framework = framework_of(kind)
     if function is not None:
@@ -44,6 +47,7 @@ def build_job(
         raise ValueError(f"command: {command!r} is one string; give a list, as in {shlex.split(command)!r}")
     elif arguments:
         raise ValueError("arguments: they are a function's; append those of a command to the command")
+    torchrun = framework.name == TORCH and not TORCHRUN.isdisjoint(command)
     counts = _counts(framework, replicas)
     policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
     for of_type, count in counts.items():
@@ -59,14 +63,20 @@ def build_job(
             container["env"] = [{"name": key, "value": value} for key, value in variables.items()]
         if resources:
             container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
-        policy, spec = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never", {"containers": [container]}
+        policy = "OnFailure" if torchrun else "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never"
+        spec = {"containers": [container]}
         specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": {**spec, **(pod or {})}}}
+    # torchrun is restarted after an error of its program, too, and not for ever.
+    standard = {"restartScope": "Job", **({"backoffLimit": TORCHRUN_RESTARTS} if torchrun else {})}
     reports = report_policy(command[-1]) if function is not None else {}
     manifest = {
         "apiVersion": framework.api_version,
         "kind": framework.kind,
         "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "spec": {"runPolicy": {"restartScope": "Job", **reports, **(run_policy or {})}, framework.replica_specs: specs},
+        "spec": {
+            "runPolicy": {**standard, **reports, **(run_policy or {})},
+            framework.replica_specs: specs,
+        },
     }
     if errors := read_job(framework, manifest).errors:
         raise ValueError("\n".join(map(str, errors)))

@@ -13,7 +13,9 @@ _RENDEZVOUS_VARIABLES = {"PET_RDZV_ENDPOINT", "PET_MASTER_ADDR", "PET_STANDALONE
 _COUNT = re.compile(r"\d{1,6}")
 _PYTHON = re.compile(r"(?<![\w.-])python[\d.]*(?:\s|$)")
 # What starts several processes itself, by its name or by that of a script.
-_LAUNCHERS = re.compile(r"torchrun|launch|accelerate|deepspeed|mpirun|mpiexec|horovod|composer|lightning|spawn|\bray\b")
+_LAUNCHERS = re.compile(
+    r"torchrun|torch\.distributed|launch|accelerate|deepspeed|mpirun|mpiexec|horovod|composer|lightning|spawn|\bray\b"
+)
 _DEVICES = re.compile(
     r"(?:[\w.-]+/gpu|gpu\.intel\.com/(?:i915|xe)|habana\.ai/gaudi|huawei\.com/(?:npu|ascend\w*))", re.IGNORECASE
 )

@@ -115,6 +115,8 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("half of the devices", pytorch(1, 2, command=["python", "x.py"], **limits(gpu=2)), "OneProcess"),
     ("a line of shell", pytorch(1, 2, command=["sh", "-c", "cd /x; python3.11 -u x.py"], **limits(gpu=2)), "OneProcess"),
     ("more processes", pytorch(1, 2, command=["python", "x.py"], spec={"nprocPerNode": "4"}), "OneProcess"),
+    ("torchrun as a module", pytorch(1, 2, run=JOB, command=["python", "-m", "torch.distributed.run", "x.py"], **limits(gpu=2)),
+     None),
     ("a launcher", pytorch(1, 2, command=["accelerate", "launch", "x.py"], **limits(gpu=2)), None),
     ("a launcher of ours", pytorch(1, 2, command=["python", "launch.py"], **limits(gpu=2)), None),
     ("a script of shell", pytorch(1, 2, command=["bash", "python.sh"], **limits(gpu=2)), None),

@@ -19,6 +19,7 @@ from jobcommon.cli.python import Python, python_of_pods
 from jobcommon.cli.script import MAX_BYTES, Script
 from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.spec import read_job
 from tests.cli.commands import answered
 
 OWN = str(Path(sys.executable).with_name("python"))
@@ -65,6 +66,10 @@ def test_of_a_pod_with_several_devices_the_program_starts_the_processes(script: 
 def test_torchrun_starts_several_processes_in_each_pod(script: Path) -> None:
     (job,) = printed(str(script), "--workers", "2", "--nproc-per-node", "4", "--", "--lr", "1")
     assert job["spec"]["nprocPerNode"] == "4"
+    assert job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] == "Never"
+    (_, there) = printed(str(script), "--workers", "2", "--nproc-per-node", "4", "--image", "x")
+    assert there["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] == "OnFailure"
+    assert not any(read_job(PYTORCH, made).warnings for made in (job, there))
     container = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["python", "-u", "-m", "torch.distributed.run", str(script), "--lr", "1"]
     assert "env" not in container

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk import build
 from jobcommon.sdk.build import build_job, framework_of, program
 from jobcommon.sdk.progress import described
@@ -126,6 +127,14 @@ def test_everything_else_of_a_manifest() -> None:
         ],
         "nodeSelector": {"disk": "fast"},
     }  # fmt: skip
+
+
+def test_torchrun_is_restarted_after_any_failure_but_not_for_ever() -> None:
+    for given, limit in (({}, 3), ({"backoffLimit": 7}, 7)):
+        built = build_job("j", image="i", command=["torchrun", "x.py"], replicas=2, run_policy=given)
+        assert built["spec"]["runPolicy"] == {"backoffLimit": limit, "restartScope": "Job"}
+        assert {spec["restartPolicy"] for spec in built["spec"]["pytorchReplicaSpecs"].values()} == {"OnFailure"}
+        assert read_job(PYTORCH, built).warnings == ()
 
 
 def test_a_function_that_reports_its_progress_can() -> None:
