@@ -1,7 +1,7 @@
 """The API server's address and our credentials: kubeconfig, exec plugins, token files, service accounts.
 
-Kubeconfigs are read by kubernetes-asyncio's loader; this module finds the source, refreshes credentials before they expire, and
-names the invalid file and the remedy in its errors.
+Kubeconfigs that are not plain are read by kubernetes-asyncio's loader; this module finds the source, refreshes credentials
+before they expire, and names the invalid file and the remedy in its errors.
 """
 
 import asyncio
@@ -9,8 +9,10 @@ import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -20,6 +22,7 @@ from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError
 from jobcommon.client.impersonation import Headers, impersonation
 from jobcommon.client.kubernetes_config import readers
+from jobcommon.client.plain_kubeconfig import PlainConfiguration, plain
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # Files and identity providers are read again after this many seconds; the kubelet rotates tokens well before they expire.
@@ -175,6 +178,10 @@ class Kubeconfig:
 
     async def load(self) -> Access:
         """See `Source.load`. Runs the exec plugin if there is one."""
+        # Without a place for temporary files, the other reader may need none.
+        with suppress(OSError), TemporaryDirectory() as directory:
+            if (plainly := plain(self.files, self.context, directory)) is not None:
+                return self._of_plain(plainly)
         kubernetes = readers()
         configuration = kubernetes.configuration()
         try:
@@ -189,16 +196,24 @@ class Kubeconfig:
         except OSError as error:
             raise ConfigError(f"{self.files}: {_unreadable(error, self.files)}") from error
         except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # What Python says of a value of another kind than the reader expects means nothing to a user.
-            text = "not a kubeconfig, or its context names a cluster or user that it does not have"
-            said = f" ({error})" if isinstance(error, ValueError) and not isinstance(error, UnicodeError) else ""
-            raise ConfigError(f"{self.files}: {text}{said}; compare it with: kubectl config view") from error
+            raise ConfigError(_not_one(self.files, error)) from error
+        return self._access(configuration, current, acting_as, self._stale_at(loader, user))
+
+    def _of_plain(self, found: PlainConfiguration) -> Access:
+        try:
+            acting_as = impersonation(found.user)
+        except ValueError as error:
+            raise ConfigError(_not_one(self.files, error)) from error
+        stale_at = self.now() + REFRESH_SECONDS if "tokenFile" in found.user else None
+        return self._access(found, found.context, acting_as, stale_at)
+
+    def _access(self, configuration: Any, context: Mapping[str, Any], acting_as: Headers, stale_at: float | None) -> Access:
         if not _is_url(str(configuration.host)):
             raise ConfigError(
                 f"{self.files}: the cluster's server must be an address like https://HOST:PORT, not {configuration.host!r}"
             )
-        namespace = str(current.get("namespace") or "default")
-        return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader, user), acting_as)
+        namespace = str(context.get("namespace") or "default")
+        return _access(configuration, self.files, self.environ, namespace, stale_at, acting_as)
 
     def _advice(self, problem: str) -> str:
         if problem.startswith("exec"):
@@ -214,6 +229,13 @@ class Kubeconfig:
             # No tight loop if the plugin returns credentials that expire within the margin.
             return max(float(expiry.timestamp()) - EXPIRY_MARGIN, self.now() + REFRESH_SECONDS)
         return self.now() + REFRESH_SECONDS if loader.provider or "tokenFile" in user else None
+
+
+def _not_one(files: str, error: Exception) -> str:
+    # What Python says of a value of another kind than the reader expects means nothing to a user.
+    text = "not a kubeconfig, or its context names a cluster or user that it does not have"
+    said = f" ({error})" if isinstance(error, ValueError) and not isinstance(error, UnicodeError) else ""
+    return f"{files}: {text}{said}; compare it with: kubectl config view"
 
 
 def _user(kubeconfig: Any, name: object) -> Mapping[str, Any]:

@@ -1,9 +1,11 @@
 """Finding the API server and keeping credentials fresh; kubernetes-asyncio reads the files."""
 
 import asyncio
+import base64
 import json
 import ssl
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from aiohttp.test_utils import TestServer
 
 from jobcommon.cli.operate import log_refresh_errors
 from jobcommon.client.config import ConfigError, find_cluster
+from jobcommon.client.plain_kubeconfig import plain
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.runtime import logging
@@ -45,6 +48,37 @@ async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
     assert cluster.ssl_context is not None
     assert cluster.ssl_context.verify_mode is ssl.CERT_REQUIRED
     assert cluster.proxy is None
+
+
+def _pair() -> dict[str, str]:
+    issued = trustme.CA().issue_cert("someone")
+    blobs = {"client-certificate": issued.cert_chain_pems[0], "client-key": issued.private_key_pem}
+    return {f"{name}-data": base64.b64encode(blob.bytes()).decode() for name, blob in blobs.items()}
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster"),
+    [
+        (USER, {}),
+        (USER, {"insecure-skip-tls-verify": True, "tls-server-name": "other.test", "proxy-url": "http://p:1"}),
+        (USER | {"as": "jane"}, {"server": "http://example.test"}),
+        ({"tokenFile": "token"}, {}),
+        (_pair(), {}),
+    ],
+)
+async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    (tmp_path / "token").write_text("from a file")
+    path = kubeconfig(tmp_path, user, **cluster)
+    assert plain(path, None, str(tmp_path)) is not None
+    read = [await find_cluster(path, environ={}, now=lambda: 0.0)]
+    monkeypatch.setattr("jobcommon.client.config.plain", lambda *_: None)
+    read.append(await find_cluster(path, environ={}, now=lambda: 0.0))
+    one, other = (replace(vars(found)["_access"], ssl_context=None) for found in read)
+    assert one == other
+    modes = [found.ssl_context.verify_mode if found.ssl_context is not None else None for found in read]
+    assert modes[0] == modes[1]
 
 
 async def test_a_token_does_not_show_in_the_text_of_objects(tmp_path: Path) -> None:
