@@ -1,5 +1,5 @@
 """``python -m jobcommon.cli`` is ``jobcommon``."""
 
-from jobcommon.cli.main import main
+from jobcommon.cli.start import main
 
 main()

@@ -8,10 +8,8 @@ import typer
 from jobcommon.api.gang import candidates, gang_scheduler
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.new import Package, write
-from jobcommon.cli.new.package import next_step
 from jobcommon.cli.options import namespace_option
-from jobcommon.cli.rights import LEASE, as_roles, as_values
+from jobcommon.diagnosis.operator import LEASE
 
 
 def new_command(
@@ -29,6 +27,9 @@ def new_command(
       jobcommon new lightgbm
       jobcommon new lightgbm --kind LightGBMJob --group example.com
     """
+    from jobcommon.cli.new import Package, write
+    from jobcommon.cli.new.package import next_step
+
     package = Package.named(name, kind, group)
     directory = output or Path(package.directory)
     write(package, directory)
@@ -57,6 +58,7 @@ def rbac_command(
       jobcommon rbac pytorch --namespace team-a
       jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
     """
+    from jobcommon.cli.rights import as_roles, as_values
     from jobcommon.runtime.settings import Settings
 
     if output not in ("yaml", "values"):

@@ -6,11 +6,7 @@ kubectl starts ``kubectl-train`` for ``kubectl train``, and ``kubectl_complete-t
 import sys
 from collections.abc import Mapping
 
-from typer.main import get_command
-
-from jobcommon.cli.jobs.completion import job_names
-from jobcommon.cli.main import app, main
-from jobcommon.cli.run_command import PLUGIN
+from jobcommon.cli.start import PLUGIN, main
 
 # kubectl's directive after the completions: do not add the names of files.
 NO_FILES = 4
@@ -34,6 +30,11 @@ def complete() -> None:
 
 def completions(words: list[str], incomplete: str) -> list[str]:
     """What may follow `words`, with its help after a tab."""
+    from typer.main import get_command
+
+    from jobcommon.cli.jobs.completion import job_names
+    from jobcommon.cli.main import app
+
     commands = get_command(app).commands  # type: ignore[attr-defined]
     name = next((word for word in words if word in commands), None)
     if name is None:

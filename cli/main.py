@@ -33,7 +33,6 @@ from jobcommon.cli.options import (
     namespace_option,
 )
 from jobcommon.cli.output import console, prepare_streams
-from jobcommon.cli.plan import describe
 from jobcommon.cli.run_command import RunCommand, run_command
 from jobcommon.cli.simulate_command import simulate_command
 
@@ -253,6 +252,8 @@ def plan_command(
     """
     if output not in ("text", "yaml"):
         raise UserError(f"--output {output}: use text or yaml")
+    from jobcommon.cli.plan import describe
+
     seen = load(observed, OF_A_CLUSTER) if observed else []
     typer.echo(describe(load(filename), seen, namespace, with_manifests=output == "yaml"), nl=False)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcommon.cli.convert_command import converted
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import STDIN, is_address, read_text
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
@@ -91,6 +90,8 @@ def _manifests(source: str, text: str, limits: Limits) -> Iterator[Manifest]:
 def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
     if body is None:
         return
+    from jobcommon.cli.convert_command import converted
+
     where = f"{source}:{line}"
     if not isinstance(body, dict):
         raise UserError(f"{where}: not an object but a {type(body).__name__}; a manifest begins with apiVersion and kind")

@@ -9,10 +9,10 @@ from jobcommon.api.gang import GangScheduler
 from jobcommon.api.kueue import OWN
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
+from jobcommon.diagnosis.operator import LEASE
 from jobcommon.framework import Framework
 
 Json = dict[str, Any]
-LEASE = "jobcommon-operator"
 API_VERSION = "rbac.authorization.k8s.io/v1"
 
 

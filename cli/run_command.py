@@ -14,11 +14,9 @@ from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
 from jobcommon.cli.options import OptionalFiles, PythonOption, Server, namespace_option
 from jobcommon.cli.output import console
-from jobcommon.cli.script import Script, as_yaml
+from jobcommon.cli.start import PLUGIN
 
 STUCK_AFTER = 300.0
-#: Set by ``kubectl train``, which acts on the cluster of the kubeconfig.
-PLUGIN = "kubectl train"
 
 
 class RunCommand(TyperCommand):
@@ -125,6 +123,8 @@ def run_command(
       3    a job was stuck for --stuck-after
       130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
     """
+    from jobcommon.cli.script import Script, as_yaml
+
     if output not in (None, "yaml"):
         raise UserError(f"--output {output}: use yaml")
     elsewhere = kubeconfig is not None or kube_context is not None

@@ -1,0 +1,18 @@
+"""How the command begins: it prints its version without the modules of the commands, whose import takes most of their time."""
+
+import sys
+
+#: The name under which the command acts on the cluster of the kubeconfig.
+PLUGIN = "kubectl train"
+
+
+def main(name: str | None = None) -> None:
+    """The entry point, under the program's name or another one."""
+    if sys.argv[1:] == ["--version"]:
+        import jobcommon
+
+        sys.stdout.write(f"jobcommon {jobcommon.__version__}\n")
+        return
+    from jobcommon.cli.main import main as command
+
+    command(name)
