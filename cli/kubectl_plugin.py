@@ -6,7 +6,8 @@ kubectl starts ``kubectl-train`` for ``kubectl train``, and ``kubectl_complete-t
 import sys
 from collections.abc import Mapping
 
-from jobcommon.cli.start import PLUGIN, main
+from jobcommon.cli import PLUGIN
+from jobcommon.cli.start import main
 
 # kubectl's directive after the completions: do not add the names of files.
 NO_FILES = 4

@@ -7,14 +7,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from jobcommon.cli import process
+from jobcommon.cli import PLUGIN, process
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
 from jobcommon.cli.options import OptionalFiles, PythonOption, Server, namespace_option
 from jobcommon.cli.output import console
-from jobcommon.cli.start import PLUGIN
 
 STUCK_AFTER = 300.0
 

@@ -2,9 +2,6 @@
 
 import sys
 
-#: The name under which the command acts on the cluster of the kubeconfig.
-PLUGIN = "kubectl train"
-
 
 def main(name: str | None = None) -> None:
     """The entry point, under the program's name or another one."""

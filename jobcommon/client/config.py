@@ -22,7 +22,7 @@ from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError
 from jobcommon.client.impersonation import Headers, impersonation
 from jobcommon.client.kubernetes_config import readers
-from jobcommon.client.plain_kubeconfig import PlainConfiguration, plain
+from jobcommon.client.plain_kubeconfig import PlainConfiguration, read_plain
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # Files and identity providers are read again after this many seconds; the kubelet rotates tokens well before they expire.
@@ -180,7 +180,7 @@ class Kubeconfig:
         """See `Source.load`. Runs the exec plugin if there is one."""
         # Without a place for temporary files, the other reader may need none.
         with suppress(OSError), TemporaryDirectory() as directory:
-            if (plainly := plain(self.files, self.context, directory)) is not None:
+            if (plainly := read_plain(self.files, self.context, directory)) is not None:
                 return self._of_plain(plainly)
         kubernetes = readers()
         configuration = kubernetes.configuration()

@@ -34,7 +34,7 @@ class PlainConfiguration:
     key_file: str | None = None
 
 
-def plain(file: str, context: str | None, directory: str) -> PlainConfiguration | None:
+def read_plain(file: str, context: str | None, directory: str) -> PlainConfiguration | None:
     """The configuration of a plain kubeconfig, None for any other. What it has inline is written to files in `directory`."""
     try:
         document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ from aiohttp.test_utils import TestServer
 
 from jobcommon.cli.operate import log_refresh_errors
 from jobcommon.client.config import ConfigError, find_cluster
-from jobcommon.client.plain_kubeconfig import plain
+from jobcommon.client.plain_kubeconfig import read_plain
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.runtime import logging
@@ -71,9 +71,9 @@ async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
 ) -> None:
     (tmp_path / "token").write_text("from a file")
     path = kubeconfig(tmp_path, user, **cluster)
-    assert plain(path, None, str(tmp_path)) is not None
+    assert read_plain(path, None, str(tmp_path)) is not None
     read = [await find_cluster(path, environ={}, now=lambda: 0.0)]
-    monkeypatch.setattr("jobcommon.client.config.plain", lambda *_: None)
+    monkeypatch.setattr("jobcommon.client.config.read_plain", lambda *_: None)
     read.append(await find_cluster(path, environ={}, now=lambda: 0.0))
     one, other = (replace(vars(found)["_access"], ssl_context=None) for found in read)
     assert one == other
