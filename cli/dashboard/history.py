@@ -10,7 +10,7 @@ from math import isfinite
 
 from jobcommon.api.status import JobStatus, Metric
 from jobcommon.api.timestamp import parse_time
-from jobcommon.reconcile.progress import step_of
+from jobcommon.reconcile.reports import step_of
 
 # Bounds of the memory: some 30 MB if all of it is used.
 MAX_JOBS = 500

@@ -23,7 +23,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
-from jobcommon.reconcile.progress import signs_of_life
+from jobcommon.reconcile.reports import signs_of_life
 from jobcommon.spec import read_job, reread_job
 from jobcommon.spec.at_rest import condition_at_rest
 

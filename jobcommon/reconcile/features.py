@@ -9,7 +9,8 @@ from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.node_loss import NodeLoss
-from jobcommon.reconcile.progress import ReportedProgress, Reporting
+from jobcommon.reconcile.progress import ReportedProgress
+from jobcommon.reconcile.reports import Reporting
 from jobcommon.reconcile.situation import Feature
 from jobcommon.reconcile.time_spent import Time
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from jobcommon.api.status import TrainerStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework
-from jobcommon.reconcile.progress import audience
+from jobcommon.reconcile.reports import audience
 from jobcommon.runtime.account_tokens import BoundPod, TokenError, UnknownKeyError
 from jobcommon.runtime.bounded_server import BodyError, Limits, serving
 from jobcommon.runtime.logging import Log

@@ -24,7 +24,7 @@ from jobcommon.client.request import Transport
 from jobcommon.client.responses import response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.reconcile.progress import RECORD_SECONDS, plan_report, step_of
+from jobcommon.reconcile.reports import RECORD_SECONDS, plan_report, step_of
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor

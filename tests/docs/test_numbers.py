@@ -19,7 +19,7 @@ from jobcommon.cli.stalls import STARTED
 from jobcommon.controller import barrier, expectations, job_state, refusals, workqueue
 from jobcommon.controller.fair_queue import MAX_OVERTAKES
 from jobcommon.diagnosis.diagnose import MAX_EVIDENCE
-from jobcommon.reconcile import failed_logs, in_place, limits, node_loss, progress
+from jobcommon.reconcile import failed_logs, in_place, limits, node_loss, progress, reports
 from jobcommon.reconcile.accounting import FRESH_END_SECONDS
 from jobcommon.reconcile.plan import MAX_WAKE
 from jobcommon.reconcile.slots import MAX_ENTRIES
@@ -77,7 +77,7 @@ MECHANISMS = (
     f"{SEATS} seats (`Settings.concurrency`); BULK (more than {executor.BULK_ACTIONS} actions)",
     f"{MAX_OVERTAKES} overtakes",
     f"new counts {_time(job_state.COUNTS_DELAY)}; {COOLDOWN} times the last plan's cost, at most {LONGEST}",
-    f"a job at most every {_time(progress.RECORD_SECONDS)}",
+    f"a job at most every {_time(reports.RECORD_SECONDS)}",
 )
 SENTENCES = (
     *(("ARCHITECTURE", sentence) for sentence in MECHANISMS),
@@ -139,8 +139,8 @@ SENTENCES = (
         f"at most {LOGS} times {KIB} KiB of logs and {LOGS + 1} times {failed_logs.MAX_EVENT_BYTES // 1024} KiB",
     ),
     ("docs/when-training-fails", f"its node has {LOG_SECONDS:g} s to answer"),
-    ("docs/when-training-fails", f"the status has the report within {progress.RECORD_SECONDS:g} s"),
-    ("docs/when-training-fails", f"loses it, at most {progress.RECORD_SECONDS:g} s of reports"),
+    ("docs/when-training-fails", f"the status has the report within {reports.RECORD_SECONDS:g} s"),
+    ("docs/when-training-fails", f"loses it, at most {reports.RECORD_SECONDS:g} s of reports"),
     ("docs/when-training-fails", f"for longer than the deadline + {progress.CONFIRM_SECONDS:g} s while the leader can write"),
     ("docs/when-training-fails", f"the longest step plus {progress.CONFIRM_SECONDS:g} s"),
     ("docs/when-training-fails", f"restarts in a row ({progress.MAX_RESTARTS} unless set"),

@@ -11,7 +11,8 @@ from jobcommon.api.status import MAX_STEP, ConditionType, JobStatus, Metric, Tra
 from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan
-from jobcommon.reconcile.progress import CONFIRM_SECONDS, after_reports, plan_report, step_of
+from jobcommon.reconcile.progress import CONFIRM_SECONDS
+from jobcommon.reconcile.reports import after_reports, plan_report, step_of
 from jobcommon.spec import read_job
 from jobcommon.spec.at_rest import condition_at_rest
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe, pod_manifest

@@ -19,7 +19,7 @@ from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile.progress import plan_report
+from jobcommon.reconcile.reports import plan_report
 from jobcommon.testutil.cluster_model import ClusterModel
 from tests.architecture.source import ROOT
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.reconcile.progress import audience
+from jobcommon.reconcile.reports import audience
 from jobcommon.runtime.account_tokens import BoundPod, TokenError
 from jobcommon.runtime.bounded_server import Limits
 from jobcommon.runtime.clock import SystemClock

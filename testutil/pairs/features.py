@@ -18,7 +18,8 @@ from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.node_loss import NodeLoss
-from jobcommon.reconcile.progress import ReportedProgress, Reporting
+from jobcommon.reconcile.progress import ReportedProgress
+from jobcommon.reconcile.reports import Reporting
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.pairs.world import REFUSABLE, PairWorld

@@ -16,7 +16,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import Job
 from jobcommon.reconcile.plan import Action, Delete, Plan
-from jobcommon.reconcile.progress import after_reports, signs_of_life
+from jobcommon.reconcile.reports import after_reports, signs_of_life
 from jobcommon.testutil.builders import START, Manifest, Pod
 from jobcommon.testutil.invariants import check_deeds
 from jobcommon.testutil.kueue import admitted, evicted
