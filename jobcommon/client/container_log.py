@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.client.lines import last_frame
+from jobcommon.client.lines import SeenLines
 from jobcommon.client.list_watch import Query
 from jobcommon.client.log_lines import STAMP, with_own_lines
 from jobcommon.client.objects import object_path
@@ -54,12 +54,13 @@ class ContainerLogs:
         if options.follow:
             turn, seen = self._followed.setdefault((pod["metadata"]["uid"], options.container), (turn, seen))
         async with turn, aclosing(self._read(pod, options, seen)) as lines:
+            shown = SeenLines()
             async for line in lines:
-                text = line.decode(errors="replace")
-                if not text.endswith("\r"):
-                    yield last_frame(text)
-                elif options.live:
-                    yield last_frame(text) + "\r"
+                for text in shown.feed(line.decode(errors="replace")):
+                    if options.live or not text.endswith("\r"):
+                        yield text
+            for text in shown.rest():
+                yield text
 
     async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncGenerator[bytes, None]:
         metadata = pod["metadata"]

@@ -1,7 +1,10 @@
 """Streams of lines: splitting chunks into lines, and closing a stream that is left early."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+
+_UP = re.compile(r"\x1b\[\d*A")
 
 
 class LineSplitter:
@@ -40,7 +43,7 @@ class LineSplitter:
 
     def rest(self) -> bytes:
         """What came after the last newline."""
-        return b"".join(self._parts)
+        return b"".join(self._parts).rstrip(b"\r")
 
 
 def last_frame(line: str) -> str:
@@ -48,9 +51,40 @@ def last_frame(line: str) -> str:
     return next((frame for frame in reversed(line.split("\r")) if frame.strip()), "") if "\r" in line else line
 
 
+class SeenLines:
+    """Makes of the lines of a log what is seen of them.
+
+    A state that is still to be overwritten comes with a carriage return at its end. So does a line from which the cursor has
+    been moved up, as nested progress bars do; the last one of these is a line when another follows.
+    """
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def feed(self, line: str) -> Iterator[str]:
+        """What is seen with this line, or with this state of one, which has a carriage return at its end."""
+        shown = _UP.sub("", last_frame(line))
+        if line.endswith("\r"):
+            yield f"{shown}\r"
+        elif _UP.search(line):
+            self._last = shown
+            yield f"{shown}\r"
+        else:
+            yield from self.rest()
+            yield shown
+
+    def rest(self) -> Iterator[str]:
+        """What is seen at the end."""
+        if self._last:
+            yield self._last
+        self._last = ""
+
+
 def shown_lines(text: str) -> list[str]:
     """The lines of a log, as they are seen in the end."""
-    return [last_frame(line) for line in text.removesuffix("\n").split("\n")] if text else []
+    seen, lines = SeenLines(), text.removesuffix("\n").split("\n") if text else []
+    found = [shown for line in lines for shown in seen.feed(line.rstrip("\r")) if not shown.endswith("\r")]
+    return [*found, *seen.rest()]
 
 
 @asynccontextmanager

@@ -191,7 +191,7 @@ async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Se
         name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
         body = with_own_lines(answer.body).decode(errors="replace").removesuffix("\n")
         lines = [line.partition(" ") for line in body.split("\n")] if body else []
-        found["tails"][name] = [last_frame(line) for _, _, line in lines]
+        found["tails"][name] = shown_lines("\n".join(line for _, _, line in lines))
         if b"\r" in answer.body.rpartition(b"\n")[2]:
             # A progress bar that goes on. When it has changed is not known.
             continue

@@ -14,7 +14,7 @@ import msgspec
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.template import mappings_in
 from jobcommon.client.errors import ClientError, NoLogError, TransportError
-from jobcommon.client.lines import last_frame
+from jobcommon.client.lines import shown_lines
 from jobcommon.client.log_lines import printed_by
 from jobcommon.client.objects import collection_path, metadata_only, object_path, sent
 from jobcommon.client.request import Request, Transport
@@ -84,8 +84,8 @@ async def _end_of(transport: Transport, namespace: str, log: KeepLog) -> str:
     if printed is None:
         raise NoLogError(f"{log}: it is not there: {body.decode(errors='replace').strip()[:200]}")
     # Bytes that are not UTF-8 become longer, and progress bars shorter.
-    shown = "\n".join(map(last_frame, printed.decode(errors="replace").split("\n")))
-    text = shown.encode()[-MAX_LOG_BYTES:]
+    shown = "\n".join(shown_lines(printed.decode(errors="replace")))
+    text = (shown + "\n" * printed.endswith(b"\n")).encode()[-MAX_LOG_BYTES:]
     return text.decode(errors="ignore")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcommon.client.lines import LineSplitter, last_frame
+from jobcommon.client.lines import LineSplitter, SeenLines, last_frame, shown_lines
 from jobcommon.client.request import Response
 from jobcommon.client.responses import MAX_RETRY_AFTER, response_error, retry_after
 
@@ -42,6 +42,16 @@ BARS = {
 def test_of_a_progress_bar_every_state_is_given(pieces: list[bytes], given: list[bytes]) -> None:
     splitter = LineSplitter()
     assert [line for piece in pieces for line in splitter.feed(piece)] == given
+
+
+def test_nested_progress_bars_overwrite_lines_that_are_complete() -> None:
+    """As tqdm writes one of epochs and one of steps, which is cleared at the end."""
+    lines = ["\repoch 0", "\rstep 1\x1b[A", "\rstep 2\x1b[A\repoch 1", "\rstep 3\x1b[1A", "saved", "\r      \r\x1b[A\repoch 2"]
+    seen = SeenLines()
+    live = [shown for line in lines for shown in seen.feed(line)]
+    assert live == ["epoch 0", "step 1\r", "epoch 1\r", "step 3\r", "step 3", "saved", "epoch 2\r"]
+    assert [*seen.rest()] == ["epoch 2"]
+    assert shown_lines("\n".join([*lines, ""])) == ["epoch 0", "step 3", "saved", "epoch 2"]
 
 
 ASKED: dict[str | None, float | None] = {

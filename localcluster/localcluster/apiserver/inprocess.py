@@ -74,7 +74,7 @@ class InProcessTransport:
             async for chunk in chunks:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    yield line
+                    yield line.rstrip(b"\r")
                 if b"\r" in rest:
                     # A progress bar: what it shows now. What it has shown since its beginning is dropped.
                     head, _, tail = rest.partition(b"\r")
@@ -86,7 +86,7 @@ class InProcessTransport:
         except PodBackendError as error:
             raise StatusError(error.code, "", error.message) from None
         if rest:
-            yield rest
+            yield rest.rstrip(b"\r")
 
     async def close(self) -> None:
         """Nothing to release."""
