@@ -81,8 +81,7 @@ def diagnose(found: Found, now: float) -> Diagnosis:
         evidence.append(f"the pods' python is {found.python}; --python of jobcommon run and up names another")
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
-    if current is not None and current.type in (ConditionType.RESTARTING, ConditionType.FAILED):
-        evidence += found.read.warnings
+    evidence += found.read.warnings
     evidence += [
         f"new pods avoid node {entry.node}: {entry.count} pods failed or were lost there"
         for entry in avoided(replace(found.read, status=found.status))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from jobcommon.api.job import JobSpec, ReplicaSpec, RunPolicy
-from jobcommon.api.status import read_status
+from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
@@ -83,7 +83,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     parts = (*errors, *run_policy_errors(job), *template_errors(framework, job)) if errors else validate(framework, job)
     if parts:
         return replace(job, spec=_without_refused(job.spec, parts), errors=tuple(parts))
-    found = () if job.managed_elsewhere or job.status.finished else warnings(framework, job)
+    found = () if job.managed_elsewhere or job.status.has(ConditionType.SUCCEEDED) else warnings(framework, job)
     return replace(job, warnings=found) if found else job
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -150,6 +151,16 @@ def test_where_a_module_is_missing_the_python_that_looks_for_it_is_named() -> No
     for line, named in (("ModuleNotFoundError: No module named 'tqdm'", True), ("ValueError: x", False)):
         made = diagnose(failed(1, lines=(line,), nodes=[of_cluster]), NOW)
         assert any("the pods' python is /env/bin/python" in fact for fact in made.evidence) is named
+
+
+def test_what_the_manifest_is_warned_of_is_evidence_while_the_job_runs_and_when_it_has_failed() -> None:
+    alone: dict[str, Any] = {
+        "container": {"command": ["torchrun", "--nnodes=2", "x.py"]},
+        "run_policy": {"restartScope": "Job"},
+    }
+    for scenario in (both_running(**alone), failed(1, **alone)):
+        made = diagnose(scenario, NOW)
+        assert any(fact.startswith("torchrun has no rendezvous") for fact in made.evidence)
 
 
 def test_every_reason_is_explained() -> None:
