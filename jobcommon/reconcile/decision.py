@@ -76,7 +76,7 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
     if job.deleting:
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
-        return plan_finished(framework, job, observed, now, features)
+        return plan_finished(Situation(framework, job, observed, now, features))
     return carry_out(judge(Situation(framework, as_addressed(job, observed), observed, now, features)))
 
 
@@ -338,12 +338,12 @@ def _urgency(before: JobStatus, after: JobStatus) -> Urgency:
 # -- a finished job -----------------------------------------------------------------------------------------------------
 
 
-def plan_finished(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[Feature]) -> Plan:
+def plan_finished(situation: Situation) -> Plan:
     """Clean up, keep the counts equal to what the remaining pods show, and delete the job when its TTL has expired.
 
-    A job that another operator finished may lack completionTime; then the condition's time is used. `now`: seconds since the
-    epoch.
+    A job that another operator finished may lack completionTime; then the condition's time is used.
     """
+    framework, job, observed, now = situation.framework, situation.job, situation.observed, situation.now
     expiry = limits.expiry(job, now)
     if expiry is not None and expiry.passed:
         # Delete the job as it was read: its TTL may have been changed since (rule R1).
@@ -351,7 +351,6 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
-    situation = Situation(framework, job, observed, now, features)
     slots, accounting, policy, grace = situation.slots, situation.entered, _effective_policy(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
