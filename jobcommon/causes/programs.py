@@ -34,7 +34,7 @@ SHELL = (
         "the shell needs the variable {0}: set it in env of the container, or give it a default: ${{{0}:-VALUE}}",
     ),
     Clue(
-        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|bad substitution",
+        r"\bsyntax error\b|Illegal number: \$|unexpected EOF while looking for|Unterminated quoted string|bad substitution",
         Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
     ),
 )  # fmt: skip
@@ -187,7 +187,9 @@ LINES = (
         r"(?:coordinator_address|Number of processes|process id)\b.*(?:should|must) be defined|"
         r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ)|(?:environment variable|"
         r"env(?:ironment)? var)\W+(\w+)\W+.*"
-        r"(?:not (?:set|defined|found)|missing|required|must be)|(?:missing|set|"
+        r"(?:not (?:set|defined|found)|missing|required|must be)|"
+        r"(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
+        r"(?:missing|set|"
         r"define) (?:the )?(?:required )?environment variable:? (\w+)|"
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
         Reason.ENVIRONMENT_MISSING, "", "set the variable in env of the container; of a script: --env NAME=VALUE",
@@ -208,12 +210,16 @@ LINES = (
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
     Clue(
+        r"partially initialized module", Reason.PYTHON_EXCEPTION, "",
+        "two modules import each other, or a file of yours has the name of a module: rename it, or import inside the function",
+    ),
+    Clue(
         r"No matching distribution found|Could not find a version that satisfies", Reason.VERSIONS_CONFLICT, "",
         "correct the package's name and version; pip lists the versions that this Python can install, none for an unknown name",
     ),
     Clue(
-        r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|module '[\w.]+' has no attribute|"
-        r"partially initialized module|"
+        r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|"
+        r"module '[\w.]+' has no attribute '\w+'(?!\. Did you mean)|"
         r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but|is required)|"
         r"is required for a normal functioning",
         Reason.VERSIONS_CONFLICT, "",
@@ -329,7 +335,9 @@ LINES = (
         "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
     ),
     Clue(
-        r"40[13] Client Error|error occurred \(40[13]\)|40[13]: (?:Unauthorized|Forbidden)|GatedRepoError|"
+        r"40[13] Client Error|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
+        r"40[13]: (?:Unauthorized|Forbidden)|"
+        r"GatedRepoError|"
         r"gated repo|is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
         r"InvalidAccessKeyId|AccessDenied|SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
@@ -340,7 +348,8 @@ LINES = (
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
     Clue(
-        r"404 Client Error|returned error: 404|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|NoSuchBucket|"
+        r"404 Client Error|returned error: 404|\bERROR 404\b|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|"
+        r"NoSuchBucket|"
         r"NoSuchKey|HTTP Error 404|"
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
         r"fatal: (?:repository )?'.+' (?:does not appear to be a git repository|does not exist|not found)",
@@ -480,6 +489,11 @@ REMAINS = (
     Clue(
         r"Container failed !!!", Reason.PROGRAM_FAILED, "",
         "paddle.distributed.launch writes the processes' output to log/workerlog.N: put --log_dir on a volume",
+    ),
+    Clue(
+        # An exception that the program has caught and printed.
+        r"(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )", Reason.PYTHON_EXCEPTION, "",
+        "correct the program; print the traceback (traceback.print_exc()), which shows where",
     ),
     Clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
     Reason.PROGRAM_FAILED, "", "see the lines before it"),

@@ -44,6 +44,8 @@ _CODES = {
     124: "; of the command timeout: it ran for too long",
     255: "; often of ssh or mpirun",
 }
+_TIMEOUT = 124
+_TIMED_OUT = "see why it did not end in time, or give the command timeout more of it"
 _ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
     r"not found|assert",
@@ -116,7 +118,8 @@ def end_of_program(
     said = "its last lines may say why" if any(line.strip() for line in told) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
-    meaning = _CODES.get(exit_code or 0, "")
+    meaning = "" if _ERROR_LINE.search(last) else _CODES.get(exit_code or 0, "")
+    said = _TIMED_OUT if exit_code == _TIMEOUT else said
     shown = f": {in_short(last)}" if last else "; its log is gone" if gone else ""
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
