@@ -10,7 +10,7 @@ import msgspec
 
 from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
-from jobcommon.client.lines import closing
+from jobcommon.client.lines import closing, last_frame
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.responses import response_error
@@ -99,13 +99,16 @@ class ClusterReader:
         return response.body.decode(errors="replace")
 
     async def log_lines(self, namespace: str, pod: str, container: str, *, tail: int) -> AsyncIterator[str]:
-        """The last lines of a container's log, and each further one as it is printed, until the container ends."""
+        """The last lines of a container's log, and each further one as it is printed, until the container ends.
+
+        Of one that is overwritten, such as a progress bar, also what it shows meanwhile, with a carriage return at its end.
+        """
         query = [("follow", "true"), ("tailLines", str(tail)), *([("container", container)] if container else [])]
         request = Request("GET", f"{object_path('v1', 'pods', namespace, pod)}/log", tuple(query))
         async with closing(self.transport.stream(request)) as lines:
             async for line in lines:
-                if not line.endswith(b"\r"):
-                    yield line.decode(errors="replace")
+                text = line.decode(errors="replace")
+                yield last_frame(text) + ("\r" if text.endswith("\r") else "")
 
     async def _object(self, path: str) -> Json:
         found = await self._read(Request("GET", path))

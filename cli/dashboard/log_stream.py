@@ -39,13 +39,15 @@ async def log_events(
 ) -> AsyncIterator[bytes]:
     """Each line as an event, as long as the container runs; until it starts, events ``waiting`` say what it waits for.
 
+    An event ``frame`` is what a line shows that is not complete, such as a progress bar, until the next frame or line.
+
     Raises `ClientError`.
     """
     while why := waiting_for(await cluster.pod(namespace, pod), container):
         yield event_of(f"The container has not started: {why}.", "waiting")
         await sleep(KEPT_SECONDS)
     async for line in cluster.log_lines(namespace, pod, container, tail=TAIL_LINES):
-        yield event_of(last_frame(line))
+        yield event_of(clean(line), "frame" if line.endswith("\r") else "")
 
 
 def waiting_for(pod: Mapping[str, Any], container: str) -> str:
@@ -62,11 +64,6 @@ def waiting_for(pod: Mapping[str, Any], container: str) -> str:
     if "running" in state or "terminated" in state or "terminated" in (of_it.get("lastState") or {}):
         return ""
     return str((state.get("waiting") or {}).get("reason") or describe(pod))
-
-
-def last_frame(line: str) -> str:
-    """A line as it stands in the end: of a progress bar the last frame, without what colours it or steers a terminal."""
-    return clean(line.rstrip("\r").rpartition("\r")[2])
 
 
 def event_of(text: str, kind: str = "") -> bytes:

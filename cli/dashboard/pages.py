@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jobcommon.api.duration import human_duration
 from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.api.status import read_status
+from jobcommon.api.terminal import clean
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.cli.dashboard.chart import charts, run_name
 from jobcommon.cli.dashboard.cluster import ClusterReader
@@ -20,13 +21,14 @@ from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing
 from jobcommon.cli.dashboard.history import POSITIONS, History
 from jobcommon.cli.dashboard.job_summary import STATES, in_order, read_filter, state_of, summary
-from jobcommon.cli.dashboard.log_stream import last_frame, waiting_for
+from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.progress import progress_of, resized_at, size_in_force
 from jobcommon.cli.dashboard.timeline import PATTERNS, changes_of, timeline
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.display import plural, time_spent
 from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.lines import shown_lines
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework
@@ -169,7 +171,7 @@ class Pages:
         if previous or not waiting_for(raw, container):
             try:
                 text = await self._cluster.log(namespace, name, container, tail=LOG_LINES, previous=previous)
-                text = "\n".join(map(last_frame, text.split("\n")))
+                text = "\n".join(map(clean, shown_lines(text)))
             except ClientError as error:
                 problem = str(error)
         job = f"/jobs/{owner[0].plural}/{namespace}/{owner[1]}" if owner else ""

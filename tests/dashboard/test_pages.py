@@ -16,7 +16,7 @@ from jobcommon.api.status import read_status
 from jobcommon.cli import dashboard as package
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.dashboard.job_summary import summary
-from jobcommon.cli.dashboard.log_stream import event_of, last_frame, log_events, waiting_for
+from jobcommon.cli.dashboard.log_stream import event_of, log_events, waiting_for
 from jobcommon.cli.dashboard.pages import clock, event_lines
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.client.errors import TransportError
@@ -335,7 +335,8 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
     class WithLog(ScriptedTransport):
         async def stream(self, request: Request) -> AsyncIterator[bytes]:
             assert request.path == f"{path}/log"
-            yield b"begun"
+            for line in (b"begun", b"0 %\r50 %\r", b"\x1b[32m0 %\r90 %\x1b[0m\r", b"0 %\r100 %", b"over"):
+                yield line
 
     path = "/api/v1/namespaces/default/pods/p"
     transport = WithLog()
@@ -360,8 +361,21 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
         event_of("The container has not started: Pending.", "waiting"),
         event_of("The container has not started: PodInitializing.", "waiting"),
         event_of("begun"),
+        event_of("50 %", "frame"),
+        event_of("90 %", "frame"),
+        event_of("100 %"),
+        event_of("over"),
     ]
     assert pauses == [KEPT_SECONDS] * 2
+
+
+async def test_a_log_has_the_last_state_of_a_progress_bar_without_colours() -> None:
+    path = "/api/v1/namespaces/default/pods/p"
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []}))
+    transport.on("GET", path, reply({**POD, "status": {"phase": "Failed"}}))
+    transport.on("GET", f"{path}/log", Response(200, b"\x1b[32mbegun\x1b[0m\n 0 %\r 50 %\r\nover\n"))
+    async with pages(transport) as page:
+        assert ">begun\n 50 %\nover</pre>" in (await page("/pods/default/p/log"))[1]
 
 
 @pytest.mark.parametrize(
@@ -390,20 +404,6 @@ def test_the_script_finds_its_elements_in_the_pages() -> None:
     assert len(names := re.findall(r'getElementById\("([\w-]+)"\)', script)) >= 3
     assert [name for name in names if f'id="{name}"' not in templates] == []
     assert [name for name in re.findall(r"\[(data-\w+)\]", script) if name not in templates] == []
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ("10%\r20%\r", "20%"),
-        ("a line", "a line"),
-        ("\x1b[32m10%\x1b[0m\r\x1b[32m20%\x1b[0m", "20%"),
-        ("\r", ""),
-        ("  x\ty", "  x\ty"),
-    ],
-)
-def test_of_a_progress_bar_the_last_frame_is_shown(line: str, shown: str) -> None:
-    assert last_frame(line) == shown
 
 
 @pytest.mark.parametrize(

@@ -69,17 +69,29 @@ function address(element) {
 function follow(log) {
   const state = document.getElementById("log-state");
   const source = new EventSource(log.dataset.stream);
+  // What a line shows that is not complete, such as a progress bar.
+  let frame = null;
+  const show = (node) => {
+    const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+    if (state.textContent !== "Live.") state.textContent = "Live.";
+    frame?.remove();
+    log.append(node);
+    while (log.childNodes.length > MAX_LINES) log.firstChild.remove();
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  };
   source.addEventListener("open", () => {
     // The stream begins with the last lines, also after it was interrupted.
     log.textContent = "";
     state.textContent = "Live.";
   });
   source.addEventListener("message", (event) => {
-    state.textContent = "Live.";
-    const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
-    log.append(event.data + "\n");
-    while (log.childNodes.length > MAX_LINES) log.firstChild.remove();
-    if (atEnd) log.scrollTop = log.scrollHeight;
+    show(document.createTextNode(event.data + "\n"));
+    frame = null;
+  });
+  source.addEventListener("frame", (event) => {
+    const node = document.createTextNode(event.data);
+    show(node);
+    frame = node;
   });
   source.addEventListener("waiting", (event) => {
     state.textContent = event.data;
