@@ -4,12 +4,15 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobcommon.api.observed import Observed
+from jobcommon.api.status import JobStatus
+from jobcommon.api.timestamp import format_time
 from jobcommon.cli.manifests import load
 from jobcommon.cli.plan import describe
 from jobcommon.framework import Check, Framework, Job
@@ -181,6 +184,8 @@ def test_one_event_has_all_that_the_checks_find() -> None:
     events = [event for event in plan(PYTORCH, of, Observed(), START).events if event.reason == "SpecWarning"]
     assert [event.message for event in events] == ["; ".join(of.warnings)]
     assert len(of.warnings) == 2
+    started = replace(of, status=JobStatus(start_time=format_time(START)))
+    assert "SpecWarning" not in [event.reason for event in plan(PYTORCH, started, Observed(), START).events]
 
 
 @pytest.mark.parametrize("broken", [True, {"spec": True}, {"spec": {"containers": True}}])
