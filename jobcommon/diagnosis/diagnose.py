@@ -186,8 +186,8 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
             break
     then, at = _after_the_end(found)
     grace, left = limits.grace(replace(job, status=status), now), [m.replica for m in found.members if m.pod.phase == "Running"]
-    if left and at is None and grace is not None and not grace.passed:
-        then, at = f"replicas that still run are stopped: {listed(left)}", grace.at
+    if left and at is None and grace is not None and now < grace:
+        then, at = f"replicas that still run are stopped: {listed(left)}", grace
     return Diagnosis(Reason.SUCCEEDED, text, evidence=tuple(evidence), advice=advice, then=then, at=at)
 
 
@@ -238,9 +238,9 @@ def _deadline(found: Found, message: str) -> Diagnosis:
 def _after_the_end(found: Found) -> tuple[str, float | None]:
     """What happens to a finished job."""
     job = replace(found.read, status=found.status)
-    due = limits.expiry(job, 0.0)
+    due = limits.expiry(job)
     if due is not None:
-        return "the job is deleted, as ttlSecondsAfterFinished says", due.at
+        return "the job is deleted, as ttlSecondsAfterFinished says", due
     if job.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
         return "nothing: the job is over, and its pods are deleted (cleanPodPolicy All)", None
     return "nothing: the job is over", None
@@ -427,7 +427,7 @@ def _replacement(found: Found, now: float) -> tuple[str, float | None]:
     if (stops := _stopping(found, now)) is not None:
         return f"{stops[0]}{left}", stops[1]
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
-    later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now).at) > now]
+    later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now)) > now]
     return f"the operator replaces the pod{left}", min(later, default=None)
 
 

@@ -121,7 +121,7 @@ def change_of_attempt(
     replaced = [slot for slot in earlier if slot.pod.uid not in in_place]
     starts = [slot.pod.started for slot in replaced if slot.over and not slot.deleting]
     starts += [restart.last_start for restart in in_place.values() if restart.stopped]
-    due = max((limits.restart_due(started, restarted, now, recorded_at).at for started in starts), default=now)
+    due = max((limits.restart_due(started, restarted, now, recorded_at) for started in starts), default=now)
     delayed = [slot.pod.uid for slot in replaced if slot.over and due > now]
     if not all(slot.over for slot in replaced) or not all(restart.stopped for restart in in_place.values()):
         return AttemptChange(in_place, delayed, min((restart.given_up_at for restart in in_place.values()), default=inf))

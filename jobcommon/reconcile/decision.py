@@ -157,8 +157,7 @@ def _end(situation: Situation, end: Statement, event: Event) -> Plan:
     moment = format_time(situation.now)
     changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, situation.now)}
     status = status.model_copy(update=changes)
-    due = limits.expiry(replace(situation.job, status=status), situation.now)
-    wake_at = due.at if due else None
+    wake_at = limits.expiry(replace(situation.job, status=status))
     return _plan(situation, status, f"{end.type}: {end.reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
 
 
@@ -344,8 +343,8 @@ def plan_finished(situation: Situation) -> Plan:
     A job that another operator finished may lack completionTime; then the condition's time is used.
     """
     framework, job, observed, now = situation.framework, situation.job, situation.observed, situation.now
-    expiry = limits.expiry(job, now)
-    if expiry is not None and expiry.passed:
+    expiry = limits.expiry(job)
+    if expiry is not None and now >= expiry:
         # Delete the job as it was read: its TTL may have been changed since (rule R1).
         version = job.resource_version
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
@@ -353,7 +352,7 @@ def plan_finished(situation: Situation) -> Plan:
         return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
     slots, accounting, policy, grace = situation.slots, situation.entered, _effective_policy(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
-    may_end = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
+    may_end = _ending_by_themselves(framework, slots) if grace is not None and now < grace else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
     known |= {slot.pod.uid: Standing.UNRECORDED for slot in late}
@@ -366,7 +365,7 @@ def plan_finished(situation: Situation) -> Plan:
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
-    wakes = [*situation.wakes, *([expiry.at] if expiry else ()), *([grace.at] if grace and may_end else ())]
+    wakes = [*situation.wakes, *([expiry] if expiry is not None else ()), *([grace] if grace is not None and may_end else ())]
     urgent = _urgency(job.status, status)
     return _compose(situation, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
 

@@ -31,35 +31,23 @@ GRACE_SECONDS = 60.0
 """How long replicas may go on by themselves after the success of a job whose cleanPodPolicy is not set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A deadline in seconds since the epoch, passed or not."""
-
-    at: float
-    now: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether the deadline has passed."""
-        return self.now >= self.at
-
-
 def backoff_exceeded(job: Job, accounting: Accounting) -> bool:
     """Whether more runs have failed than backoffLimit allows: limit + 1 runs in all, whatever restarted them."""
     limit = job.run_policy.backoff_limit
     return limit is not None and accounting.charged > limit
 
 
-def expiry(job: Job, now: float) -> Due | None:
-    """When a finished job is to be deleted. Counted from completionTime, so it survives a restart of the operator."""
+def expiry(job: Job) -> float | None:
+    """When a finished job is to be deleted (seconds since the epoch), counted from completionTime."""
     seconds, end = job.run_policy.ttl_seconds_after_finished, parse_time(job.status.completion_time)
     if seconds is None or end is None:
         return None
-    return Due(end + seconds, now)
+    return end + seconds
 
 
-def grace(job: Job, now: float) -> Due | None:
-    """Until when replicas of a finished job may end by themselves before they are deleted; None if they may not.
+def grace(job: Job, now: float) -> float | None:
+    """Until when replicas of a finished job may end by themselves before they are deleted; None if they may not. In seconds
+    since the epoch, as `now`.
 
     An end that is further ahead of our clock than the clocks of two operators differ was written by a wrong one, and does not
     count.
@@ -68,7 +56,7 @@ def grace(job: Job, now: float) -> Due | None:
     unset = job.run_policy.clean_pod_policy in (None, CleanPodPolicy.DEFAULT)
     if end is None or not unset or not job.status.has(ConditionType.SUCCEEDED) or end > now + GRACE_SECONDS:
         return None
-    return Due(end + GRACE_SECONDS, now)
+    return end + GRACE_SECONDS
 
 
 def restarts_so_far(status: JobStatus) -> tuple[int, float | None]:
@@ -77,19 +65,19 @@ def restarts_so_far(status: JobStatus) -> tuple[int, float | None]:
     return earlier, parse_time(status.last_restart_time)
 
 
-def restart_due(started: float | None, earlier: int, now: float, recorded_at: float | None = None) -> Due:
+def restart_due(started: float | None, earlier: int, now: float, recorded_at: float | None = None) -> float:
     """When what started at `started` (epoch seconds) and has ended may be restarted, after `earlier` restarts of this job.
 
-    The first restart is immediate. Later ones keep starts apart: what ran for longer than the delay is restarted at
-    once, too. A start that lies in the future was written by a clock ahead of ours: then the delay counts from
-    `recorded_at`, when the end was recorded by our own, and is over if that lies in the future, too.
+    It is `now` if it may be at once. The first restart is immediate. Later ones keep starts apart: what ran for longer than the
+    delay is restarted at once, too. A start that lies in the future was written by a clock ahead of ours: then the delay counts
+    from `recorded_at`, when the end was recorded by our own, and is over if that lies in the future, too.
     """
     if earlier <= 1:
-        return Due(now, now)
+        return now
     delay = min(FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), MAX_RESTART_DELAY)
     if started is not None and started > now:
         started = recorded_at
-    return Due(started + delay if started is not None and started <= now else now, now)
+    return max(started + delay, now) if started is not None and started <= now else now
 
 
 def none_left(framework: Framework, job: Job, slots: Slots) -> str | None:

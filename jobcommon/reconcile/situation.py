@@ -173,7 +173,7 @@ class Situation:
                     found[slot.pod.uid] = inf
                 case Recorded(given_up=False) if not slot.deleting:
                     due = limits.restart_due(slot.pod.started, earlier, self.now, recorded_at)
-                    found |= {slot.pod.uid: due.at} if not due.passed else {}
+                    found |= {slot.pod.uid: due} if due > self.now else {}
         return found
 
     def pod_actions(self, course: Course, known: Mapping[str, Standing]) -> list[Action]:
