@@ -8,7 +8,7 @@ from typing import Any
 
 from jobcommon.api.definition import CelRule, ScalePaths, Version
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy
-from jobcommon.framework import CompanionKind, FollowLeader, Framework, Options, ReplicaType
+from jobcommon.framework import Check, CompanionKind, FollowLeader, Framework, Options, ReplicaType
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -25,11 +25,12 @@ _MANY = {
     "versions": Version,
     "companion_kinds": CompanionKind,
     "rules": CelRule,
+    "checks": Check,
 }
 _MODELS = {"spec": JobSpec, "replica_spec": ReplicaSpec}
 _FUNCTIONS = (
     *("index_offsets", "env", "is_master", "upgrade", "validate", "blocked", "shape_pod", "companions", "may_create"),
-    *("tolerates_failure", "retries"),
+    *("tolerates_failure", "retries", "joins"),
 )
 
 

@@ -8,6 +8,7 @@ from .api.definition import ScalePaths as ScalePaths
 from .api.definition import Version as Version
 from .api.gang import GangScheduler as GangScheduler
 from .api.job import CleanPodPolicy as CleanPodPolicy
+from .api.job import Elasticity as Elasticity
 from .api.job import Int32 as Int32
 from .api.job import JobSpec as JobSpec
 from .api.job import PendingDeadlineAction as PendingDeadlineAction

@@ -124,7 +124,8 @@ class Job:
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
     framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
-    not its own. `warnings`: what the checks of its spec have found.
+    not its own. `warnings`: what the checks of its spec have found. `asked`: by type, the replicas that its user asks for, if
+    `replica_specs` have those of the present attempt instead (see `jobcommon.manifests.size`).
     """
 
     kind: str
@@ -151,6 +152,7 @@ class Job:
     admitted: bool = True
     service: str = ""
     warnings: tuple[str, ...] = ()
+    asked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def key(self) -> str:
@@ -204,6 +206,10 @@ class Job:
         """The wanted number of replicas of a type; 0 for one the job does not have."""
         spec = self.replica_specs.get(kind)
         return replica_count(spec) if spec else 0
+
+    def asked_of(self, kind: str) -> int:
+        """The number of replicas of a type that the user asks for."""
+        return self.asked.get(kind, self.count(kind))
 
     @property
     def total_replicas(self) -> int:
@@ -324,6 +330,10 @@ def _never(_job: Job, _replica: Replica) -> bool:
     return False
 
 
+def _not_joined(_job: Job, _kind: str) -> bool:
+    return False
+
+
 def _no_offsets(_job: Job) -> Mapping[str, int]:
     return MappingProxyType({})
 
@@ -356,7 +366,9 @@ class Framework:
     * `companions(job, pods)`: the further objects the job needs now;
     * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
     * `tolerates_failure(job, replica)`: whether the job continues when that replica has failed for good;
-    * `retries(job, replica)`: whether its pod is replaced after any failure, as a batch Job does within backoffLimit.
+    * `retries(job, replica)`: whether its pod is replaced after any failure, as a batch Job does within backoffLimit;
+    * `joins(job, kind)`: whether replicas of that type join and leave the others while these run. Another number of those is no
+      new attempt.
 
     `checks` are those of this kind alone; each job has those of all kinds as well.
     """
@@ -388,6 +400,7 @@ class Framework:
     may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
     tolerates_failure: Callable[[Job, Replica], bool] = _never
     retries: Callable[[Job, Replica], bool] = _never
+    joins: Callable[[Job, str], bool] = _not_joined
     rules: tuple[CelRule, ...] = ()
     checks: tuple[Check, ...] = ()
     scale: ScalePaths | None = None
@@ -402,6 +415,11 @@ class Framework:
     def serves(self, kind: str) -> bool:
         """Whether replicas of that type only serve the others, so that a job that has succeeded does not need them."""
         return any(one.serves or not one.runs_to_completion for one in self.replica_types if one.name == kind)
+
+    @property
+    def scaled_type(self) -> str:
+        """The replica type that the scale subresource changes; "" without one."""
+        return self.scale.spec.split(".")[-2] if self.scale is not None else ""
 
     @property
     def singular(self) -> str:

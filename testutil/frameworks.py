@@ -5,9 +5,10 @@ everything else by default. It is also the smallest example of a framework of on
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jobcommon.api.replica import Replica
-from jobcommon.framework import EnvVar, Framework, Job, ReplicaType
+from jobcommon.framework import EnvVar, Framework, Job, ReplicaType, ScalePaths
 
 
 def _env(job: Job, replica: Replica) -> Sequence[EnvVar]:
@@ -29,3 +30,5 @@ TEST_JOB = Framework(
     port=2222,
     env=_env,
 )
+SCALED_JOB = replace(TEST_JOB, scale=ScalePaths.of_type("testReplicaSpecs"))
+"""The same with workers that `kubectl scale` changes."""

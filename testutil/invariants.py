@@ -14,7 +14,7 @@ from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Update
 from jobcommon.reconcile.situation import Feature
-from jobcommon.reconcile.slots import attempt_of, recorded_success
+from jobcommon.reconcile.slots import attempt_of, is_spare, recorded_success
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
@@ -55,7 +55,7 @@ def recorded_before_destroyed(job: Job, observed: Observed, decided: Plan) -> No
     done, counted = recorded_success(job), set(job.status.counted_pods)
     replicas = {job.pod_name(replica): replica for replica in job.replicas}
     slot_of = {pod.uid: replicas[pod.name] for pod in observed.pods if pod.name in replicas}
-    over = {pod.uid for pod in observed.pods if is_over(pod) and attempt_of(pod) >= job.attempt}
+    over = {pod.uid for pod in observed.pods if is_over(pod) and attempt_of(pod) >= job.attempt and not is_spare(pod)}
     for action in decided.actions:
         if (
             isinstance(action, RemoveFinalizer | Delete)
@@ -70,7 +70,9 @@ def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
     """No pod is created for a slot that has succeeded or still has a pod, and none for a job that is not to run."""
     done = recorded_success(job)
     taken = {pod.name for pod in observed.pods}
-    slots = {job.pod_name(replica): replica for replica in job.replicas}
+    # Beyond the size of the attempt, those that ask for a node for the next one.
+    counts = {kind: max(job.count(kind), job.asked_of(kind)) for kind in job.replica_specs}
+    slots = {job.pod_name(r): r for kind, count in counts.items() for r in (Replica(kind, i) for i in range(count))}
     for action in decided.actions:
         if isinstance(action, Create) and action.plural == "pods":
             replica: Replica = slots[action.name]

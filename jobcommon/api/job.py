@@ -126,6 +126,30 @@ class SchedulingPolicy(ApiModel):
     topology: TopologyConstraint | None = Field(None, description="Which nodes the pods are placed on together.")
 
 
+class Elasticity(ApiModel):
+    """How a job is resized by itself to what can be placed."""
+
+    min_replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] | None = Field(
+        None, description="The fewest replicas with which the training goes on. Defaults to 1."
+    )
+    max_replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] | None = Field(
+        None, description="The most replicas, whatever kubectl scale or an autoscaler asks for. Unset: no limit."
+    )
+    shrink_after_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_SECONDS,
+        description="A replica that has found no node for so long is left out: a new attempt begins with the others. "
+        "Defaults to 60.",
+    )
+    grow_after_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_SECONDS,
+        description="The replicas that are left out ask for nodes again so long after the last resize. Defaults to 600.",
+    )
+
+
 class RunPolicy(ApiModel):
     """What holds for the job as a whole: clean-up, limits, scheduling, suspension."""
 
@@ -230,6 +254,11 @@ class RunPolicy(ApiModel):
         description="Whether the last 64 KiB that a failed replica printed, and its events, are kept in a ConfigMap of the job "
         "before its pod goes: of the first 10 failures, and of 4 more replicas at the end of the job. Unset: with "
         "restartMethod Auto.",
+    )
+    elastic: Elasticity | None = Field(
+        None,
+        description="Resize the job to the replicas that can be placed, each time as a new attempt of all; of the type that "
+        "kubectl scale changes. Needs restartScope Job. Unset: only its user resizes the job.",
     )
     scheduling_policy: SchedulingPolicy | None = Field(None, description="Gang scheduling.")
     suspend: bool | None = Field(

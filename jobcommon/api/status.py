@@ -184,6 +184,15 @@ class JobStatus(ApiModel):
         None,
         description="The current attempt of a job with restartScope Job, from 0: how often all its replicas were restarted.",
     )
+    attempt_replicas: dict[str, int] = Field(
+        default_factory=dict,
+        description="With restartScope Job, the replicas of each type in the current attempt: the size of the world that its "
+        "programs know of. Another number in the spec begins a new attempt.",
+    )
+    last_resize_time: str | None = Field(None, description="When an attempt of another size than the one before was recorded.")
+    awaited_checkpoint: str | None = Field(
+        None, description="The checkpoint that was reported when the job could grow: it does so at the next one."
+    )
     service_name: str | None = Field(
         None, description="The name of the job's headless Service, if another owner's Service had the name of the job."
     )

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 #: `kubectl apply` keeps the whole manifest in an annotation, and all annotations together may have 262,144 bytes. The rest is
 #: for fields to come, and for annotations of others.
-SIZE_LIMIT = 245_000
+SIZE_LIMIT = 250_000
 _DESCRIPTION_LIMITS = (240, 200, 160, 120, 100, 80, 60, 40, 30, 20, 0)
 _ESCAPED_BY_GO = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
@@ -97,6 +97,7 @@ def _definition(framework: Framework, versions: list[Json]) -> Json:
 def _version(framework: Framework, version: Version, limit: int | None) -> Json:
     """One version; with a `limit` of None without descriptions."""
     schema = _schema(framework, version, limit or 0)
+    columns = [*_COLUMNS, *_size_columns(framework)]
     subresources: Json = {"status": {}}
     if framework.scale is not None:
         subresources["scale"] = {
@@ -110,8 +111,18 @@ def _version(framework: Framework, version: Version, limit: int | None) -> Json:
         "storage": version.storage,
         "schema": {"openAPIV3Schema": _without_descriptions(schema) if limit is None else schema},
         "subresources": subresources,
-        "additionalPrinterColumns": [*_COLUMNS],
+        "additionalPrinterColumns": columns if limit is not None else [_without_descriptions(column) for column in columns],
     }
+
+
+def _size_columns(framework: Framework) -> list[Json]:
+    """With `-o wide`, the size of the present attempt of a job with restartScope Job."""
+    if not (kind := framework.scaled_type):
+        return []
+    text = f"The number of {kind}s in the current attempt, with restartScope Job."
+    return [
+        {"name": "Size", "type": "integer", "priority": 1, "jsonPath": f".status.attemptReplicas.{kind}", "description": text}
+    ]
 
 
 def _schema(framework: Framework, version: Version, limit: int) -> Json:

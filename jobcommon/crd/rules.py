@@ -11,6 +11,8 @@ from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.framework import CelRule, Framework, ReplicaType
 from jobcommon.spec.validation import (
     DEADLINES,
+    ELASTIC_BOUNDS,
+    ELASTIC_RESTARTS,
     FREES_NODES,
     MANAGERS,
     MAX_NAME,
@@ -107,6 +109,13 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
         "!has(self.pendingDeadlineAction) || self.pendingDeadlineAction != 'Restart'"
         " || !has(self.restartMethod) || self.restartMethod != 'Auto'",
         FREES_NODES, policy, ".pendingDeadlineAction",
+    )  # fmt: skip
+    yield CelRule(
+        "!has(self.elastic) || has(self.restartScope) && self.restartScope == 'Job'", ELASTIC_RESTARTS, policy, ".elastic",
+    )  # fmt: skip
+    yield CelRule(
+        "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",
+        ELASTIC_BOUNDS, (*policy, "elastic"), ".minReplicas",
     )  # fmt: skip
     for name in DEADLINES:
         rule = f"!has(self.{name}) || !has(self.activeDeadlineSeconds) || self.{name} < self.activeDeadlineSeconds"

@@ -11,6 +11,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import FINALIZER, SERVICE_PER_REPLICA, EnvVar, Framework, Job
+from jobcommon.manifests.size import size_text
 
 CORE = "v1"
 HEADLESS = "None"
@@ -21,6 +22,8 @@ _ATTEMPT_ENV = {
     "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{labels.ATTEMPT}']"}},
 }
 MAX_LABEL = 63
+# Of the 256 KiB that the annotations of a pod may have, what the program's variables may take.
+MAX_VARIABLES = 96 * 1024
 DEFAULT_DOMAIN = "cluster.local"
 # The API server takes no more of dnsConfig.searches.
 MAX_SEARCHES, MAX_SEARCH_CHARACTERS = 32, 2048
@@ -78,20 +81,45 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     spec = job.replica_specs[replica.type]
     template = template_for(spec, replica.index)
     metadata = template.get("metadata") or {}
+    variables = framework.env(job, replica)
     roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
     own_labels = {**replica_labels(framework, job, replica), **roles}
     pod: dict[str, Any] = {
         "apiVersion": CORE,
         "kind": "Pod",
         "metadata": owned(job, job.pod_name(replica), {**labels.of_template(metadata.get("labels")), **own_labels}),
-        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
+        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}, variables),
     }
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
+    attempt |= _world(framework, job, variables)
     if annotations := {**labels.of_template(metadata.get("annotations")), **attempt}:
         pod["metadata"]["annotations"] = annotations
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
+
+
+def world(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
+    """The annotations of a pod with what it knows of the others: the size of the attempt, and the variables that follow it."""
+    return _world(framework, job, framework.env(job, replica))
+
+
+def _world(framework: Framework, job: Job, variables: Collection[EnvVar]) -> dict[str, str]:
+    if not job.restarts_together:
+        return {}
+    return {labels.SIZE: size_text(framework, job)} | {
+        f"{labels.VARIABLE}{v.name}": v.value for v in _annotated(job, variables)
+    }
+
+
+def _annotated(job: Job, variables: Collection[EnvVar]) -> Collection[EnvVar]:
+    """The variables that the kubelet reads from annotations at each start of the container.
+
+    After a restart in place the program so knows of another number of peers. References to other variables are not expanded.
+    """
+    if not job.restarts_in_place or sum(len(v.name) + len(v.value.encode()) for v in variables) > MAX_VARIABLES:
+        return ()
+    return [v for v in variables if "$" not in v.value and len(v.name) + len("env.") <= MAX_LABEL]
 
 
 def overruled_policies(framework: Framework, job: Job) -> Iterator[str]:
@@ -141,8 +169,10 @@ def as_addressed(job: Job, observed: Observed) -> Job:
     return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
 
 
-def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
+def with_env(container: dict[str, Any], variables: Collection[EnvVar], annotated: Collection[EnvVar] = ()) -> dict[str, Any]:
     """The container with `variables` and its own; each name occurs once (see `EnvVar` for the precedence).
+
+    The values of those that are `annotated` come from annotations of the pod.
 
     The container's own come last, because the kubelet replaces $(NAME) only in what stands after that variable. One that refers
     to a variable of the container, as a field of the job's may, comes after them.
@@ -155,23 +185,37 @@ def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[s
     names = {v.name for v in added}
     kept = [entry for entry in own if entry.get("name") not in names]
     late = {v.name for v in added if any(f"$({entry.get('name')})" in v.value for entry in kept)}
-    ours = [{"name": v.name, "value": v.value} for v in added]
+    ours = [_entry(v, annotated) for v in added]
     first, last = ([entry for entry in ours if (entry["name"] in late) is after] for after in (False, True))
     return {**container, "env": [*first, *kept, *last]}
 
 
-def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpec, template: dict[str, Any]) -> dict[str, Any]:
+def _entry(variable: EnvVar, annotated: Collection[EnvVar]) -> dict[str, Any]:
+    if variable not in annotated:
+        return {"name": variable.name, "value": variable.value}
+    path = f"metadata.annotations['{labels.VARIABLE}{variable.name}']"
+    return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _pod_spec(
+    framework: Framework,
+    job: Job,
+    replica: Replica,
+    spec: ReplicaSpec,
+    template: dict[str, Any],
+    variables: Collection[EnvVar],
+) -> dict[str, Any]:
     policy = spec.restart_policy or RestartPolicy.NEVER
-    variables = framework.env(job, replica)
+    annotated = _annotated(job, variables)
     main = framework.main_container(spec, replica.index)
     pod_spec = {
         **template,
         **_host(job, replica, template),
         "restartPolicy": _restart_policy(job, policy, template),
         "containers": [
-            _main_container(framework, job, container, variables)
+            _main_container(framework, job, container, variables, annotated)
             if container.get("name") == main
-            else with_env(container, () if framework.env_in_main_only else variables)
+            else with_env(container, () if framework.env_in_main_only else variables, annotated)
             for container in template.get("containers") or ()
         ],
     }
@@ -208,7 +252,13 @@ def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]
     return _IN_PLACE.get(policy, "Never")
 
 
-def _main_container(framework: Framework, job: Job, container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
+def _main_container(
+    framework: Framework,
+    job: Job,
+    container: dict[str, Any],
+    variables: Collection[EnvVar],
+    annotated: Collection[EnvVar],
+) -> dict[str, Any]:
     """The container whose exit code counts, with the framework's port and the program's environment.
 
     The end of its log is its termination message if it fails, so that the status of the job says why.
@@ -218,7 +268,7 @@ def _main_container(framework: Framework, job: Job, container: dict[str, Any], v
     ports = container.get("ports") or []
     if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
         container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
-    container = with_env(container, variables)
+    container = with_env(container, variables, annotated)
     if not job.restarts_together:
         return container
     kept = [entry for entry in container.get("env") or () if entry.get("name") != ATTEMPT_VARIABLE]

@@ -61,7 +61,7 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     )
     if kind == EndType.PERMANENT:
         return counted
-    return _in_new_attempt(job, counted, [slot.pod for slot in slots.ours])
+    return in_new_attempt(job, counted, [slot.pod for slot in slots.ours])
 
 
 def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
@@ -75,10 +75,11 @@ def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) ->
     """The accounting in which a deadline begins a new attempt. It is charged to the first replica type with replicas."""
     first = [kind for kind in job.replica_specs if job.count(kind)][:1]
     charged = {kind: times + (kind in first) for kind, times in accounting.charged_by_type.items()}
-    return _in_new_attempt(job, replace(accounting, entries=(), charged_by_type=charged), pods)
+    return in_new_attempt(job, replace(accounting, entries=(), charged_by_type=charged), pods)
 
 
-def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+def in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+    """The accounting in which a new attempt begins: no earlier success counts in it."""
     # A status that was deleted by hand has lost the number; the pods still have it.
     begun = 1 + max([job.attempt, *map(attempt_of, pods)])
     return replace(

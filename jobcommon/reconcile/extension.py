@@ -103,6 +103,10 @@ class Extension:
         """The reason and the message with which a job fails that would be restarted otherwise."""
         return None
 
+    def new_attempt(self) -> str | None:
+        """Why all replicas are restarted although none has failed, as a part of a sentence. Nothing is charged for it."""
+        return None
+
     def deadlines(self) -> Iterable[Deadline]:
         """Times after which the job fails or all its replicas are restarted."""
         return ()

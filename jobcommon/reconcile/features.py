@@ -3,6 +3,7 @@
 from itertools import combinations
 
 from jobcommon.api.status import JobStatus
+from jobcommon.reconcile.elastic import Elastic
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.failed_logs import KeptLogs
 from jobcommon.reconcile.gang import Gang
@@ -30,4 +31,4 @@ def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
     return features
 
 
-FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Gang, Queue, KeptLogs, Time)
+FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Elastic, Gang, Queue, KeptLogs, Time)

@@ -24,9 +24,11 @@ from jobcommon.api.observed import IMAGES
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_REPLACED, ConditionType, JobStatus
-from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.api.template import Positions, mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Job
+from jobcommon.manifests.children import pod_manifest, world
+from jobcommon.manifests.size import size_text, with_size
 from jobcommon.reconcile import node_loss
 from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.extension import Extension, RestartInPlace
@@ -34,7 +36,7 @@ from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import Action, SetImage
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import Slot
+from jobcommon.reconcile.slots import Slot, is_spare
 
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
 STOP_SECONDS = 30.0
@@ -49,6 +51,7 @@ class InPlace(Extension):
 
     def __init__(self, situation: Situation) -> None:
         self._situation, self._job = situation, situation.job
+        self._known: dict[tuple[str, str, Positions], bool] = {}
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
@@ -58,7 +61,7 @@ class InPlace(Extension):
     def restart_in_place(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
         situation, job = self._situation, self._job
-        if not job.restarts_in_place or obstacle(job, slot, situation.observed.backed_off, situation.now):
+        if not job.restarts_in_place or self._obstacle(slot):
             return None
         return RestartInPlace(
             is_stopped(slot.pod), last_start(slot.pod), given_up_at(job, slot.replica, slot.pod, situation.now)
@@ -76,7 +79,11 @@ class InPlace(Extension):
         change = self._situation.change
         if slot.pod.uid not in change.in_place:
             return put_back(slot)
-        return stop(self._job, slot, self._situation.now) if change.due is not None else [start(self._job, slot, self._images)]
+        if change.due is not None:
+            return stop(self._job, slot, self._situation.now)
+        job, size = self._job, slot.pod.annotations.get(labels.SIZE)
+        resized = size != size_text(self._situation.framework, job)
+        return [start(job, slot, self._images, world(self._situation.framework, job, slot.replica) if resized else {})]
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
@@ -110,9 +117,33 @@ class InPlace(Extension):
         elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
         wanted = (slot for slot in slots if job.restarts_in_place and _is_wanted(job, slot))
-        found = ((str(slot.replica), obstacle(job, slot, situation.observed.backed_off, situation.now)) for slot in wanted)
+        found = ((str(slot.replica), self._obstacle(slot, job)) for slot in wanted)
         new = ((name, why) for name, why in found if why and name not in known)
         return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
+
+    def _obstacle(self, slot: Slot, job: Job | None = None) -> str:
+        """Why the pod cannot be restarted in place. `job`: with what this pass records."""
+        situation, job = self._situation, job or self._job
+        if found := obstacle(job, slot, situation.observed.backed_off, situation.now):
+            return found
+        return "" if self._follows(slot) else "what its program reads depends on the number of replicas"
+
+    def _follows(self, slot: Slot) -> bool:
+        """Whether the pod serves an attempt of another size than that for which it was made: nothing in it depends on it."""
+        framework, job, replica = self._situation.framework, self._job, slot.replica
+        made_for = slot.pod.annotations.get(labels.SIZE)
+        if made_for == size_text(framework, job) or (made_for is None and job.status.last_resize_time is None):
+            return True
+        key = made_for or "", replica.type, job.replica_specs[replica.type].templates.of(replica.index)
+        if key not in self._known:
+            before = with_size(job, key[0])
+            specs = [pod_manifest(framework, one, replica)["spec"] for one in (before, job)] if before is not None else []
+            # Files that are mounted change some time after the container has started again.
+            own = {volume.get("name") for volume in mappings_in(_pod_spec(job, replica).get("volumes"))}
+            mounted = (volume for spec in specs for volume in mappings_in(spec.get("volumes")) if "configMap" in volume)
+            files = any(volume.get("name") not in own for volume in mounted)
+            self._known[key] = len(specs) == 2 and specs[0] == specs[1] and not files
+        return self._known[key]
 
     @cached_property
     def _images(self) -> Mapping[str, str]:
@@ -134,11 +165,12 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "its template has been changed"
     if slot.pod.restart_policy != "OnFailure":
         return "its containers are not restarted"
-    if len(containers) != 1 or not _has_run(slot.pod):
+    spare = is_spare(slot.pod) and slot.pod.scheduled
+    if len(containers) != 1 or not (spare or _has_run(slot.pod)):
         return "it has several containers" if len(containers) > 1 else "it has not started"
     if labels.ATTEMPT not in slot.pod.annotations:
         return "it is from before restartScope Job"
-    if not _next_image(slot.pod, 0):
+    if not (spare or _next_image(slot.pod, 0)):
         return "the digest of its image is not known"
     if now >= given_up_at(job, slot.replica, slot.pod, now):
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
@@ -172,6 +204,8 @@ def is_stopped(pod: PodView) -> bool:
     observedGeneration shows that it acts on the present one. One that has ended with code 0 will not start again.
     """
     container = pod.containers[0]
+    if is_spare(pod):
+        return STOPPING_TAG in container.image
     if STOPPING_TAG not in container.image or not isinstance(container.state, Waiting):
         return False
     acted = container.image in container.state.message or pod.spec_seen
@@ -187,14 +221,33 @@ def stop(job: Job, slot: Slot, now: float) -> list[SetImage]:
     return [_change(pod, stopping, "all replicas are stopped", ((labels.STOP_ORDERED, format_time(now)),))]
 
 
-def start(job: Job, slot: Slot, images: Mapping[str, str]) -> SetImage:
-    """Start the main program of a stopped pod again, as one of the job's attempt. `images`: see `images_of_attempt`."""
+def start(job: Job, slot: Slot, images: Mapping[str, str], world: Mapping[str, str]) -> SetImage:
+    """Start the main program of a stopped pod again, as one of the job's attempt, with that `world` in its annotations.
+
+    `images`: see `images_of_attempt`.
+    """
     pod = slot.pod
     known = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
-    runs = failures_in_place(known, RestartPolicy.ON_FAILURE) + 1
-    marks = ((labels.ATTEMPT, str(job.attempt)), (labels.EARLIER_RUNS, str(runs)))
-    image = images.get(pod.annotations.get(labels.IMAGE, "")) or _next_image(pod, job.attempt)
-    return _change(pod, image, f"attempt {job.attempt} begins", marks)
+    template_image = pod.annotations.get(labels.IMAGE, "")
+    image = images.get(template_image) or _next_image(pod, job.attempt) or template_image
+    marks = {labels.ATTEMPT: str(job.attempt), **world}
+    if is_spare(pod):
+        marks[labels.SPARE] = "false"
+    else:
+        marks[labels.EARLIER_RUNS] = str(failures_in_place(known, RestartPolicy.ON_FAILURE) + 1)
+    return _change(pod, image, f"attempt {job.attempt} begins", tuple(marks.items()))
+
+
+def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:
+    """The new pod as one whose main program does not start: it asks for a node for the next attempt."""
+    annotations = {**pod["metadata"]["annotations"], labels.SPARE: "true"}
+    first, *others = pod["spec"]["containers"]
+    stopped = {**first, "image": f"{annotations.get(labels.IMAGE) or first['image']}{STOPPING_TAG}{job.attempt}"}
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "annotations": annotations},
+        "spec": {**pod["spec"], "containers": [stopped, *others]},
+    }
 
 
 def origin(job: Job, replica: Replica) -> dict[str, str]:

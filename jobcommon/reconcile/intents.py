@@ -37,6 +37,7 @@ class Standing(StrEnum):
     SURPLUS = "not wanted any more, on record as stopped"
     SURPLUS_NEW = "not wanted any more"
     EARLIER = "of an earlier attempt"
+    SPARE = "waits for a node, to join the next attempt"
     UNKNOWN = "errors of the spec hide whether it is wanted"
     UNOWNED = "names the job as its owner, but is none of its replicas"
     MAY_END = "the job has succeeded; it may end by itself"
@@ -74,11 +75,12 @@ _GO_ON = {
     Standing.SURPLUS: Intent.STOP,
     Standing.SURPLUS_NEW: Intent.LEAVE,
     Standing.EARLIER: Intent.STOP,
+    Standing.SPARE: Intent.LEAVE,
     Standing.UNKNOWN: Intent.LEAVE,
     Standing.UNOWNED: Intent.RELEASE,
 }
 _SPARED = {Standing.UNRECORDED: Intent.LEAVE, Standing.UNOWNED: Intent.RELEASE}
-_AFTER_END = {**_SPARED, Standing.MAY_END: Intent.RELEASE, Standing.LOST: Intent.DISCARD}
+_AFTER_END = {**_SPARED, Standing.SPARE: Intent.STOP, Standing.MAY_END: Intent.RELEASE, Standing.LOST: Intent.DISCARD}
 INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
     Course.GO_ON: _GO_ON,
     Course.SUSPENDED: dict.fromkeys(_GO_ON, Intent.STOP) | _SPARED,
@@ -93,6 +95,7 @@ _WHY = {
     Standing.REPLACED: "to be replaced",
     Standing.SURPLUS: "scaled down",
     Standing.EARLIER: "all replicas are restarted",
+    Standing.SPARE: "the job is not to grow",
 }
 _WHY_OF_ALL = {
     Course.SUSPENDED: "job is suspended",
@@ -137,7 +140,11 @@ def _standings(slots: Slots, course: Course, known: Mapping[str, Standing]) -> I
         # One that has succeeded meanwhile is kept until that is recorded, too.
         stopped = slot.recorded and not isinstance(slot.state, Ended)
         yield slot, known.get(slot.pod.uid, Standing.SURPLUS if stopped else Standing.SURPLUS_NEW)
-    for standing, group in ((Standing.UNKNOWN, slots.unknown), (Standing.EARLIER, slots.earlier)):
+    for standing, group in (
+        (Standing.UNKNOWN, slots.unknown),
+        (Standing.EARLIER, slots.earlier),
+        (Standing.SPARE, slots.spare),
+    ):
         yield from ((slot, known.get(slot.pod.uid, standing)) for slot in group)
     yield from ((slot, Standing.UNOWNED) for slot in slots.unowned)
 

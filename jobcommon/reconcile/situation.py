@@ -219,7 +219,8 @@ class Situation:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             cause = f"{causes or cause}{more}"[:MAX_MESSAGE]
             stated.append(new := self._restarting(cause))
-            events.append(Event(WARNING, reasons.of_kind(job.kind, reasons.RESTARTING), str(new.sentence)))
+            severity = WARNING if lost or self.overdue is not None else NORMAL
+            events.append(Event(severity, reasons.of_kind(job.kind, reasons.RESTARTING), str(new.sentence)))
         elif job.status.has(ConditionType.RESTARTING) and not (running and self.whole):
             stated.append(self._restarting(cause := job.status.last_restart_cause or "", waiting))
         elif running or job.status.has(ConditionType.RUNNING):
@@ -298,6 +299,11 @@ class Situation:
     @cached_property
     def _refusal(self) -> Hold:
         return Hold(quoted=self.observed.refusal or "the API server refuses pods for now")
+
+    @property
+    def new_attempt(self) -> str | None:
+        """Why all replicas are restarted although none has failed, as an extension asks for."""
+        return next(filter(None, (extension.new_attempt() for extension in self.extensions)), None)
 
     @cached_property
     def hold_notes(self) -> Sequence[Note]:

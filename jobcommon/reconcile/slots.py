@@ -82,14 +82,18 @@ class Earlier(msgspec.Struct, frozen=True, gc=False):
     """It belongs to an earlier attempt of the job and is to go."""
 
 
+class Spare(msgspec.Struct, frozen=True, gc=False):
+    """It waits for a node, to join the next attempt. Its program does not run."""
+
+
 class Unknown(msgspec.Struct, frozen=True, gc=False):
     """Errors of the spec hide whether it is wanted, or it fits no slot of the job."""
 
 
-State = Starting | Active | Leaving | Ended | Recorded | Succeeded | Surplus | Earlier | Unknown
+State = Starting | Active | Leaving | Ended | Recorded | Succeeded | Surplus | Earlier | Spare | Unknown
 STARTING, ACTIVE, DISTURBED, LEAVING = Starting(), Active(), Active(disturbed=True), Leaving()
 RECORDED_STOP = Recorded(stopped=True)
-SLOT_SUCCEEDED, SURPLUS, EARLIER, UNKNOWN = Succeeded(), Surplus(), Earlier(), Unknown()
+SLOT_SUCCEEDED, SURPLUS, EARLIER, SPARE_POD, UNKNOWN = Succeeded(), Surplus(), Earlier(), Spare(), Unknown()
 _NOWHERE = Replica("", -1)
 
 
@@ -140,7 +144,8 @@ class Slots:
 
     `wanted` holds the wanted slots with a pod, `vacant` those without; `surplus` the pods beyond the wanted number (scale-down)
     or of a type that the job no longer has, which is then spelt as in the label; `unknown` the pods that may be surplus, which
-    errors of the spec hide; `earlier` those of an earlier attempt; `unowned` those that claim the job as owner but fit no slot.
+    errors of the spec hide; `earlier` those of an earlier attempt; `spare` those that wait for a node to join the next one;
+    `unowned` those that claim the job as owner but fit no slot.
     """
 
     wanted: Mapping[Replica, Slot]
@@ -149,6 +154,7 @@ class Slots:
     unknown: tuple[Slot, ...] = ()
     earlier: tuple[Slot, ...] = ()
     unowned: tuple[Slot, ...] = ()
+    spare: tuple[Slot, ...] = ()
 
     @cached_property
     def notable(self) -> tuple[Slot, ...]:
@@ -168,7 +174,7 @@ class Slots:
     @property
     def ours(self) -> tuple[Slot, ...]:
         """The pods that are ours to delete."""
-        return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier)
+        return (*self.wanted.values(), *self.surplus, *self.unknown, *self.earlier, *self.spare)
 
 
 def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str], *, suspended: bool) -> Slots:
@@ -177,11 +183,11 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
     classifier, attempt = _Classifier(framework, job, pods, suspended=suspended), job.attempt
     wanted: dict[Replica, Slot] = {}
     vacant: list[Replica] = []
-    surplus, unknown, earlier, unowned = (list[Slot]() for _ in range(4))
+    surplus, unknown, earlier, unowned, spare = (list[Slot]() for _ in range(5))
     for replica in job.replicas:
         if (pod := by_name.pop(job.pod_name(replica), None)) is None:
             vacant.append(replica)
-        elif attempt and attempt_of(pod) < attempt:
+        elif (attempt and attempt_of(pod) < attempt) or is_spare(pod):
             earlier.append(classifier.slot(replica, pod, EARLIER))
         else:
             wanted[replica] = classifier.wanted(replica, pod)
@@ -193,9 +199,11 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
             unknown.append(classifier.slot(former, pod, UNKNOWN))
         elif attempt_of(pod) < attempt:
             earlier.append(classifier.slot(former, pod, EARLIER))
+        elif is_spare(pod):
+            spare.append(classifier.slot(former, pod, SPARE_POD))
         else:
             surplus.append(classifier.surplus(former, pod))
-    return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), tuple(unowned))
+    return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), tuple(unowned), tuple(spare))
 
 
 class _Classifier:
@@ -269,6 +277,11 @@ class _Classifier:
 def attempt_of(pod: PodView) -> int:
     """The attempt that the pod belongs to; 0 for one without a readable annotation."""
     return _number(pod, labels.ATTEMPT)
+
+
+def is_spare(pod: PodView) -> bool:
+    """Whether its program waits for the next attempt."""
+    return pod.annotations.get(labels.SPARE) == "true"
 
 
 def earlier_runs(pod: PodView) -> int:

@@ -12,7 +12,7 @@ from jobcommon.api.status import MAX_ATTEMPT, ConditionType
 from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, is_counted, runs_in_place
-from jobcommon.reconcile.attempts import after_deadline
+from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
 from jobcommon.reconcile.ending import EndType, described_end, ending_by_others
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
@@ -187,6 +187,17 @@ def _overdue(situation: Situation) -> Verdict | None:
     return replace(failed, situation=situation, remarks=()) if isinstance(failed, Fail) else BeginAttempt(again, deadline.cause)
 
 
+def _asked_for(situation: Situation) -> Verdict | None:
+    """An attempt that an extension asks for. One that a failure begins is that attempt, too."""
+    if situation.accounting.attempt > situation.job.attempt or situation.keeps_attempt:
+        return None
+    cause = situation.new_attempt
+    if cause is None:
+        return None
+    begun = in_new_attempt(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
+    return BeginAttempt(situation.counting(begun), cause)
+
+
 def _goes_on(situation: Situation) -> Verdict:
     begins = situation.accounting.attempt > situation.job.attempt and not situation.keeps_attempt
     return BeginAttempt(situation) if begins else GoOn(situation.undisturbed, situation.outcome.running)
@@ -202,5 +213,6 @@ RULES: tuple[Callable[[Situation], Verdict | None], ...] = (
     _used_up,
     _resumed,
     _overdue,
+    _asked_for,
     _goes_on,
 )

@@ -16,6 +16,7 @@ from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
+from jobcommon.manifests.size import sized
 from jobcommon.reconcile.rendering import with_last_restart
 from jobcommon.spec.checks import warnings
 from jobcommon.spec.validation import run_policy_errors, template_errors, validate
@@ -82,21 +83,22 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     # So are the rules of the run policy: what they refuse counts as not set, as what cannot be read does.
     parts = (*errors, *run_policy_errors(job), *template_errors(framework, job)) if errors else validate(framework, job)
     if parts:
-        return replace(job, spec=_without_refused(job.spec, parts), errors=tuple(parts))
+        return sized(framework, replace(job, spec=_without_refused(job.spec, parts), errors=tuple(parts)))
     found = () if job.managed_elsewhere or job.status.has(ConditionType.SUCCEEDED) else warnings(framework, job)
-    return replace(job, warnings=found) if found else job
+    return sized(framework, replace(job, warnings=found) if found else job)
 
 
 def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:
     """`read_job(framework, raw)`, by way of `job`, which was read from `before`: most changes of a job are our own statuses."""
     if not differs_in_status_alone(before, raw):
         return read_job(framework, raw)
-    return replace(
+    read = replace(
         job,
         resource_version=_text(mapping_of(raw.get("metadata")).get("resourceVersion")),
         status=with_last_restart(read_status(raw.get("status"))),
         raw_status=mapping_of(raw.get("status")),
     )
+    return sized(framework, read)
 
 
 def differs_in_status_alone(before: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:

@@ -38,6 +38,8 @@ RESTARTS_ALL = (
     ("pendingDeadlineAction", "Restart", "Fail"),
     ("restartMethod", "Auto", "Recreate"),
 )
+ELASTIC_RESTARTS = "elastic restarts all replicas with each resize: set restartScope to Job"
+ELASTIC_BOUNDS = "minReplicas must not exceed maxReplicas"
 #: These deadlines count from no earlier than activeDeadlineSeconds does.
 DEADLINES = ("progressDeadlineSeconds", "progressStartDeadlineSeconds", "pendingDeadlineSeconds")
 FREES_NODES = "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail"
@@ -70,13 +72,30 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
             errors.append(FieldError(path, f"Required value: a {job.kind} needs a {kind.name}"))
     if job.total_replicas > MAX_REPLICAS:
         errors.append(FieldError(f"spec.{framework.replica_specs}", f"must not have more than {MAX_REPLICAS} replicas in all"))
-    return errors or [*framework.validate(job), *_variable_errors(framework, job), *_annotation_errors(framework, job)]
+    return errors or [
+        *framework.validate(job),
+        *_elastic_errors(framework, job),
+        *_variable_errors(framework, job),
+        *_annotation_errors(framework, job),
+    ]
 
 
 def template_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
     """What is wrong with the pod templates of the replica specs that could be read, whatever else of the job could not."""
     for name, spec in job.replica_specs.items():
         yield from _errors_of_templates(framework, spec, f"spec.{framework.replica_specs}[{name}]")
+
+
+def _elastic_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
+    kind = framework.scaled_type
+    if job.run_policy.elastic is None:
+        return
+    if not kind or framework.joins(job, kind):
+        yield FieldError("spec.runPolicy.elastic", f"Forbidden: {kind or 'no type'} of this job is resized with all replicas")
+    elif kind not in job.replica_specs:
+        yield FieldError(
+            "spec.runPolicy.elastic", f"Forbidden: it is about replicas of type {kind}, which the job does not have"
+        )
 
 
 def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
@@ -158,6 +177,11 @@ def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
     frees_nodes = policy.pending_deadline_action == PendingDeadlineAction.RESTART
     if frees_nodes and policy.restart_method == RestartMethod.AUTO:
         yield FieldError("spec.runPolicy.pendingDeadlineAction", FREES_NODES)
+    if (elastic := policy.elastic) is not None:
+        if policy.restart_scope != RestartScope.JOB:
+            yield FieldError("spec.runPolicy.elastic", ELASTIC_RESTARTS)
+        if (elastic.min_replicas or 1) > (elastic.max_replicas or MAX_REPLICAS):
+            yield FieldError("spec.runPolicy.elastic.minReplicas", ELASTIC_BOUNDS)
     for name in DEADLINES:
         if given.get(name, 0) >= (policy.active_deadline_seconds or inf):
             yield FieldError(f"spec.runPolicy.{name}", ends_before(name))

@@ -67,6 +67,11 @@ def tolerates_failure(job: Job, replica: Replica) -> bool:
     return bool(tf_spec(job).enable_dynamic_worker) and replica.type == WORKER
 
 
+def joins(job: Job, kind: str) -> bool:
+    """Dynamic workers: none of the others knows how many there are."""
+    return bool(tf_spec(job).enable_dynamic_worker) and kind == WORKER
+
+
 def validate(job: Job) -> Iterator[FieldError]:
     """An error if the job has both a Chief and a Master."""
     if all(kind in job.replica_specs for kind in LEADERS):
@@ -138,6 +143,7 @@ TF = Framework(
     upgrade=lift_run_policy,
     validate=validate,
     tolerates_failure=tolerates_failure,
+    joins=joins,
     scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(

@@ -89,7 +89,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         ({name: "no function"}, f"{name}: 'no function' cannot be used; give a function")
         for name in (
             *("index_offsets", "env", "outcome", "is_master", "upgrade", "validate", "blocked", "shape_pod", "companions"),
-            *("may_create", "tolerates_failure", "retries"),
+            *("may_create", "tolerates_failure", "retries", "joins"),
         )
     ),
     (
@@ -97,6 +97,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "companion_kinds[Deployment].api_version: 'apps' cannot be used; write something like \"apps/v1\"",
     ),
     ({"companion_kinds": (CompanionKind("v1", "secret", "secrets"),)}, "companion_kinds[secret].kind: 'secret' cannot be used"),
+    ({"checks": ("a",)}, "checks: ('a',) cannot be used; give a tuple of Check"),
     ({"rules": ("self.a",)}, "rules: ('self.a',) cannot be used; give a tuple of CelRule"),
     ({"rules": (CelRule("true", "never", ("slots",)),)}, "rules: the path ('slots',) cannot be used; it begins with spec"),
     ({"scale": ScalePaths("spec.a", ".status.b", ".status.c")}, "scale.spec: 'spec.a' cannot be used; it begins with .spec."),

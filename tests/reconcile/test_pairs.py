@@ -24,7 +24,6 @@ FOUND = {
     "X4-own-deletion-is-a-disruption": ("gang-v1alpha2", "tolerance", "own-deletion: "),
     "X5-looks-decide": ("attempts", "kept-logs", "permanent: "),
     "X6-words-are-urgent": ("gang", "pending", "words: "),
-    "X7-no-replicas-raise": ("scaling", "stall-restart", "raised: StopIteration"),
     "X13-silent-hold": ("kueue", "attempts", "vacancy: "),
     "X14-lost-node-of-a-suspended-job": ("node-loss", "suspension", "lost-node: "),
     "X15-replicas-are-incidents": ("progress", "kept-logs", "no-progress: "),

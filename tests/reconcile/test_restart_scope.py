@@ -250,16 +250,6 @@ def test_a_resume_waits_for_the_pods_of_before() -> None:
     assert creates(plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, suspended), NOW)) == ALL
 
 
-def test_new_replicas_join_the_attempt() -> None:
-    manifest = a_job()
-    manifest["status"] = {"attempt": 2}
-    wider = job_manifest(TEST_JOB, {**SPEC, "Worker": 3}, policy="OnFailure", run_policy={"restartScope": "Job"})
-    wider["status"] = {"attempt": 2}
-    decided = plan(TEST_JOB, job_of(wider), observe(TEST_JOB, manifest, RUNNING), NOW)
-    assert creates(decided) == ["demo-worker-2"]
-    assert deletes(decided) == []
-
-
 # -- the pods ------------------------------------------------------------------------------------------------------------------
 
 

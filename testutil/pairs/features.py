@@ -21,7 +21,7 @@ from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reports import Reporting
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
-from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.pairs.world import REFUSABLE, PairWorld
 
 Happening = Callable[[PairWorld], None]
@@ -108,7 +108,7 @@ def scale(world: PairWorld) -> None:
 
 def fill(world: PairWorld) -> None:
     """Nodes fill up, or are free again."""
-    world.room = world.chance.choice([0, 2, 100])
+    world.room = world.chance.choice([0, 2, 3, 100])
 
 
 def lose_node(world: PairWorld) -> None:
@@ -173,11 +173,14 @@ class Feature:
 
 _JOB = {"restartScope": "Job"}
 _REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 60}
+_ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 20, "growAfterSeconds": 40}
 FEATURES: Mapping[str, Feature] = {
     one.name: one
     for one in (
         Feature("attempts", _JOB, (one_then_another, blip)),
         Feature("in-place", {**_JOB, "restartMethod": "Auto"}, (blip, die)),
+        Feature("elastic", {**_JOB, "elastic": _ELASTIC}, (fill, scale, evict, run_on)),
+        Feature("elastic-in-place", {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC}, (fill, scale, evict, run_on)),
         Feature("progress", _REPORTS, (blip, exit_one)),
         Feature("stall-restart", {**_REPORTS, **_JOB, "stallAction": "Restart"}, (hang,)),
         Feature("stall-fail", {**_REPORTS, "stallAction": "Fail"}, (hang,)),
@@ -227,7 +230,7 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool)
     policies = [policy for policy in first.policies or second.policies or _POLICIES if policy in (second.policies or (policy,))]
     if not policies:
         return None
-    framework = first.framework or second.framework or TEST_JOB
+    framework = first.framework or second.framework or SCALED_JOB
     policy = {**first.run_policy, **second.run_policy}
     if chance.random() < 0.5:
         policy.setdefault("restartScope", "Job")

@@ -1,12 +1,14 @@
 """The promises of the features, each as an oracle that looks at what was done and not at how it was decided."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobcommon.api import labels
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.slots import is_spare
 from jobcommon.testutil.pairs.world import PairWorld
 
 SLACK = 15.0
@@ -24,6 +26,8 @@ class Oracles:
         self.pending_since: float | None = None
         self.lost_since: dict[str, float] = {}
         self.ended = ""
+        self.resizes: list[tuple[float, int]] = []
+        self.unsized_since: float | None = None
         self.best = 0
         self.incidents_then = 0
 
@@ -36,6 +40,7 @@ class Oracles:
         yield from self._lost_pods()
         yield from self._quota()
         yield from self._always()
+        yield from self._sizes()
         if self.world.truth.permanent and not self.world.job.status.finished:
             yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
 
@@ -92,6 +97,7 @@ class Oracles:
         seconds = job.run_policy.pending_deadline_seconds
         idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)
         waiting = [p for p in world.pods.values() if not p.view.scheduled and p.view.deletion_time is None]
+        waiting = [p for p in waiting if not is_spare(p.view)]
         if seconds is None or idle or not waiting or world.refused:
             self.pending_since = None
             return
@@ -124,6 +130,31 @@ class Oracles:
             finished = any(c["type"] == "Finished" and c["status"] == "True" for c in status.get("conditions") or ())
             if kind == "Workload" and "admission" in status and not finished and str(found["apiVersion"]).startswith("kueue"):
                 yield f"quota: a job that is {world.current} keeps its quota without a pod"
+
+    def _sizes(self) -> Iterator[str]:
+        world, job = self.world, self.world.job
+        yield from (f"world: {text}" for text in world.mixed)
+        elastic = job.run_policy.elastic
+        idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED) or not world.exists
+        size = job.status.attempt_replicas.get("Worker")
+        if size is None or idle:
+            self.resizes, self.unsized_since = [], None
+            return
+        known = self.resizes[-1][1] if self.resizes else size
+        if size != known or not self.resizes:
+            self.resizes.append((world.now, size))
+        if elastic is None:
+            if size == job.asked_of("Worker"):
+                self.unsized_since = None
+            self.unsized_since = self.unsized_since or world.now
+            if world.now > self.unsized_since + SLACK and size != job.asked_of("Worker") and not world.refused:
+                yield f"resize: {size} workers, {job.asked_of('Worker')} are asked for since {self.unsized_since:.0f}"
+            return
+        if not (elastic.min_replicas or 1) <= size <= (elastic.max_replicas or 100):
+            yield f"bounds: {size} workers, and elastic is {elastic}"
+        grown = [at for (_, old), (at, new) in pairwise(self.resizes) if new > old]
+        if any(later < at + (elastic.grow_after_seconds or 0) for at, later in pairwise(grown)):
+            yield f"flaps: grown at {grown}"
 
     def _always(self) -> Iterator[str]:
         job = self.world.job

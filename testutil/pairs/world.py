@@ -9,6 +9,7 @@ from random import Random
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.api.kueue import KUEUE_WORKLOADS
 from jobcommon.api.observed import FINALIZERS, IMAGES, Observed
 from jobcommon.api.status import ConditionType, Metric, TrainerStatus
@@ -89,6 +90,8 @@ class PairWorld(NativeWorld):
     preempted: bool = False
     log: list[tuple[float, Plan]] = field(default_factory=list)
     kept: set[tuple[str, str]] = field(default_factory=set)
+    worlds: dict[str, tuple[str, str]] = field(default_factory=dict)
+    mixed: list[str] = field(default_factory=list)
     _alive: tuple[object, float] = (None, START)
     _read: tuple[str, Job] | None = None
 
@@ -218,10 +221,9 @@ class PairWorld(NativeWorld):
         image = next(c["image"] for c in pod.raw["spec"]["containers"] if c["name"] == pod.main)
         gate = ":stopped:" in image
         if main is None:
+            self.put(pod.waiting("InvalidImageName", image) if gate else pod.running(at=self.now))
             if not gate:
-                self.put(pod.running(at=self.now))
-                self.runs[name] = self.runs.get(name, 0) + 1
-                self.program.starts_over(self.now)
+                self._starts(name)
         elif gate and "waiting" not in main["state"]:
             self.put(pod.stopped_by_image())
         elif not gate and "running" not in main["state"]:
@@ -231,8 +233,21 @@ class PairWorld(NativeWorld):
                 {**s, "lastState": {"terminated": last}} if last else s for s in again.raw["status"]["containerStatuses"]
             ]
             self.put(again._with(status={"containerStatuses": statuses}))
-            self.runs[name] = self.runs.get(name, 0) + 1
-            self.program.starts_over(self.now)
+            self._starts(name)
+
+    def _starts(self, name: str) -> None:
+        """Note what the program knows of its peers, and whether one of another attempt still runs."""
+        self.runs[name] = self.runs.get(name, 0) + 1
+        self.program.starts_over(self.now)
+        own = self.pods[name].view.annotations
+        self.worlds[self.pods[name].view.uid] = world = own.get(labels.ATTEMPT, ""), own.get(labels.SIZE, "")
+        if not self.job.restarts_together:
+            return
+        for other, pod in self.pods.items():
+            main = next((s for s in pod.raw["status"].get("containerStatuses", ()) if s["name"] == pod.main), None)
+            runs = main is not None and "running" in main["state"] and pod.raw["status"]["phase"] == "Running"
+            if runs and pod.view.uid not in self.silent and self.worlds.get(pod.view.uid, world) != world:
+                self.mixed.append(f"{name} starts in {world} while {other} runs in {self.worlds[pod.view.uid]}")
 
     def _end(self, name: str, pod: Pod) -> None:
         if pod.raw["status"]["phase"] == "Pending" and not pod.view.scheduled:

@@ -1,0 +1,181 @@
+"""Resizes of jobs whose replicas are restarted together: by their user, and by themselves with `runPolicy.elastic`."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api import labels
+from jobcommon.testutil.frameworks import SCALED_JOB
+from jobcommon.testutil.pairs.world import PairWorld
+
+IN_PLACE, RECREATE = "Auto", "Recreate"
+ELASTIC = {"minReplicas": 2, "maxReplicas": 5, "shrinkAfterSeconds": 30, "growAfterSeconds": 100}
+
+
+def world_of(method: str, workers: int = 3, room: int = 100, **more: Any) -> PairWorld:
+    policy = {"restartScope": "Job", "restartMethod": method, **more}
+    world = PairWorld.of(SCALED_JOB, {"Master": 1, "Worker": workers}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, PairWorld)
+    world.room = room
+    world.react()
+    assert world.current != "Failed", message(world)
+    return world
+
+
+def size(world: PairWorld) -> int:
+    assert world.mixed == []
+    return int(world.status["attemptReplicas"]["Worker"])
+
+
+def message(world: PairWorld) -> str:
+    return str(world.status["conditions"][-1]["message"])
+
+
+def uids(world: PairWorld) -> dict[str, str]:
+    return {name: pod.view.uid for name, pod in world.pods.items()}
+
+
+def worlds(world: PairWorld) -> set[tuple[str, str]]:
+    """What the running programs know of their peers."""
+    return {world.worlds[pod.view.uid] for pod in world.pods.values()}
+
+
+@pytest.mark.parametrize("method", [IN_PLACE, RECREATE])
+@pytest.mark.parametrize("count", [0, 1, 2, 4, 6])
+def test_another_number_of_replicas_is_a_new_attempt(method: str, count: int) -> None:
+    world = world_of(method)
+    before = uids(world)
+    world.scale("Worker", count).settle()
+    assert f"because it is resized from 3 to {count} workers" in message(world)
+    world.react()
+    world.wait(60)
+    assert (size(world), world.current, world.status["attempt"]) == (count, "Running", 1)
+    assert worlds(world) == {("1", f"Master=1,Worker={count}")}
+    kept = {name for name, uid in uids(world).items() if before.get(name) == uid}
+    assert len(kept) == (1 + min(3, count) if method == IN_PLACE else 0)
+    assert ("failures" in world.status, world.status.get("restarts"), world.status.get("disruptions")) == (False, None, None)
+    assert world.status["replicaStatuses"]["Worker"].get("failedRuns") is None
+
+
+def test_the_program_reads_the_new_world_after_a_restart_in_place() -> None:
+    world = world_of(IN_PLACE)
+    world.scale("Worker", 4).react()
+    for pod in world.pods.values():
+        own = {name: text for name, text in pod.view.annotations.items() if name.startswith(labels.VARIABLE)}
+        entries = pod.raw["spec"]["containers"][0]["env"]
+        paths = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in entries if "valueFrom" in entry}
+        for name, text in own.items():
+            variable = name.removeprefix(labels.VARIABLE)
+            assert paths[variable] == f"metadata.annotations['{name}']"
+            assert text == next(v.value for v in SCALED_JOB.env(world.job, slot(world, pod.name)) if v.name == variable)
+        assert own
+
+
+def slot(world: PairWorld, name: str) -> Any:
+    return next(replica for replica in world.job.replicas if world.job.pod_name(replica) == name)
+
+
+def test_a_number_that_changes_nothing_restarts_nothing() -> None:
+    world = world_of(IN_PLACE)
+    world.scale("Worker", 3).react()
+    assert (world.status.get("attempt"), world.current) == (0, "Running")
+
+
+def test_an_edit_before_the_size_is_on_record_is_noticed() -> None:
+    world = PairWorld.of(SCALED_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
+    assert isinstance(world, PairWorld)
+    world.step(writes=3)  # the operator dies before it writes the status
+    assert "attemptReplicas" not in world.status
+    assert len(world.pods) == 2
+    world.scale("Worker", 3).react()
+    assert (size(world), worlds(world)) == (3, {("1", "Worker=3")})
+
+
+def test_a_suspended_job_is_resumed_with_what_is_asked_for_by_then() -> None:
+    world = world_of(IN_PLACE)
+    world.edit(suspend=True).react()
+    assert "attemptReplicas" not in world.status
+    world.scale("Worker", 2).edit(suspend=False).react()
+    assert (size(world), world.current) == (2, "Running")
+
+
+@pytest.mark.parametrize("method", [IN_PLACE, RECREATE])
+def test_a_job_goes_on_without_those_that_find_no_node_and_grows_again(method: str) -> None:
+    world = world_of(method, elastic=ELASTIC)
+    world.lose_node_of("demo-worker-1")
+    world.room = 3
+    world.react()
+    world.wait(29)
+    assert size(world) == 3
+    world.wait(40)
+    assert (size(world), world.current) == (2, "Running")
+    assert "with 2 of 3 workers" in message(world)
+    (event,) = (event for event in world.events if "resized" in event.message)
+    late = "Worker-1" if method == IN_PLACE else "Worker-2"
+    assert f" because it is resized from 3 to 2 workers: {late} found no node for 30 s" in event.message
+    world.wait(100)
+    assert [name for name, pod in world.pods.items() if not pod.view.scheduled] == ["demo-worker-2"]
+    before, runs = uids(world), dict(world.runs)
+    world.room = 4
+    world.react()
+    world.wait(60)
+    assert (size(world), world.current, len(world.pods)) == (3, "Running", 4)
+    assert worlds(world) == {(str(world.status["attempt"]), "Master=1,Worker=3")}
+    assert (uids(world) == before) is (method == IN_PLACE)
+    assert world.runs["demo-worker-2"] == runs.get("demo-worker-2", 0) + 1, "the spare pod ran nothing before"
+
+
+def test_a_job_starts_with_what_there_is() -> None:
+    world = world_of(IN_PLACE, workers=5, room=4, elastic=ELASTIC)
+    world.wait(40)
+    assert (size(world), world.current) == (3, "Running")
+
+
+def test_never_below_the_minimum() -> None:
+    world = world_of(IN_PLACE, room=2, elastic=ELASTIC)
+    world.wait(400)
+    assert (size(world), world.current) == (2, "Restarting")
+    assert "no node" in message(world) or "nodes are available" in message(world)
+
+
+def test_it_asks_within_its_bounds_alone() -> None:
+    world = world_of(IN_PLACE, elastic=ELASTIC)
+    world.scale("Worker", 9).react()
+    world.wait(60)
+    assert size(world) == 5
+    world.scale("Worker", 0).react()
+    world.wait(60)
+    assert size(world) == 2
+
+
+def test_it_grows_after_the_next_checkpoint_of_a_program_that_reports_them() -> None:
+    world = world_of(IN_PLACE, elastic=ELASTIC)
+    report(world, "100")
+    world.scale("Worker", 4).react()
+    assert (size(world), world.status["awaitedCheckpoint"]) == (3, "100")
+    report(world, "200")
+    world.react()
+    world.wait(60)
+    assert (size(world), world.status.get("awaitedCheckpoint")) == (4, None)
+
+
+def report(world: PairWorld, checkpoint: str) -> None:
+    found = {"lastUpdatedTime": "2026-01-01T00:00:00Z", "metrics": [{"name": "checkpoint", "value": checkpoint}]}
+    world.manifest["status"] = {**world.status, "trainerStatus": found}
+    world.edit()
+
+
+@pytest.mark.parametrize("end", ["suspended", "succeeded", "scaled"])
+def test_spare_pods_go_with_their_use(end: str) -> None:
+    world = world_of(IN_PLACE, room=4, elastic=ELASTIC)
+    world.scale("Worker", 4).react()
+    assert len(world.pods) == 5
+    if end == "suspended":
+        world.edit(suspend=True)
+    elif end == "scaled":
+        world.scale("Worker", 3)
+    else:
+        world.exit("demo-master-0", 0)
+    world.react()
+    world.wait(100)
+    assert "demo-worker-3" not in world.pods
