@@ -28,30 +28,59 @@ _EXPLAINED = (ConditionType.FAILED, ConditionType.RESTARTING)
 
 @dataclass(frozen=True)
 class JobSummary:
-    """A job as the list shows it. Times are seconds since the epoch; `there` counts the replicas that run or have succeeded,
-    of those `wanted`."""
+    """A job as the list shows it, by its JSON and its status as it was read. What takes long is computed when it is shown."""
 
     framework: Framework
     raw: Mapping[str, Any]
     status: JobStatus
-    namespace: str
-    name: str
-    state: str
-    created: float | None
-    there: int
-    wanted: int
-    restarts: int
-    progress: Progress
+
+    @cached_property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return str(self.raw["metadata"].get("namespace", ""))
+
+    @cached_property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.raw["metadata"].get("name", ""))
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return self.framework.kind
 
     @property
     def path(self) -> str:
         """The address of the job's page."""
         return f"/jobs/{self.framework.plural}/{self.namespace}/{self.name}"
 
+    @cached_property
+    def state(self) -> str:
+        """Its state."""
+        return state_of(self.status)
+
+    @cached_property
+    def created(self) -> float | None:
+        """When it was created, in seconds since the epoch."""
+        return parse_time(self.raw["metadata"].get("creationTimestamp"))
+
     @property
-    def kind(self) -> str:
-        """Its kind."""
-        return self.framework.kind
+    def pods(self) -> str:
+        """``2/3``: the replicas that run or have succeeded, of those that are wanted."""
+        there = sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in self.status.replica_statuses.values())
+        size = size_in_force(self.raw)
+        return f"{there}/{sum(size.values()) if size else read_job(self.framework, self.raw).total_replicas}"
+
+    @property
+    def restarts(self) -> int:
+        """Its restarts for whatever cause."""
+        return (self.status.restarts or 0) + (self.status.disruptions or 0)
+
+    @property
+    def progress(self) -> Progress:
+        """What its program has reported."""
+        known = self.status.progress
+        return progress_of(self.status, (known.summary or "") if known is not None else "")
 
     @cached_property
     def cause(self) -> str:
@@ -60,11 +89,10 @@ class JobSummary:
             return "no operator has answered"
         current = self.status.conditions[-1]
         if current.type in _EXPLAINED:
-            # It takes a millisecond, so that it is made for those jobs alone that are shown, or searched for a word.
             return _STATE_IN_WORDS.sub("", diagnose(Found(self.framework, self.raw), 0.0).sentence)
         return _STATE_IN_WORDS.sub("", current.message).removeprefix(f"{self.kind} {self.namespace}/{self.name} ")
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """0 for a job that is not over and not well, 1 for one that has failed, 2 for the others."""
         if self.state == ConditionType.FAILED:
@@ -123,25 +151,6 @@ def read_filter(query: Mapping[str, str], frameworks: Iterable[Framework]) -> tu
     ]
     kind, state = of_kind.get(given.kind.lower(), given.kind), of_state.get(given.state.lower(), given.state)
     return replace(given, kind=kind, state=state), wrong
-
-
-def summary(framework: Framework, raw: dict[str, Any], status: JobStatus) -> JobSummary:
-    """The line of one job, with its `status` as it was read."""
-    metadata = raw["metadata"]
-    replicas, size = status.replica_statuses.values(), size_in_force(raw)
-    return JobSummary(
-        framework=framework,
-        raw=raw,
-        status=status,
-        namespace=str(metadata.get("namespace", "")),
-        name=str(metadata.get("name", "")),
-        state=state_of(status),
-        created=parse_time(metadata.get("creationTimestamp")),
-        there=sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in replicas),
-        wanted=sum(size.values()) if size else read_job(framework, raw).total_replicas,
-        restarts=(status.restarts or 0) + (status.disruptions or 0),
-        progress=progress_of(status, (status.progress.summary or "") if status.progress is not None else ""),
-    )
 
 
 def state_of(status: JobStatus) -> str:

@@ -20,7 +20,7 @@ from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing
 from jobcommon.cli.dashboard.history import POSITIONS, History
-from jobcommon.cli.dashboard.job_summary import STATES, in_order, read_filter, state_of, summary
+from jobcommon.cli.dashboard.job_summary import STATES, JobSummary, in_order, read_filter, state_of
 from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.progress import progress_of, resized_at, size_in_force
@@ -80,7 +80,7 @@ class Pages:
         for raw in listing.items:
             status = read_status(raw.get("status"))
             self._history.see(str(raw["metadata"].get("uid", "")), status, now)
-            found.append(summary(frameworks[raw["kind"]], raw, status))
+            found.append(JobSummary(frameworks[raw["kind"]], raw, status))
         of_any_state = [job for job in found if replace(wanted, state="").admits(job)]
         matching = in_order((job for job in of_any_state if wanted.admits(job)), wanted.order)
         pages = max(-(-len(matching) // PAGE_JOBS), 1)
