@@ -263,8 +263,9 @@ class PodWorker:
         body = {"metadata": {"uid": self.uid}, "status": status}
         answer = await with_retries(lambda: self._shared.api.patch(path, body))
         self._written = status
-        if answer is not None and int(answer["metadata"]["resourceVersion"]) > int(metadata["resourceVersion"]):
-            # It may bring what others have written since.
+        known = self.pod["metadata"]["resourceVersion"]
+        if answer is not None and int(answer["metadata"]["resourceVersion"]) > int(known):
+            # It may bring what others have written since; the watch may have brought more while the answer was under way.
             self._take(answer)
             if self._changed_objects:
                 self._wake.set()

@@ -17,7 +17,7 @@ from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
 from localcluster.request import MERGE_PATCH, Request, Response
 from tests.kubelet.process_cluster import PODS, Cluster, cluster, pod, processes_with, shell, state
-from tests.polling import PATIENCE
+from tests.polling import PATIENCE, polled
 
 pytestmark = pytest.mark.cluster
 
@@ -239,6 +239,28 @@ async def test_an_annotation_that_the_answer_to_a_status_write_brings_reaches_it
     await local.create(shell("p", script, spec=spec, volumeMounts=[{"name": "v", "mountPath": "/v"}]))
     await local.ended("p")
     assert (await local.logs("p"), len(met)) == ("go on\n", 1)
+
+
+async def test_an_answer_that_is_older_than_what_the_watch_has_brought_is_no_news(
+    local: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image that starts the container again is seen before the answer to the write that it waits: it must not be lost."""
+    send, met = InProcessTransport.send, list[str]()
+
+    async def late(self: InProcessTransport, request: Request) -> Response:
+        answer = await send(self, request)
+        if not met and request.path.endswith("/p/status") and b"InvalidImageName" in (request.body or b""):
+            met.append(request.path)
+            newer = await local.api.patch(f"{PODS}/p", {"spec": {"containers": [{"name": "main", "image": "none:attempt-1"}]}})
+            version = newer["metadata"]["resourceVersion"]
+
+            await polled(lambda: local.kubelet.pod("default", "p"), lambda pod: pod["metadata"]["resourceVersion"] == version)
+        return answer
+
+    monkeypatch.setattr(InProcessTransport, "send", late)
+    await local.create(shell("p", "exec sleep 999", image="none:latest:stopped"))
+    assert state(await local.running("p"))["image"] == "none:attempt-1"
+    assert met
 
 
 async def test_another_image_restarts_the_container_in_place(local: Cluster) -> None:
