@@ -80,8 +80,8 @@ class ReplicaStatus(ApiModel):
 
     @property
     def charged(self) -> int:
-        """The failed runs on record, also of a status without `failedRuns`."""
-        return max((self.restarts if self.failed_runs is None else self.failed_runs) or 0, 0)
+        """The failed runs on record. An older operator counts under the former name alone, and keeps the other as it was."""
+        return max(self.restarts or 0, self.failed_runs or 0, 0)
 
 
 class Failure(ApiModel):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.api.status import ConditionType, JobStatus, ReplicaStatus
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, services_of
@@ -159,6 +159,10 @@ def test_replica_statuses_of_types_without_pods() -> None:
         "selector": "training.kubeflow.org/job-name=demo,training.kubeflow.org/operator-name=testjob-controller,"
         "training.kubeflow.org/replica-type=worker"
     }
+
+
+def test_failed_runs_that_an_older_operator_has_counted_meanwhile_are_charged() -> None:
+    assert [ReplicaStatus(**kept, restarts=2).charged for kept in ({}, {"failed_runs": 1}, {"failed_runs": 2})] == [2, 2, 2]
 
 
 def test_foreign_fields_of_replica_statuses_are_kept() -> None:
