@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release upgrade image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -172,19 +172,29 @@ verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
 
 release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
-release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAPSHOT=yes: with what is not committed
+release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/, with the image at REGISTRY; SNAPSHOT=yes: uncommitted, too
 	@test -n '$(SNAPSHOT)' || test -z "$$(git status --porcelain)" || \
 	  { echo "commit what git status shows, or make a snapshot: make release SNAPSHOT=yes" >&2; exit 1; }
 	$(PYTEST) -q -n 0 tests/release
-	rm -rf dist
+	rm -rf dist build/charts
+	mkdir -p build
+	cp -rL charts build/charts
+	$(if $(REGISTRY),sed -Ei 's@(repository|image): jobcommon\b@\1: $(REGISTRY)/jobcommon@' build/charts/*/values.yaml build/charts/kustomize/*/operator.yaml)
 	@$(MAKE) --no-print-directory sbom
 	for root in . localcluster; do (cd $$root && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist) || exit 1; done
 	$(BIN)/python -c 'import sys, helm_python as helm; [helm.package(chart, destination="dist") for chart in sys.argv[1:]]' \
-	  $(filter-out charts/jobcommon-lib/,$(dir $(wildcard charts/*/Chart.yaml)))
+	  $(addprefix build/,$(filter-out charts/jobcommon-lib/,$(dir $(wildcard charts/*/Chart.yaml))))
 	$(BIN)/jobcommon crds > dist/jobcommon-crds.yaml
-	PATH="$(abspath $(BIN)):$$PATH" kubectl kustomize charts/kustomize/base > dist/jobcommon-install.yaml
+	PATH="$(abspath $(BIN)):$$PATH" kubectl kustomize build/charts/kustomize/base > dist/jobcommon-install.yaml
 	cp CHANGELOG.md dist
 	cd dist && sha256sum * > SHA256SUMS
+
+upgrade: export OTHER_VERSION = $(CURDIR)/build/upgrade
+upgrade: $(DEV) ## jobs of every kind go on under the version FROM=REVISION and back, both ways; SERVER=real as for `make test`
+	@test -n '$(FROM)' || { echo "name the other version: make upgrade FROM=v0.1.0" >&2; exit 1; }
+	rm -rf $(OTHER_VERSION) && mkdir -p $(OTHER_VERSION)
+	git archive $(FROM) | tar -x -C $(OTHER_VERSION)
+	JOBCOMMON_SERVER=$(SERVER) $(PYTEST) -q -n 0 tests/upgrade/test_versions.py
 
 # podman, docker and buildah take the same options.
 image: ## build the operators' image on BASE=image@digest, with BUILDER=podman
