@@ -6,6 +6,7 @@
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,small
     python -m benchmarks --only 50x8,small --ablate shares
+    python -m benchmarks --only sizing
     python -m benchmarks --only soak --minutes 10 --kept 10000
 """
 
@@ -21,6 +22,9 @@ from benchmarks.workloads import ALL, Workload
 from localcluster.conformance import envtest
 
 OTHERS = ("small",)
+#: On demand alone.
+SIZING = "sizing"
+SIZES = (0, 1000, 5000, 10_000, 20_000)
 #: On demand alone: it takes an hour, and its server is one that may be killed.
 SOAK = "soak"
 
@@ -28,7 +32,9 @@ SOAK = "soak"
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
-    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}; or {SOAK}")
+    parser.add_argument(
+        "--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}; or {SIZING}, {SOAK}"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     parser.add_argument(
         "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
@@ -56,10 +62,12 @@ def _names(text: str) -> list[str]:
     names = text.split(",") if text else []
     for name in names:
         try:
-            if name not in (*OTHERS, SOAK):
+            if name not in (*OTHERS, SIZING, SOAK):
                 Workload.parse(name)
         except ValueError:
-            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join((*OTHERS, SOAK))}"
+            what = (
+                f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join((*OTHERS, SIZING, SOAK))}"
+            )
             raise argparse.ArgumentTypeError(what) from None
     return names
 
@@ -85,6 +93,8 @@ async def _measure(arguments: argparse.Namespace) -> list[Goal]:
             churned = await soak.run(kind, soak.Soak(arguments.minutes, arguments.rate, arguments.kept))
             texts.append(churned.text())
             goals += churned.goals()
+        elif wanted == SIZING:
+            texts.append((await scenarios.sizing(kind, SIZES[:2] if quick else SIZES)).text())
         elif wanted in OTHERS:
             small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
             texts.append(small.text())

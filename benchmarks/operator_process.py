@@ -11,7 +11,7 @@ from time import monotonic
 
 import aiohttp
 
-from benchmarks.processes import child, cpu_seconds, resident_bytes, stop
+from benchmarks.processes import child, cpu_seconds, peak_bytes, resident_bytes, stop
 
 START_SECONDS = 120.0
 RECONCILE_SECONDS = 300.0
@@ -69,6 +69,11 @@ class Operator:
     def resident(self) -> int:
         """Resident memory in bytes."""
         return resident_bytes(self.process.pid)
+
+    @property
+    def peak(self) -> int:
+        """The most resident memory so far, in bytes."""
+        return peak_bytes(self.process.pid)
 
     async def idle(self) -> None:
         """Return once the process has used next to no CPU for `IDLE_SECONDS`."""

@@ -68,6 +68,12 @@ def resident_bytes(pid: int) -> int:
     return sum(_resident(each) for each in _tree(pid))
 
 
+def peak_bytes(pid: int) -> int:
+    """The most resident memory that the process has had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
 def _tree(pid: int) -> Iterator[int]:
     yield pid
     for path in Path(f"/proc/{pid}/task").glob("*/children"):

@@ -152,6 +152,57 @@ async def _life(server: Server, agent: Kubelet, running: Operator, workload: Wor
         return Life(max(seen.values()) - start, each, running.cpu, running.resident, per_job)
 
 
+# -- memory by the number of pods ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """What an operator takes that has just started beside running pods, ten of each job: `rows` of pods, seconds until all
+    jobs were reconciled, CPU seconds until then, and bytes of resident memory at the most.
+    """
+
+    rows: list[tuple[int, float, float, int]]
+
+    def text(self) -> str:
+        """A table."""
+        head = ("running pods", "jobs", "from its start until all were reconciled", "CPU", "memory at the most")
+        return table(
+            head,
+            (
+                (f"{pods:,}", f"{pods // 10:,}", f"{wall:.1f} s", f"{cpu:.1f} s", f"{peak / MB:.0f} MB")
+                for pods, wall, cpu, peak in self.rows
+            ),
+        )
+
+
+async def sizing(kind: str, sizes: Iterable[int]) -> Sizing:
+    """Start an operator beside each number of running pods."""
+    rows, there = [], 0
+    async with (
+        cluster(kind) as server,
+        server.connected() as user,
+        kubelet(str(server.kubeconfig)) as agent,
+    ):
+        for pods in sizes:
+            more = Workload((pods - there) // 10, 10)
+            if more.jobs:
+                namespace = f"sizing-{pods}"
+                await prepare(user, namespace)
+                async with operator(str(server.kubeconfig)):
+                    await send_all(user, submissions(more, namespace), 16)
+                    await agent.ask("seen", namespace, more.pods)
+                    await agent.ask("mark", namespace, RUNNING)
+                    path = collection_path(TF.api_version, TF.plural, namespace)
+                    async with job_watch(user, [path]) as jobs:
+                        await jobs.having("Running", more.jobs)
+            there = pods
+            start = monotonic()
+            async with operator(str(server.kubeconfig)) as running:
+                await running.reconciled(pods // 10)
+                rows.append((pods, monotonic() - start, running.cpu, running.peak))
+    return Sizing(rows)
+
+
 # -- small jobs beside a big one -----------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from jobcommon.api.pod import STOPPING_TAG
+from tests.architecture.source import ROOT
 from tests.charts.charts import SAMPLE, of_kind, render, the
 from tests.docs.blocks import blocks
 from tests.runtime.fakes import a_job
@@ -114,6 +116,19 @@ async def test_alerts_and_dashboard_use_what_is_exposed() -> None:
     ours = {name for name in series if name.startswith("training_operator_") and not name.endswith(("_sum", "_bucket"))}
     told = {name.removesuffix("_bucket").removesuffix("_count") for name in used}
     assert {name for name in ours if name.removesuffix("_count") not in told} == {"training_operator_jobs_restarted_total"}
+
+
+def test_every_alert_is_explained_where_it_links_to() -> None:
+    text = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
+    rows = re.findall(r'^\| <a id="(\w+)"></a>`(\w+)` \|', text, re.MULTILINE)
+    assert [(name.lower(), name) for name in alerts("training-operators")] == rows
+
+
+def test_the_rule_that_leaves_out_restarts_in_place() -> None:
+    (block,) = (b for b in blocks() if b.document.name == "production.md" and b.language == "promql")
+    promql_parser.parse(block.text)
+    (image,) = re.findall(r'image_spec=~"(.*?)"', block.text)
+    assert re.fullmatch(image, f"registry/train:1{STOPPING_TAG}12")
 
 
 async def test_the_rules_that_keep_mpi_operators_names() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -9,6 +10,7 @@ from jobcommon.api.labels import JOB_NAME
 from jobcommon.crd import crd_files
 from jobcommon.runtime.settings import Settings
 from tests.charts.charts import CHARTS, OPERATORS, PRODUCTION, SAMPLE, container, helm, notes, of_kind, render, the
+from tests.docs.blocks import blocks
 
 
 @pytest.mark.parametrize("chart", SAMPLE)
@@ -162,6 +164,16 @@ def test_what_a_production_cluster_needs_is_rendered() -> None:
     changed = render("tf-operator", securityContext={"runAsUser": 7}, podSecurityContext={"fsGroup": 3})
     assert container(changed)["securityContext"] == {**own, "allowPrivilegeEscalation": False}
     assert the(changed, "Deployment")["spec"]["template"]["spec"]["securityContext"]["fsGroup"] == 3
+
+
+def test_the_page_for_production_has_values_of_the_charts_and_a_policy() -> None:
+    found = [
+        yaml.safe_load(block.text) for block in blocks() if block.document.name == "production.md" and block.language == "yaml"
+    ]
+    values, policy = found
+    kubernetes_validate.validate(policy, "1.36", strict=True)
+    rendered = {found["kind"] for found in render("training-operators", **values)}
+    assert {"NetworkPolicy", "PodDisruptionBudget", "PrometheusRule", "ServiceMonitor"} <= rendered
 
 
 def test_a_network_policy_admits_who_scrapes_and_the_pods_of_jobs() -> None:
