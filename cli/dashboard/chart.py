@@ -57,9 +57,7 @@ def _chart(name: str, value: str, runs: Sequence["array[float]"]) -> Chart:
         return Line(f"M{'L'.join(points)}", f"M{points[-1]}h0") if points else None
 
     last = next(run for run in reversed(runs) if run)
-    best = min(zip(last[1::2], last[::2], strict=True))
-    lowest = f"lowest {best[0]:.4g} at step {best[1]:,.0f}"
-    ends = f"{last[0]:,.0f} to {last[-2]:,.0f}: {last[1]:.4g} at first, {last[-1]:.4g} at last, {lowest}"
+    ends = f"{last[0]:,.0f} to {last[-2]:,.0f}: {last[1]:.4g} at first, {last[-1]:.4g} at last"
     words = f"{name} over steps {ends}" if len(last) > 2 else f"{name} {last[1]:.4g} at step {last[0]:,.0f}"
     return Chart(
         name,

@@ -6,7 +6,6 @@ Nothing is asked for it, so that it begins with the first page and knows nothing
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 
 from jobcommon.api.status import JobStatus, Metric
 from jobcommon.api.timestamp import parse_time
@@ -20,6 +19,8 @@ MAX_POINTS = 256
 MAX_PHASES = 200
 # A job that was not seen for so long gives its place to another.
 FORGOTTEN_SECONDS = 60.0
+# Differences of such values overflow.
+_TOO_LARGE = 1e100
 # Where the program is, which is no result of it.
 POSITIONS = ("current_step", "total_steps", "current_epoch", "total_epochs", "epoch", "checkpoint")
 
@@ -110,7 +111,7 @@ def values_of(metrics: Iterable[Metric]) -> dict[str, float]:
             value = float(metric.value)
         except ValueError:
             continue
-        if isfinite(value) and metric.name not in POSITIONS:
+        if abs(value) < _TOO_LARGE and metric.name not in POSITIONS:
             found[metric.name] = value
     return {name: found[name] for name in sorted(found, key=by_importance)}
 

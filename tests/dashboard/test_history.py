@@ -57,7 +57,7 @@ def test_a_status_of_a_cache_that_is_behind_is_no_other_run() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "", "0x1", "many"])
+@pytest.mark.parametrize("value", ["nan", "inf", "", "0x1", "many", "-1e308"])
 def test_what_is_no_number_is_not_drawn(value: str) -> None:
     found = seen(report(1, loss=value or "-"), report(2, loss=1))
     assert lines(found) == [{"loss": [2, 1]}]
@@ -95,6 +95,6 @@ def test_charts_have_the_loss_first_and_their_lines_in_a_square() -> None:
     loss = drawn[0]
     assert (loss.value, loss.top, loss.bottom, loss.left, loss.right) == ("0.98765", "5", "1", "0", "4")
     assert [line.path for line in loss.lines if line] == ["M0.00,0.00L75.00,75.00", "M50.00,50.00L100.00,100.00"]
-    assert loss.words == "loss over steps 2 to 4: 3 at first, 1 at last, lowest 1 at step 4"
+    assert loss.words == "loss over steps 2 to 4: 3 at first, 1 at last"
     assert drawn[2].value == "1"
     assert {line.end for line in drawn[2].lines if line} == {"M75.00,100.00h0", "M100.00,100.00h0"}, "all values are equal"
