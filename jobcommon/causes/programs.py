@@ -379,6 +379,10 @@ LINES = (
         "set --nnodes to the number of replicas, and see that all start and reach --rdzv-endpoint", symptom=True,
     ),
     Clue(
+        r"wait timeout after (\d+)ms, keys: /default_pg/\d+//\w+//\d+/(\d+)", Reason.PEERS_UNREACHABLE,
+        "no process joined as rank {1} within {0} ms (wait timeout)", _PEERS, symptom=True, local=_LOCAL_PEERS,
+    ),
+    Clue(
         r"tasks that reached the barrier: (\d+/\d+).*timed out task names:\s*(\S+)", Reason.PEERS_UNREACHABLE,
         "{0} reached the barrier of the coordinator; {1} did not (Barrier timed out)", _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
@@ -470,7 +474,8 @@ EXCEPTIONS = (
 #: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
 REMAINS = (
     Clue(
-        r"Signal \d+ \((SIG\w+)\) received by PID|exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
+        r"Signal \d+ \(((?!SIGTERM)SIG\w+)\) received by PID|"
+        r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
         r"terminated with signal (SIG\w+)|"
         r"KILLED BY SIGNAL: (\d+)|: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
@@ -492,7 +497,7 @@ REMAINS = (
     ),
     Clue(
         # An exception that the program has caught and printed.
-        r"(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )", Reason.PYTHON_EXCEPTION, "",
+        r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )", Reason.PYTHON_EXCEPTION, "",
         "correct the program; print the traceback (traceback.print_exc()), which shows where",
     ),
     Clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",

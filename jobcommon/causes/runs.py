@@ -53,12 +53,15 @@ _ERROR_LINE = re.compile(
 )
 # The exit code tells it.
 _OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
+_WORD = re.compile(r"\w")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
 _NOT_FOUND = re.compile(r"No matching distribution|Could not find a version|Unable to locate package|from versions: none")
 _NO_NETWORK = re.compile(r"connection broken by|establish a new connection|name resolution|Temporary failure resolving")
 # Where the crashed thread was, by Python's faulthandler.
 _CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
+# The summary of torchrun, which is longer than what a kubelet keeps of a log.
+_FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?\s*rank\s*: (\d+) .*\n\s*exitcode\s*: (\d+)")
 # A hint that reads like an error.
 _HINT = "HYDRA_FULL_ERROR"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
@@ -137,6 +140,18 @@ def error_in(reason: str, exit_code: int | None, message: str) -> str:
     return in_short(cause.text) if cause is not None else ""
 
 
+def excerpt(reason: str, exit_code: int | None, message: str, most: int) -> str:
+    """The last characters of a termination message, or those up to the line that names the error, if they do not name it."""
+    error = error_in(reason, exit_code, message) if len(message) > most else ""
+    end = message[-most:]
+    if not error or error_in(reason, exit_code, end) == error:
+        return end
+    lines = message.splitlines()
+    at = next((at for at, line in enumerate(reversed(lines)) if (text := in_short(line)[:80]) and text in error), 0)
+    part = "\n".join(lines[: len(lines) - at])[-most:]
+    return part if error_in(reason, exit_code, part) == error else end
+
+
 def last_words(reason: str, message: str) -> str:
     """What a termination message that names no error tells all the same; "" if that does not explain the end.
 
@@ -206,6 +221,9 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
         for line in reversed(some):
             if (cause := _of_line(line, clues, local=local)) is not None:
                 return replace(cause, text=said + cause.text)
+    if (rank := _FIRST_RANK.search("\n".join(lines))) is not None:
+        text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun has no more"
+        return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
     if said:
         text = said.removesuffix(": ") if not (last := _last_line(own)) else said + in_short(last)
         return Cause(Reason.PROGRAM_FAILED, text, "see what this command printed")
@@ -294,7 +312,7 @@ def _unknown(one: Raised) -> Cause:
 
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in lines if line.strip() and not _OF_SIGNAL.match(line)][-_TAIL:]
+    tail = [line.strip() for line in lines if _WORD.search(line) and not _OF_SIGNAL.match(line)][-_TAIL:]
     return next((line for line in reversed(tail) if _ERROR_LINE.search(line)), tail[-1] if tail else "")
 
 

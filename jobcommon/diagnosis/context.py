@@ -13,7 +13,8 @@ from jobcommon.causes.programs import unreachable
 from jobcommon.diagnosis.found import Found
 
 _HOST = re.compile(
-    r"resolve hostname ([\w.-]+)|connect to host ([\w.-]+) port|network address of \(([\w.-]+), \d+\)|\(host='([\w.-]+)'|"
+    r"resolve hostname ([\w.-]+)|connect to host ([\w.-]+) port|(?:network address of|connect to) \(([\w.-]+), \d+\)|"
+    r"\(host='([\w.-]+)'|"
     r"Failed to resolve '([\w.-]+)'|translate host name \"([\w.-]+)\"|tcp://([\w.-]+):\d+|http://([\w.-]+)[:/]",
     re.IGNORECASE,
 )

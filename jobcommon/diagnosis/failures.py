@@ -30,6 +30,8 @@ _BY_OTHERS = re.compile(rf"([A-Z]\w*-\d+): ({'|'.join(PLATFORM_ENDS)})\b(?: on n
 _EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
 # The nodes that torchrun waits for.
 _NODES = re.compile(r"--nnodes[= ](\d{1,6})")
+_FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
+_LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
 _AS_FIRST = re.compile(r"\b1/\d+ clients joined")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
 _MOST = 200
@@ -154,7 +156,10 @@ def _unexpected(found: Found, text: str, names: Collection[str]) -> Iterator[str
         yield f"no pod of the job is named {host}"
     first = {f.replica for f in found.status.failures if _AS_FIRST.search(f.message or "")}
     if len(first) > 1:
-        yield f"{listed(sorted(first))} each waited for the others as rank 0: leave RANK as the operator sets it"
+        yield f"{listed(sorted(first))} each waited for the others as rank 0: {_LEAVE_RANKS}"
+    waited = {f.replica: int(match[1]) for f in found.status.failures if (match := _FOR_RANK.search(f.message or ""))}
+    if len(waited) == total > 1:
+        yield f"no replica has rank {max(waited.values())}: {_LEAVE_RANKS}"
 
 
 def _of_member(member: Member, found: Found, now: float, at: float | None) -> str:

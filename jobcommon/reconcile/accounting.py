@@ -191,7 +191,7 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
         node=pod.node_name or None,
         reason=ending.reason,
         exit_code=ending.exit_code,
-        message=f"{ending.message}{ending.where}".strip()[-MAX_MESSAGE:] or None,
+        message=ending.kept(MAX_MESSAGE) or None,
         time=format_time(ending.finished_at) if ending.finished_at is not None else None,
     )
 

@@ -248,6 +248,7 @@ NO_MASTER = (
     "The client socket has failed to connect to any network address of (nosuch.corp, 29500). The IPv4 network addresses of "
     "(nosuch.corp, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."
 )
+NO_RANK = "wait timeout after 12000ms, keys: /default_pg/0//cpu//0/1"
 ALONE = "Timed out after 61 seconds waiting for clients. 1/2 clients joined."
 
 
@@ -599,6 +600,13 @@ SCENARIOS = (
             {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
             policy="ExitCode",
             logs={f"demo-worker-{n}": (f"RuntimeError: {ALONE}",) for n in range(2)},
+        )
+    ),
+    scenario("two replicas without one of the ranks", "PeersUnreachable", "no replica has rank 1: leave RANK").of(
+        found(
+            {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
+            policy="ExitCode",
+            logs={f"demo-worker-{n}": (f"torch.distributed.DistStoreError: {NO_RANK}",) for n in range(2)},
         )
     ),
     scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(

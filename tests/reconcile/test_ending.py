@@ -302,6 +302,14 @@ def test_the_error_of_a_program_comes_first(reason: str, code: int | None, messa
     assert of_init == f"Worker-1: {expected.replace(how, f'{how} (init container get) on node n')}"
 
 
+def test_what_the_status_keeps_of_a_message_has_the_error() -> None:
+    after = "".join(f"{n}: the daemon has gone\n" for n in range(70))
+    end = Ending(EndType.PERMANENT, "Error", 1, f"{TQDM}{after}")
+    assert "No module named 'tqdm'" in end.kept(1024)
+    assert replace(end, message=after).kept(1024) == after[-1024:].strip()
+    assert replace(end, init_container="get").kept(300).endswith("(init container get)")
+
+
 @pytest.mark.parametrize(("number", "name"), [(1, "SIGHUP"), (7, "SIGBUS"), (10, "SIGUSR1"), (12, "SIGUSR2"), (31, "SIGSYS")])
 def test_a_signal_has_its_name_on_linux_wherever_the_operator_runs(number: int, name: str) -> None:
     """On macOS 7 is SIGEMT, 10 is SIGBUS and 12 is SIGSYS."""
