@@ -25,7 +25,7 @@ from jobcommon.api.status import (
 )
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
-from jobcommon.reconcile.accounting import Accounting, restarts_made, runs_in_place
+from jobcommon.reconcile.accounting import restarts_made, runs_in_place
 from jobcommon.reconcile.ending import EndType, decode
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.limits import Deadline
@@ -41,7 +41,7 @@ from jobcommon.reconcile.reports import (
     takes_reports,
 )
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import Active, Ended, Leaving, Slots, Starting
+from jobcommon.reconcile.slots import Active, Ended, Leaving, Starting
 
 # Seconds between setting Stalled and acting; longer than a report can be delayed: after an outage of the API server the report
 # that ends the stall comes first.
@@ -80,22 +80,115 @@ class ReportedProgress(Extension):
 
     @cached_property
     def _stall(self) -> Stall | None:
-        """When and why the job counts as stalled; None while the kubelet is to restart a program of it."""
-        situation, observed = self._situation, self._situation.observed
-        if not takes_reports(self._job) or any(
-            slot.failed_runs.charged > slot.failed_runs.restarted for slot in situation.slots.living
-        ):
+        """When the job counts as stalled; None without a deadline or replicas, and while it does not run, is done, or the
+        kubelet is to restart a program of it. Before the first steps are made all replicas must run.
+        """
+        situation, job, observed, now = self._situation, self._job, self._situation.observed, self._situation.now
+        if not takes_reports(job) or any(s.failed_runs.charged > s.failed_runs.restarted for s in situation.slots.living):
             return None
-        return stall(self._job, situation.now, observed.same_for, situation.whole, observed.reported, observed.reachable_for)
+        policy, status, reported = job.run_policy, job.status, observed.reported
+        began, report = run_began(status), status.trainer_status
+        if began is None or not job.total_replicas:
+            return None
+        known = status.progress if is_of_this_run(status) else None
+        last = parse_time(known.last_progress_time) if known is not None else None
+        if known is not None and report is not None and report.progress_percentage == DONE:
+            return None
+        who = f"{job.kind} {job.key}"
+        if known is not None and last is not None and known.armed:
+            seconds, name = policy.progress_deadline_seconds, "progressDeadlineSeconds"
+            # A crash may have lost the report that the program evaluates now.
+            trains = reported and report is not None and report.metric(PHASE) == _TRAIN
+            allowed = 0 if trains else policy.evaluation_seconds or 0
+            plus = f" and evaluationSeconds {allowed}" if allowed else ""
+            text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
+        else:
+            last = began if last is None else max(began, last)
+            # By a clock that was set back no step is of this run, and yet it may evaluate.
+            reported = status.progress is not None and (status.progress.attempt or 0) == (status.attempt or 0)
+            allowed, plus = policy.evaluation_seconds or 0 if reported else 0, ""
+            seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
+            text = f"{who} has not reported two different steps since {format_time(last)}"
+            seconds = seconds if situation.whole else None
+        if seconds is None:
+            return None
+        seen = now - observed.same_for if observed.same_for is not None else None
+        # What was refused before may have been progress.
+        reachable = now - observed.reachable_for if observed.reachable_for is not None else 0.0
+        text = f"{text}; {name} is {seconds}{plus}"
+        step = known.step if known is not None and known.armed else None
+        new = StallRecord(
+            since=format_moment(now),
+            step=step,
+            last_progress_time=format_moment(last),
+            seconds=min(seconds + allowed, MAX_COUNT),
+        )
+        if (record := _on_record(status, new, last)) is None:
+            if seen is not None:
+                # A report is seen when it is recorded, at most so much later.
+                last = min(max(last, seen - RECORD_SECONDS), seen)
+            return Stall(max(last, reachable) + seconds + allowed, text, new, None)
+        since = seen or parse_time(record.since)
+        if since is None or policy.stall_action in (None, StallAction.NONE):
+            return Stall(now, text, record, None)
+        new_attempt = policy.stall_action == StallAction.RESTART
+        return Stall(
+            now, text, record, Deadline(max(since, reachable) + CONFIRM_SECONDS, reasons.STALLED, text, text, new_attempt)
+        )
 
     @cached_property
     def _early_failures(self) -> EarlyFailures | None:
-        return early_failures(self._job, self._situation.accounting, self._situation.slots)
+        """The early failures in a row after this pass."""
+        job, accounting, slots = self._job, self._situation.accounting, self._situation.slots
+        if job.run_policy.min_uptime_seconds is None:
+            return None
+        failed = accounting.having(EndType.RETRYABLE)
+        in_place = restarts_made(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
+        latest = max((run for _, run in runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
+        runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
+        found = job.status.early_failures
+        for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
+            found = _one_more(found, run, times, job.run_policy.min_uptime_seconds)
+        return found
 
     @cached_property
     def _failed_replicas(self) -> list[ReplicaFailures]:
-        situation = self._situation
-        return failed_replicas(self._job, situation.accounting, situation.slots, suspended=situation.suspended)
+        """The failed runs of each replica since the highest step rose, or of a row of early failures, after this pass.
+
+        Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents
+        are counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
+        """
+        situation, accounting, slots = self._situation, self._situation.accounting, self._situation.slots
+        job, policy, status = self._job, self._job.run_policy, self._job.status
+        limited = policy.report_progress or policy.min_uptime_seconds is not None
+        if not limited or job.restarts_together or situation.suspended or status.has(ConditionType.SUSPENDED):
+            return status.failed_replicas
+        counts: dict[Replica, tuple[int, int]] = {}
+        over = not policy.report_progress and status.early_failures is None
+        for entry in status.failed_replicas:
+            runs, seen = 0 if over else entry.runs or 0, entry.in_place or 0
+            counts |= {Replica(entry.type, index): (runs, seen) for index in parse_indexes(entry.indexes, MAX_REPLICAS)}
+        # A release without the field knows the sum of the failed runs alone, which are taken for those of one replica.
+        unknown = not status.failed_replicas
+        new, earlier = accounting.charged - (status.restarts or 0), _failed_since(status) if unknown else 0
+        entered = {entry.pod.uid for entry in accounting.entries}
+        counts |= {replica: (counts[replica][0], 0) for replica in slots.vacant if replica in counts}
+        for slot in slots.notable:
+            if not isinstance(slot.state, Starting | Active | Leaving | Ended):
+                continue
+            ended = isinstance(slot.state, Ended) and slot.ending.type == EndType.RETRYABLE
+            total = slot.failed_runs.charged + ended
+            runs, seen = counts.get(slot.replica) or (earlier, max(total - new, 0) if unknown else 0)
+            more = total - seen if total >= seen else total
+            counts[slot.replica] = runs + more if more or not unknown else 0, 0 if slot.pod.uid in entered else total
+        alike: dict[tuple[str, int, int], set[int]] = {}
+        for replica, (runs, seen) in counts.items():
+            if runs or seen:
+                alike.setdefault((replica.type, runs, seen), set()).add(replica.index)
+        return [
+            ReplicaFailures(type=kind, indexes=format_indexes(indexes) or "", runs=runs or None, in_place=seen or None)
+            for (kind, runs, seen), indexes in sorted(alike.items())
+        ]
 
     @property
     def _progress(self) -> JobProgress | None:
@@ -122,8 +215,26 @@ class ReportedProgress(Extension):
 
     def exhausted(self) -> tuple[str, str] | None:
         """Why the job is not restarted any more although backoffLimit allows it."""
-        text = in_vain(self._job, self._situation.accounting, self._early_failures, self._failed_replicas, self._progress)
-        return (reasons.NO_PROGRESS, text) if text else None
+        job, policy, charged = self._job, self._job.run_policy, self._situation.accounting.charged
+        early, known = self._early_failures, self._progress
+        limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
+        text = f"Job {job.name} has failed because"
+        # Where all replicas are restarted together, one failure of an attempt is charged.
+        most = charged if job.restarts_together else max((entry.runs or 0 for entry in self._failed_replicas), default=0)
+        if policy.report_progress and known is not None and known.highest_step is not None:
+            times = min(most, charged - (known.restarts or 0))
+            if times > limit:
+                steps = f"the highest step has been {known.highest_step} for {times} failed runs"
+                return (
+                    reasons.NO_PROGRESS,
+                    f"{text} its restarts bring no progress: {steps}; maxRestartsWithoutProgress is {limit}",
+                )
+        times = min(early.count, most) if early is not None else 0
+        if early is not None and times > limit:
+            seconds = policy.min_uptime_seconds
+            runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
+            return reasons.NO_PROGRESS, f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
+        return None
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """What later passes need of the stall and of the failed runs."""
@@ -143,61 +254,6 @@ class ReportedProgress(Extension):
         return [self._stall.at] if self._stall is not None and self._stall.at > self._situation.now else []
 
 
-def stall(
-    job: Job, now: float, same_for: float | None = None, whole: bool = True, reported: bool = True,
-    reachable_for: float | None = None,
-) -> Stall | None:  # fmt: skip
-    """When the job counts as stalled; None without a deadline or replicas, or while it does not run or has reported 100 %.
-
-    `same_for`, `reported`, `reachable_for`: see `Observed`. `whole`: all replicas run; before the first steps are made they
-    must.
-    """
-    policy, status = job.run_policy, job.status
-    began, report = run_began(status), status.trainer_status
-    if job.suspended or began is None or not job.total_replicas:
-        return None
-    known = status.progress if is_of_this_run(status) else None
-    last = parse_time(known.last_progress_time) if known is not None else None
-    if known is not None and report is not None and report.progress_percentage == DONE:
-        return None
-    who = f"{job.kind} {job.key}"
-    if known is not None and last is not None and known.armed:
-        seconds, name = policy.progress_deadline_seconds, "progressDeadlineSeconds"
-        # A crash may have lost the report that the program evaluates now.
-        trains = reported and report is not None and report.metric(PHASE) == _TRAIN
-        allowed = 0 if trains else policy.evaluation_seconds or 0
-        plus = f" and evaluationSeconds {allowed}" if allowed else ""
-        text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
-    else:
-        last = began if last is None else max(began, last)
-        # By a clock that was set back no step is of this run, and yet it may evaluate.
-        reported = status.progress is not None and (status.progress.attempt or 0) == (status.attempt or 0)
-        allowed, plus = policy.evaluation_seconds or 0 if reported else 0, ""
-        seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
-        text = f"{who} has not reported two different steps since {format_time(last)}"
-        seconds = seconds if whole else None
-    if seconds is None:
-        return None
-    seen = now - same_for if same_for is not None else None
-    # What was refused before may have been progress.
-    reachable = now - reachable_for if reachable_for is not None else 0.0
-    text = f"{text}; {name} is {seconds}{plus}"
-    step = known.step if known is not None and known.armed else None
-    new = StallRecord(
-        since=format_moment(now), step=step, last_progress_time=format_moment(last), seconds=min(seconds + allowed, MAX_COUNT)
-    )
-    if (record := _on_record(status, new, last)) is None:
-        if seen is not None:
-            # A report is seen when it is recorded, at most so much later.
-            last = min(max(last, seen - RECORD_SECONDS), seen)
-        return Stall(max(last, reachable) + seconds + allowed, text, new, None)
-    since = seen or parse_time(record.since)
-    if since is None or policy.stall_action in (None, StallAction.NONE):
-        return Stall(now, text, record, None)
-    new_attempt = policy.stall_action == StallAction.RESTART
-    return Stall(now, text, record, Deadline(max(since, reachable) + CONFIRM_SECONDS, reasons.STALLED, text, text, new_attempt))
-
-
 def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecord | None:
     """The stall on record if it is the one that was `found`: it lasts, whenever this process began to watch."""
     known = status.stall
@@ -211,85 +267,11 @@ def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecor
     return found.model_copy(update={"since": format_moment(since)}) if since is not None and last <= since else None
 
 
-def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailures | None:
-    """The early failures in a row after this pass."""
-    if job.run_policy.min_uptime_seconds is None:
-        return None
-    failed = accounting.having(EndType.RETRYABLE)
-    in_place = restarts_made(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
-    latest = max((run for _, run in runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
-    runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
-    found = job.status.early_failures
-    for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
-        found = _one_more(found, run, times, job.run_policy.min_uptime_seconds)
-    return found
-
-
-def failed_replicas(job: Job, accounting: Accounting, slots: Slots, *, suspended: bool) -> list[ReplicaFailures]:
-    """The failed runs of each replica since the highest step rose, or of a row of early failures, after this pass.
-
-    Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents are
-    counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
-    """
-    policy, status = job.run_policy, job.status
-    limited = policy.report_progress or policy.min_uptime_seconds is not None
-    if not limited or job.restarts_together or suspended or status.has(ConditionType.SUSPENDED):
-        return status.failed_replicas
-    counts: dict[Replica, tuple[int, int]] = {}
-    over = not policy.report_progress and status.early_failures is None
-    for entry in status.failed_replicas:
-        runs, seen = 0 if over else entry.runs or 0, entry.in_place or 0
-        counts |= {Replica(entry.type, index): (runs, seen) for index in parse_indexes(entry.indexes, MAX_REPLICAS)}
-    # A release without the field knows the sum of the failed runs alone, which are taken for those of one replica.
-    unknown = not status.failed_replicas
-    new, earlier = accounting.charged - (status.restarts or 0), _failed_since(status) if unknown else 0
-    entered = {entry.pod.uid for entry in accounting.entries}
-    counts |= {replica: (counts[replica][0], 0) for replica in slots.vacant if replica in counts}
-    for slot in slots.notable:
-        if not isinstance(slot.state, Starting | Active | Leaving | Ended):
-            continue
-        ended = isinstance(slot.state, Ended) and slot.ending.type == EndType.RETRYABLE
-        total = slot.failed_runs.charged + ended
-        runs, seen = counts.get(slot.replica) or (earlier, max(total - new, 0) if unknown else 0)
-        more = total - seen if total >= seen else total
-        counts[slot.replica] = runs + more if more or not unknown else 0, 0 if slot.pod.uid in entered else total
-    alike: dict[tuple[str, int, int], set[int]] = {}
-    for replica, (runs, seen) in counts.items():
-        if runs or seen:
-            alike.setdefault((replica.type, runs, seen), set()).add(replica.index)
-    return [
-        ReplicaFailures(type=kind, indexes=format_indexes(indexes) or "", runs=runs or None, in_place=seen or None)
-        for (kind, runs, seen), indexes in sorted(alike.items())
-    ]
-
-
 def _failed_since(status: JobStatus) -> int:
     """The failed runs on record since the highest step rose; of a job without steps, those in a row soon after their start."""
     if status.progress is not None and status.progress.highest_step is not None:
         return max((status.restarts or 0) - (status.progress.restarts or 0), 0)
     return status.early_failures.count if status.early_failures is not None else 0
-
-
-def in_vain(
-    job: Job, accounting: Accounting, early: EarlyFailures | None, failed: Iterable[ReplicaFailures], known: JobProgress | None
-) -> str:
-    """Why the job is not restarted any more although backoffLimit allows it; "" while it is."""
-    policy = job.run_policy
-    limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
-    text = f"Job {job.name} has failed because"
-    # Where all replicas are restarted together, one failure of an attempt is charged.
-    most = accounting.charged if job.restarts_together else max((entry.runs or 0 for entry in failed), default=0)
-    if policy.report_progress and known is not None and known.highest_step is not None:
-        times = min(most, accounting.charged - (known.restarts or 0))
-        if times > limit:
-            steps = f"the highest step has been {known.highest_step} for {times} failed runs"
-            return f"{text} its restarts bring no progress: {steps}; maxRestartsWithoutProgress is {limit}"
-    times = min(early.count, most) if early is not None else 0
-    if early is not None and times > limit:
-        seconds = policy.min_uptime_seconds
-        runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
-        return f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
-    return ""
 
 
 def _end(run: Terminated) -> float:
