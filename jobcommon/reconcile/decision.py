@@ -138,7 +138,7 @@ def _succeed(situation: Situation) -> Plan:
     reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
     sentence = Sentence(f"{job.kind} {job.key} successfully completed")
     counted = with_running(situation.framework, situation.accounting, situation.slots)
-    ended = situation.counting(counted, tally(job, situation.slots, counted.succeeded))
+    ended = situation.with_accounting(counted, tally(job, situation.slots, counted.succeeded))
     return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, sentence), Event(NORMAL, reason, str(sentence)))
 
 
@@ -147,7 +147,7 @@ def _fail(situation: Situation, reason: str, sentence: Sentence) -> Plan:
     if reason != reasons.of_kind(situation.job.kind, reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
         all_failed = {kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.tallies.items()}
-        situation = situation.counting(situation.accounting, all_failed)
+        situation = situation.with_accounting(situation.accounting, all_failed)
     return _end(situation, Statement(ConditionType.FAILED, True, reason, sentence), event)
 
 

@@ -15,6 +15,7 @@ from jobcommon.api.job import Elasticity
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import format_moment, parse_time
+from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
 from jobcommon.manifests.size import elastic_of, fixed_counts, size_text, within_bounds
 from jobcommon.reconcile import in_place
@@ -39,6 +40,11 @@ class Elastic(Extension):
     def __init__(self, situation: Situation) -> None:
         self._situation, self._job = situation, situation.job
         self._kind = situation.framework.scaled_type
+
+    @classmethod
+    def concerns(cls, job: Job) -> bool:
+        """See `Extension`."""
+        return job.restarts_together or bool(job.status.attempt_replicas)
 
     @cached_property
     def _policy(self) -> Elasticity | None:

@@ -109,7 +109,7 @@ class Situation:
             return self.counted
         return without_consequences(self.framework, self.job, self.counted, self.slots)
 
-    def counting(self, accounting: Accounting, tallies: Tallies | None = None, overdue: Deadline | None = None) -> Self:
+    def with_accounting(self, accounting: Accounting, tallies: Tallies | None = None, overdue: Deadline | None = None) -> Self:
         """The same pods with another accounting, about which the extensions are asked anew."""
         if accounting is self.accounting and tallies is None:
             return self
@@ -121,14 +121,14 @@ class Situation:
     @property
     def uncharged(self) -> Self:
         """The same without the consequences of a failure, for what ends the job whatever has failed."""
-        return self.counting(self.counted)
+        return self.with_accounting(self.counted)
 
     @cached_property
     def undisturbed(self) -> Self:
         """The same without what has just ended, while no attempt may begin: it remains as evidence, and deadlines hold."""
         if self.accounting.attempt == self.job.attempt or not self.keeps_attempt:
             return self
-        return self.counting(account_for_pods(self.job, self.slots, entering=False))
+        return self.with_accounting(account_for_pods(self.job, self.slots, entering=False))
 
     @cached_property
     def outcome(self) -> Outcome:

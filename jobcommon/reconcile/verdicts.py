@@ -181,7 +181,7 @@ def _overdue(situation: Situation) -> Verdict | None:
     if not deadline.new_attempt:
         return Fail(situation, deadline.reason, deadline.message, waiting=deadline.waiting)
     charged = after_deadline(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
-    again = situation.counting(charged, overdue=deadline)
+    again = situation.with_accounting(charged, overdue=deadline)
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.
     return replace(failed, situation=situation, remarks=()) if isinstance(failed, Fail) else BeginAttempt(again, deadline.cause)
@@ -195,7 +195,7 @@ def _asked_for(situation: Situation) -> Verdict | None:
     if cause is None:
         return None
     begun = in_new_attempt(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
-    return BeginAttempt(situation.counting(begun), cause)
+    return BeginAttempt(situation.with_accounting(begun), cause)
 
 
 def _goes_on(situation: Situation) -> Verdict:
