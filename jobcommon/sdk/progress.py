@@ -17,7 +17,7 @@ def described(job: Job) -> str:
 
 
 def parts(job: Job) -> tuple[str, str, str]:
-    """Its state, its replicas with restarts and reported progress, and why it is so; "" if it runs or has succeeded."""
+    """Its state, its replicas with their restarts, and why it is so; "" if it runs or has succeeded."""
     status, counts = job.status, []
     current = next((c for c in reversed(status.conditions) if c.is_true), None)
     for kind in job.replica_specs:
@@ -26,10 +26,13 @@ def parts(job: Job) -> tuple[str, str, str]:
     replicas = ", ".join(counts)
     if status.restarts:
         replicas += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"
-    if status.progress is not None and status.progress.summary:
-        replicas += f"; {status.progress.summary}"
     well = current is None or current.type in (ConditionType.RUNNING, ConditionType.SUCCEEDED)
     return (current.type, replicas, "" if well else current.message) if current else ("submitted", replicas, "")
+
+
+def reported(job: Job) -> str:
+    """``████░░░░░░ 47% (940/2000), 12m left``, as the program has reported; "" if it has not."""
+    return (job.status.progress.summary or "") if job.status.progress is not None else ""
 
 
 class Progress:
@@ -42,11 +45,12 @@ class Progress:
         self._handle: Any = None
         self._last = ""
 
-    def show(self, title: str, seconds: float, text: str) -> None:
-        """Show `text` after that time."""
+    def show(self, title: str, seconds: float, text: str, reported: str = "") -> None:
+        """Show `text` after that time, and what the program has reported, which makes no line of its own."""
         if not self._on:
             return
-        line = clean(f"{title} {int(seconds) // 60}:{int(seconds) % 60:02} {text}")
+        shown = "; ".join(filter(None, (text, reported)))
+        line = clean(f"{title} {int(seconds) // 60}:{int(seconds) % 60:02} {shown}")
         if self._handle is not None:
             self._handle.update({"text/plain": line}, raw=True)
         elif self._display is not None:

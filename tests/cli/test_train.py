@@ -25,7 +25,7 @@ from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
 from jobcommon.diagnosis import diagnose
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.sdk.progress import described
+from jobcommon.sdk.shown import ShownJob
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
@@ -121,7 +121,7 @@ def test_what_the_program_reports_is_in_list_why_and_the_progress_line(later: fl
     assert (f" {words} " in with_it, "%" in without) == (True, False)
     show(told.console, "pytorchjob/demo", diagnose(found, seeded.now), seeded.now)
     assert told.text.splitlines()[2] == f"progress: {words}{age}"
-    assert described(found.read) == f"Running: Worker 2/2; {words}"
+    assert repr(ShownJob(body)).endswith(f" old: Running: Worker 2/2; {words}")
 
 
 async def ask(cluster: Any, name: str = "demo") -> FoundJob:

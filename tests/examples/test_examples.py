@@ -37,6 +37,7 @@ RUNS: dict[str, tuple[int, Sequence[str]]] = {
     "run-policy/restart.yaml": (0, [r"first run: killed", r"Restarting: .* code 137", r"second run: done", r"Succeeded +True"]),
     "run-policy/deadline.yaml": (1, [r"Failed +True .*DeadlineExceeded"]),
     "run-policy/overrides.yaml": (0, [r"worker-0 \| size small", r"worker-1 \| size small", r"worker-2 \| size large"]),
+    "run-policy/progress.yaml": (0, [r"all steps are reported", r"Succeeded +True"]),
     "run-policy/ttl.yaml": (0, [r"gone in five seconds", r"Succeeded +True"]),
     "run-policy/suspend.yaml": (1, [r"Suspended +True", r"suspended, and nothing here will resume it"]),
 }

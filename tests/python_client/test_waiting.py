@@ -128,15 +128,25 @@ async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended() ->
     assert limits == [40.0]
 
 
-async def test_a_terminal_gets_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_a_terminal_gets_one_line_and_a_log_one_for_each_state(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of the program change the line of a terminal, and make none in a log."""
 
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    await client(answers(job("Running"), job("Succeeded"))).wait("j")
-    assert terminal.getvalue().count("\n") == 1
-    assert terminal.getvalue().endswith("\rpytorchjob/j 0:00 Succeeded: Master 0/1\x1b[K\n")
+    class Output(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    monkeypatch.setattr(sys, "stderr", output := Output())
+    running = [job("Running", progress={"summary": f"{percent}%"}) for percent in (10, 20)]
+    await client(answers(*running, job("Succeeded"))).wait("j")
+    shown = [
+        f"pytorchjob/j 0:00 {text}"
+        for text in ("Running: Master 0/1; 10%", "Running: Master 0/1; 20%", "Succeeded: Master 0/1")
+    ]
+    if terminal:
+        assert output.getvalue() == "".join(f"\r{line}\x1b[K" for line in shown) + "\n"
+    else:
+        assert output.getvalue() == f"{shown[0]}\n{shown[2]}\n"
 
 
 async def test_a_failure_says_why() -> None:
