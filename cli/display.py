@@ -107,7 +107,7 @@ class Display:
         return duration(self._clock() - self._begin)
 
     def __rich__(self) -> Group:
-        reported = [job.status.progress.summary or "" if job.status.progress is not None else "" for job in self._jobs]
+        reported = [job.status.reported_progress for job in self._jobs]
         columns = "JOB", "STATE", "PODS", "TIME", *(["PROGRESS"] if any(reported) else [])
         jobs = Table(*columns, box=None, header_style="bold", pad_edge=False)
         pods = Table(

@@ -10,7 +10,7 @@ import msgspec
 
 from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
-from jobcommon.client.lines import closing, last_frame
+from jobcommon.client.lines import SeenLines, closing
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.responses import response_error
@@ -105,10 +105,13 @@ class ClusterReader:
         """
         query = [("follow", "true"), ("tailLines", str(tail)), *([("container", container)] if container else [])]
         request = Request("GET", f"{object_path('v1', 'pods', namespace, pod)}/log", tuple(query))
+        seen = SeenLines()
         async with closing(self.transport.stream(request)) as lines:
             async for line in lines:
-                text = line.decode(errors="replace")
-                yield last_frame(text) + ("\r" if text.endswith("\r") else "")
+                for text in seen.feed(line.decode(errors="replace")):
+                    yield text
+        for text in seen.rest():
+            yield text
 
     async def _object(self, path: str) -> Json:
         found = await self._read(Request("GET", path))

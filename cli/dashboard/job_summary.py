@@ -79,8 +79,7 @@ class JobSummary:
     @property
     def progress(self) -> Progress:
         """What its program has reported."""
-        known = self.status.progress
-        return progress_of(self.status, (known.summary or "") if known is not None else "")
+        return progress_of(self.status, self.status.reported_progress)
 
     @cached_property
     def cause(self) -> str:

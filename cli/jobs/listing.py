@@ -84,7 +84,7 @@ def show_jobs(
     console: Console, jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float, *, everywhere: bool
 ) -> None:
     """Print one row a job; with the cause if something is wrong with it, as `why` tells it."""
-    progress = ["PROGRESS"] if any(map(_progress, surroundings)) else []
+    progress = ["PROGRESS"] if any(found.status.reported_progress for found in surroundings) else []
     columns = "NAME", "STATE", "PODS", *progress, "RESTARTS", "AGE", "REASON", "CAUSE"
     table = _table(*(["NAMESPACE"] if everywhere else []), *columns)
     for job, found in zip(jobs, surroundings, strict=True):
@@ -100,7 +100,7 @@ def show_jobs(
             job.title,
             state,
             _pods(found),
-            *(clean(_progress(found)) for _ in progress),
+            *(clean(status.reported_progress) for _ in progress),
             str(status.restarts or 0),
             duration_of(now - created),
             clean(reason),
@@ -108,10 +108,6 @@ def show_jobs(
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
     console.print(table)
-
-
-def _progress(found: Found) -> str:
-    return (found.status.progress.summary or "") if found.status.progress is not None else ""
 
 
 def _pods(found: Found) -> str:

@@ -238,6 +238,11 @@ class JobStatus(ApiModel):
         return condition is not None and condition.is_true
 
     @property
+    def reported_progress(self) -> str:
+        """What the program reported last, in words; "" if it has not."""
+        return (self.progress.summary or "") if self.progress is not None else ""
+
+    @property
     def has_run(self) -> bool:
         """Whether the job has run or been suspended before, as far as is recorded."""
         kinds = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUSPENDED)

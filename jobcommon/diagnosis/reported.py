@@ -10,9 +10,7 @@ _OLD = 60.0
 
 def reported(status: JobStatus, now: float) -> str:
     """``████░░░░░░ 47% (940/2000), 12m left``, and how old the report is if the job goes on without another."""
-    known = status.progress
-    if known is None or not known.summary:
-        return ""
-    at = parse_time(known.last_report_time)
-    old = at is not None and now - at >= _OLD and not status.finished
-    return f"{known.summary}; reported {span(now - at)} ago" if old and at is not None else known.summary
+    words = status.reported_progress
+    at = parse_time(status.progress.last_report_time) if status.progress is not None else None
+    old = words and at is not None and now - at >= _OLD and not status.finished
+    return f"{words}; reported {span(now - at)} ago" if old and at is not None else words

@@ -18,7 +18,7 @@ from jobcommon.framework import Job
 from jobcommon.sdk.build import KIND, framework_of
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import RETRY_SECONDS, SYSTEM, Target, Timing, states
-from jobcommon.sdk.progress import Progress, described, reported
+from jobcommon.sdk.progress import Progress, described
 from jobcommon.sdk.shown import ShownJob
 from jobcommon.spec import read_job
 
@@ -101,7 +101,7 @@ class AsyncJobClient:
                     if uid not in ("", now.uid):
                         raise JobFailed(target.title, "Deleted", "it was deleted; another one has its name now")
                     uid, text = now.uid, described(now)
-                    shown.show(target.title, clock() - begin, text, reported(now))
+                    shown.show(target.title, clock() - begin, text, now.status.reported_progress)
                     if now.status.has(ConditionType.SUCCEEDED):
                         return ShownJob(state, self._timing.wall)
                     failed = now.status.has(ConditionType.FAILED)

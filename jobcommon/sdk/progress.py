@@ -30,11 +30,6 @@ def parts(job: Job) -> tuple[str, str, str]:
     return (current.type, replicas, "" if well else current.message) if current else ("submitted", replicas, "")
 
 
-def reported(job: Job) -> str:
-    """``████░░░░░░ 47% (940/2000), 12m left``, as the program has reported; "" if it has not."""
-    return (job.status.progress.summary or "") if job.status.progress is not None else ""
-
-
 class Progress:
     """Shows the latest text about a job on standard error, or in the notebook that runs this code; if not `on`, nowhere."""
 

@@ -11,7 +11,7 @@ from jobcommon.api.duration import human_duration
 from jobcommon.api.terminal import clean
 from jobcommon.framework import Job
 from jobcommon.sdk.build import framework_of
-from jobcommon.sdk.progress import described, parts, reported
+from jobcommon.sdk.progress import described, parts
 from jobcommon.spec import read_job
 
 
@@ -27,14 +27,19 @@ class ShownJob(dict[str, Any]):
         if read is None:
             return super().__repr__()
         text = f"{read.kind} {read.key}, {self._age(read)} old: {described(read)}"
-        return clean("; ".join(filter(None, (text, reported(read)))))
+        return clean("; ".join(filter(None, (text, read.status.reported_progress))))
 
     def _repr_html_(self) -> str | None:
         read = self._read()
         if read is None:
             return None
         state, replicas, cause = parts(read)
-        lines = (f"{read.kind} in {read.namespace}, {self._age(read)} old", f"{state}: {replicas}", reported(read), cause)
+        lines = (
+            f"{read.kind} in {read.namespace}, {self._age(read)} old",
+            f"{state}: {replicas}",
+            read.status.reported_progress,
+            cause,
+        )
         return "<br>".join([f"<b>{escape(clean(read.name))}</b>", *(escape(clean(line)) for line in lines if line)])
 
     def _read(self) -> Job | None:

@@ -339,7 +339,7 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
     class WithLog(ScriptedTransport):
         async def stream(self, request: Request) -> AsyncIterator[bytes]:
             assert request.path == f"{path}/log"
-            for line in (b"begun", b"0 %\r50 %\r", b"\x1b[32m0 %\r90 %\x1b[0m\r", b"0 %\r100 %", b"over"):
+            for line in (b"begun", b"0 %\r50 %\r", b"\x1b[32m0 %\r90 %\x1b[0m\r", b"0 %\r100 %", b"\r7 %\x1b[A", b"over"):
                 yield line
 
     path = "/api/v1/namespaces/default/pods/p"
@@ -368,6 +368,8 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
         event_of("50 %", "frame"),
         event_of("90 %", "frame"),
         event_of("100 %"),
+        event_of("7 %", "frame"),
+        event_of("7 %"),
         event_of("over"),
     ]
     assert pauses == [KEPT_SECONDS] * 2
