@@ -172,6 +172,12 @@ class Workload:
         return {str(one.get("name")): one for one in found}
 
     @property
+    def reclaimable(self) -> Mapping[str, int]:
+        """The pods of each podSet whose quota was given back, by name."""
+        found = mappings_in(self.status.get("reclaimablePods"))
+        return {str(one.get("name")): int(one.get("count") or 0) for one in found}
+
+    @property
     def counts(self) -> Mapping[str, Any]:
         """The number of pods of each podSet, by name."""
         return {str(one.get("name")): one.get("count", 1) for one in mappings_in(self.spec.get("podSets"))}

@@ -99,7 +99,8 @@ class Elastic(Extension):
         if about != ConditionType.RUNNING or self._policy is None:
             return ()
         have, asked = self._job.count(self._kind), self._job.asked_of(self._kind)
-        return [Note(f"with {have} of {asked} {_named(self._kind)}")] if have < asked else ()
+        quota = f", and has quota for {self._most}" if self._most < asked else ""
+        return [Note(f"with {have} of {asked} {_named(self._kind)}{quota}")] if have < asked else ()
 
     def wakes(self) -> Iterable[float]:
         """When it can be resized next."""
@@ -112,10 +113,17 @@ class Elastic(Extension):
         return fixed_counts(self._situation.framework, self._job)
 
     @cached_property
+    def _most(self) -> int:
+        """The number that is asked for, as far as the job may have it."""
+        return self._situation.most(self._kind)
+
+    @cached_property
     def _next(self) -> Mapping[str, int]:
         """The size that a new attempt has."""
         job = self._job
         asked = fixed_counts(self._situation.framework, job, {kind: job.asked_of(kind) for kind in job.replica_specs})
+        if elastic_of(self._situation.framework, job) is not None:
+            asked[self._kind] = self._most
         if self._policy is None:
             return asked
         have, wanted = job.count(self._kind), asked[self._kind]
@@ -187,7 +195,7 @@ class Elastic(Extension):
     def _grows_at(self) -> float | None:
         """From when on the job may grow; None if it is as large as it is to be, or does not run whole."""
         situation, job = self._situation, self._job
-        if self._policy is None or job.asked_of(self._kind) <= job.count(self._kind):
+        if self._policy is None or self._most <= job.count(self._kind):
             return None
         last = parse_time(job.status.last_resize_time)
         seconds = self._policy.grow_after_seconds
@@ -207,7 +215,7 @@ class Elastic(Extension):
             or situation.keeps_attempt
         ):
             return ()
-        return [Replica(self._kind, index) for index in range(job.count(self._kind), job.asked_of(self._kind))]
+        return [Replica(self._kind, index) for index in range(job.count(self._kind), self._most)]
 
     @cached_property
     def _nodes_found(self) -> Sequence[Replica]:

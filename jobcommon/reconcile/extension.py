@@ -103,6 +103,10 @@ class Extension:
         """The reason and the message with which a job fails that would be restarted otherwise."""
         return None
 
+    def most(self, kind: str) -> int | None:
+        """The most replicas of a type that the job may have now, of those that its user asks for; None: all."""
+        return None
+
     def new_attempt(self) -> str | None:
         """Why all replicas are restarted although none has failed, as a part of a sentence. Nothing is charged for it."""
         return None

@@ -5,6 +5,7 @@ What is admitted goes into the pods, and the job's state into the Workload (`wor
 ended.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.manifests.children import MAX_LABEL, job_selector, owned, owner_reference
+from jobcommon.manifests.size import elastic_of, within_bounds
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
@@ -231,12 +233,24 @@ class Queue(Extension):
 
     @cached_property
     def _pod_sets(self) -> PodSets:
-        return PodSets(self.job)
+        elastic = elastic_of(self.framework, self.job)
+        return PodSets(self.job, {self.framework.scaled_type: within_bounds(elastic, 0)} if elastic is not None else {})
+
+    def most(self, kind: str) -> int | None:
+        """The replicas of a type for which there is quota, of a job that may run with fewer than it asks for."""
+        found = self.found
+        if found is None or not found.admitted or kind not in self._pod_sets.least:
+            return None
+        names = [one.name for one in self._pod_sets.all if one.type == kind]
+        admitted = (int(found.assignments[name].get("count") or 0) for name in names if name in found.assignments)
+        return sum(admitted) - sum(found.reclaimable.get(name, 0) for name in names)
 
     def _stale(self, found: Workload) -> bool:
         """Whether the Workload asks for other pods than the job has. An invalid change of the job changes nothing."""
         if self.job.errors:
             return False
+        if self._pod_sets.least and not found.has("QuotaReserved") and found.counts != self._pod_sets.counts:
+            return True
         digest = annotations_of(found.raw).get(kueue.POD_SETS)
         return digest != self._pod_sets.digest if digest else found.counts != self._pod_sets.counts
 
@@ -314,7 +328,12 @@ class Queue(Extension):
 
     def _status(self, found: Workload, now: float, *, active: bool) -> Mapping[str, Any]:
         """The status that it is to have, and None for what goes."""
-        return {**dict.fromkeys(found.status), **workload_status(self.job, found, self._pod_sets, now, active=active)}
+        used: dict[str, int] = {}
+        if self.job.status.attempt_replicas:
+            ours = Counter(slot.replica.type for slot in self._situation.slots.ours if not slot.over)
+            used = {kind: max(self.job.count(kind), ours[kind]) for kind in self._pod_sets.least}
+        status = workload_status(self.job, found, self._pod_sets, now, active=active, used=used)
+        return {**dict.fromkeys(found.status), **status}
 
 
 UNQUEUED = labels.PREFIX + "unqueued"

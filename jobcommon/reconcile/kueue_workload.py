@@ -6,7 +6,7 @@ Jobs write it.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -37,6 +37,7 @@ class PodSet:
     template: Mapping[str, Any]
     whole: bool
     topology: Mapping[str, str]
+    least: int | None = None
 
     @property
     def name(self) -> str:
@@ -54,7 +55,11 @@ class PodSet:
         }
         template = {"metadata": kept, "spec": {**spec, **containers}}
         found = {"name": self.name, "count": self.count, "template": template}
-        return {**found, "topologyRequest": request} if (request := self._topology_request()) else found
+        request = self._topology_request()
+        if self.least is not None and self.whole and request.keys() <= {"podIndexLabel"}:
+            # Kueue admits one podSet of a Workload in part, and none that asks for a topology.
+            return {**found, "minCount": self.least}
+        return {**found, "topologyRequest": request} if request else found
 
     def _topology_request(self) -> dict[str, Any]:
         """From the template's annotations, or the job's policy. The index label gives the rank unless indexes have gaps."""
@@ -72,9 +77,10 @@ class PodSet:
 
 @dataclass(frozen=True)
 class PodSets:
-    """All podSets of a job."""
+    """All podSets of a job. `least`: by type, the fewest replicas with which it runs."""
 
     job: Job
+    least: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def all(self) -> tuple[PodSet, ...]:
@@ -94,7 +100,7 @@ class PodSets:
     @cached_property
     def digest(self) -> str:
         """A digest of what the user asks for alone, so that another release of the operator does not change it."""
-        asked = [(one.name, one.count, one.template, one.topology) for one in self._distinct]
+        asked = [(one.name, one.least or one.count, one.template, one.topology) for one in self._distinct]
         return sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:16]
 
     def too_many(self, replica_specs: str) -> str:
@@ -130,12 +136,20 @@ class PodSets:
     def _found(self) -> Iterator[PodSet]:
         topology = topology_of(self.job)
         for kind, spec in self.job.replica_specs.items():
-            total = self.job.count(kind)
+            total = self.job.asked_of(kind)
             counts = Counter(positions for index, positions in spec.templates.applied.items() if index < total)
             counts[()] = total - counts.total()
             used = [positions for positions in spec.templates.distinct if counts[positions]] or [()]
             for positions in used:
-                yield PodSet(kind, positions, counts[positions], spec.templates.at(positions), len(used) == 1, topology)
+                yield PodSet(
+                    kind,
+                    positions,
+                    counts[positions],
+                    spec.templates.at(positions),
+                    len(used) == 1,
+                    topology,
+                    self.least.get(kind),
+                )
 
 
 def _name(kind: str, positions: Positions) -> str:
@@ -249,8 +263,13 @@ def _updates(found: Workload, name: str) -> Iterator[Mapping[str, Any]]:
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
 
 
-def workload_status(job: Job, found: Workload, pod_sets: PodSets, now: float, *, active: bool) -> Mapping[str, Any]:
-    """The status that the Workload is to have. `active`: pods of the job may run, so an evicted job keeps its quota."""
+def workload_status(
+    job: Job, found: Workload, pod_sets: PodSets, now: float, *, active: bool, used: Mapping[str, int]
+) -> Mapping[str, Any]:
+    """The status that the Workload is to have. `active`: pods of the job may run, so an evicted job keeps its quota.
+
+    `used`: by type, how many pods a job that may be smaller than it asks for has, or is to have.
+    """
     status = dict(found.status)
     conditions = _Conditions(found, now)
     evicted = found.conditions.get("Evicted", {})
@@ -272,7 +291,7 @@ def workload_status(job: Job, found: Workload, pod_sets: PodSets, now: float, *,
         status.pop("admission", None)
     elif found.admitted:
         _set_readiness(job, found, conditions)
-        status |= _reclaimable(job, found, pod_sets)
+        status |= _reclaimable(job, found, pod_sets, used)
     new = {**status, "conditions": conditions.listed}
     return found.status if new == {"conditions": [], **found.status} else new
 
@@ -288,13 +307,15 @@ def _set_readiness(job: Job, found: Workload, conditions: "_Conditions") -> None
         conditions.set("PodsReady", False, "WaitForRecovery", text)
 
 
-def _reclaimable(job: Job, found: Workload, pod_sets: PodSets) -> dict[str, Any]:
-    """How many pods of each podSet have succeeded and are not run again. The numbers only grow."""
-    if job.restarts_together:
-        return {}
-    before = {str(one.get("name")): one.get("count") or 0 for one in mappings_in(found.status.get("reclaimablePods"))}
+def _reclaimable(job: Job, found: Workload, pod_sets: PodSets, used: Mapping[str, int]) -> dict[str, Any]:
+    """How many pods of each podSet have succeeded and are not run again, or are left out. The numbers only grow."""
+    before = found.reclaimable
     counts = dict(before)
-    for kind, indexes in recorded_success(job).items():
+    for one in pod_sets.all:
+        if one.whole and one.type in used and one.name in found.assignments:
+            spare = int(found.assignments[one.name].get("count") or 0) - used[one.type]
+            counts |= {one.name: max(spare, counts.get(one.name, 0))} if spare > 0 else {}
+    for kind, indexes in recorded_success(job).items() if not job.restarts_together else ():
         done = Counter(pod_sets.name_of(Replica(kind, index)) for index in indexes if index < job.count(kind))
         counts |= {name: max(number, counts.get(name, 0)) for name, number in done.items() if name in found.assignments}
     return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}

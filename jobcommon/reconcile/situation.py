@@ -300,6 +300,11 @@ class Situation:
     def _refusal(self) -> Hold:
         return Hold(quoted=self.observed.refusal or "the API server refuses pods for now")
 
+    def most(self, kind: str) -> int:
+        """The replicas of a type that the job may have now: those that are asked for, unless an extension allows fewer."""
+        bounds = (extension.most(kind) for extension in self.extensions)
+        return min([self.job.asked_of(kind), *(bound for bound in bounds if bound is not None)])
+
     @property
     def new_attempt(self) -> str | None:
         """Why all replicas are restarted although none has failed, as an extension asks for."""

@@ -1,11 +1,18 @@
 """Resizes of jobs whose replicas are restarted together: by their user, and by themselves with `runPolicy.elastic`."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobcommon.api import labels
+from jobcommon.api.gang import NATIVE
+from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.workload import min_count
+from jobcommon.framework import Options
 from jobcommon.testutil.frameworks import SCALED_JOB
+from jobcommon.testutil.kueue import admitted
+from jobcommon.testutil.native_gang import GROUP
 from jobcommon.testutil.pairs.world import PairWorld
 
 IN_PLACE, RECREATE = "Auto", "Recreate"
@@ -179,3 +186,70 @@ def test_spare_pods_go_with_their_use(end: str) -> None:
     world.react()
     world.wait(100)
     assert "demo-worker-3" not in world.pods
+
+
+# -- queues and gangs ----------------------------------------------------------------------------------------------------------
+
+
+def queued() -> PairWorld:
+    """An elastic job whose Workload Kueue has not admitted yet."""
+    framework = replace(SCALED_JOB, options=Options(kueue=True))
+    policy = {"restartScope": "Job", "restartMethod": "Auto", "elastic": ELASTIC}
+    world = PairWorld.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, PairWorld)
+    world.manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"}
+    world.quota = False
+    world.react()
+    return world
+
+
+def workload(world: PairWorld) -> Any:
+    return next(found for (kind, _), found in world.others.items() if kind == "Workload")
+
+
+def admit(world: PairWorld, workers: int) -> None:
+    """Kueue admits the job with so many workers, as by its partial admission."""
+    found = admitted(workload(world), at=world.now)
+    (_, of_workers) = found["status"]["admission"]["podSetAssignments"]
+    of_workers["count"] = workers
+    world.others["Workload", found["metadata"]["name"]] = found
+    world.react()
+
+
+def test_kueue_may_admit_an_elastic_job_in_part() -> None:
+    world = queued()
+    assert [(one["count"], one.get("minCount")) for one in workload(world)["spec"]["podSets"]] == [(1, None), (4, 2)]
+    admit(world, 3)
+    world.wait(60)
+    assert (size(world), world.current) == (3, "Running")
+    assert "with 3 of 4 workers, and has quota for 3" in message(world)
+    world.wait(1000)
+    assert (size(world), len(world.pods)) == (3, 4), "it asks for no node without quota"
+
+
+def test_a_job_that_shrinks_gives_its_quota_back() -> None:
+    world = queued()
+    admit(world, 4)
+    assert size(world) == 4
+    world.scale("Worker", 2).react()
+    world.wait(60)
+    assert (size(world), world.current) == (2, "Running"), "a change within the bounds does not cost the admission"
+    assert workload(world)["status"]["reclaimablePods"] == [{"name": "worker", "count": 2}]
+
+
+def test_a_job_that_waits_asks_for_what_its_user_asks_for() -> None:
+    world = queued()
+    world.scale("Worker", 3).react()
+    assert [one["count"] for one in workload(world)["spec"]["podSets"]] == [1, 3]
+
+
+def test_a_gang_waits_for_the_fewest_with_which_the_job_runs() -> None:
+    framework = replace(SCALED_JOB, options=Options(gang=NATIVE[0]))
+    policy = {"restartScope": "Job", "elastic": ELASTIC}
+    world = PairWorld.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, PairWorld)
+    world.room = 4
+    world.react()
+    assert min_count(world.others[GROUP]) == 3
+    world.wait(60)
+    assert (size(world), world.current) == (3, "Running")
