@@ -98,8 +98,10 @@ def _see_report(seen: Seen, status: JobStatus) -> None:
     run = seen.runs[-1] if seen.runs else None
     attempt, restart = (known.attempt, known.restart_time) if known is not None else (None, None)
     if run is None or (run.attempt, run.restart) != (attempt, restart) or step < run.step:
+        # A single report is one that came late, when the next run had begun.
+        earlier = [one for one in seen.runs if one.step > one.begin]
         run = Run(attempt, step, restart)
-        seen.runs = [*seen.runs, run][-MAX_RUNS:]
+        seen.runs = [*earlier, run][-MAX_RUNS:]
     run.add(step, values_of(report.metrics or ()))
 
 

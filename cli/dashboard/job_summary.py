@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
-from jobcommon.cli.dashboard.progress import Progress, progress_of, size_in_force
+from jobcommon.cli.dashboard.progress import Progress, progress_of
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.framework import Framework
 from jobcommon.spec import read_job
@@ -66,10 +66,10 @@ class JobSummary:
 
     @property
     def pods(self) -> str:
-        """``2/3``: the replicas that run or have succeeded, of those that are wanted."""
+        """``2/3``: the replicas that run or have succeeded, of those that are wanted, or that an elastic job has."""
         there = sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in self.status.replica_statuses.values())
-        size = size_in_force(self.raw)
-        return f"{there}/{sum(size.values()) if size else read_job(self.framework, self.raw).total_replicas}"
+        wanted = sum(self.status.attempt_replicas.values()) or read_job(self.framework, self.raw).total_replicas
+        return f"{there}/{wanted}"
 
     @property
     def restarts(self) -> int:

@@ -23,7 +23,7 @@ from jobcommon.cli.dashboard.history import POSITIONS, History
 from jobcommon.cli.dashboard.job_summary import STATES, JobSummary, in_order, read_filter, state_of
 from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
-from jobcommon.cli.dashboard.progress import progress_of, resized_at, size_in_force
+from jobcommon.cli.dashboard.progress import progress_of
 from jobcommon.cli.dashboard.timeline import PATTERNS, changes_of, timeline
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.display import plural, time_spent
@@ -136,8 +136,7 @@ class Pages:
             runs=[run_name(run) for run in runs],
             metrics=[metric for metric in metrics if metric.name not in POSITIONS],
             since=seen.since if seen is not None else now,
-            size=size_in_force(raw),
-            resized=resized_at(raw),
+            resized=parse_time(status.last_resize_time),
             pods=pods[:MAX_PODS],
             pod_count=len(pods),
             events=events[:MAX_EVENTS],

@@ -82,7 +82,7 @@ def pod_row(framework: Framework, pod: Json, replica_type: str) -> PodRow:
         namespace=view.namespace,
         uid=view.uid,
         replica=f"{replica_type}-{index}" if index < _LAST else view.name,
-        rank=_rank(specs),
+        rank=_rank(specs, view.annotations),
         state=describe(pod),
         cause=why(view),
         node=view.node_name,
@@ -121,10 +121,11 @@ def _transition(pod: Json, kind: str) -> float | None:
     return next((parse_time(c.get("lastTransitionTime")) for c in true), None)
 
 
-def _rank(containers: Iterable[Any]) -> str:
-    """The RANK that the operator gave the pod, "" for frameworks that have none."""
+def _rank(containers: Iterable[Any], annotations: Mapping[str, str]) -> str:
+    """The RANK that the operator gave the pod, of a job that can be resized by an annotation; "" for other frameworks."""
     variables = (v for c in containers if isinstance(c, Mapping) for v in c.get("env") or () if isinstance(v, Mapping))
-    return next((str(v.get("value", "")) for v in variables if v.get("name") == "RANK"), "")
+    value = next((str(v.get("value", "")) for v in variables if v.get("name") == "RANK"), "")
+    return value or annotations.get(f"{labels.VARIABLE}RANK", "")
 
 
 def _label(pod: Json, label: str) -> str:

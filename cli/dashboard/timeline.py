@@ -14,7 +14,6 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.dashboard.conditions import failure_in_words
 from jobcommon.cli.dashboard.history import Seen
 from jobcommon.cli.dashboard.pod_row import PodRow
-from jobcommon.cli.dashboard.progress import resized_at
 from jobcommon.diagnosis import Found
 
 # In words, by the segment's state, which is also its style.
@@ -130,12 +129,11 @@ def changes_of(found: Found, seen: Seen | None) -> Sequence[Step]:
     steps = [(event.at, begun[event.reason]) for event in found.events_of(found.read.uid) if event.reason in begun]
     if seen is not None:
         steps += [(began, _STATES[phase]) for began, phase in seen.phases.items() if phase in _STATES]
-    runs_since, resized = _runs_since(status), resized_at(found.job)
-    for at in (parse_time(status.last_restart_time), resized):
+    runs_since = _runs_since(status)
+    for at in map(parse_time, (status.last_restart_time, status.last_resize_time)):
         if at is not None and runs_since is not None and at <= runs_since:
             steps.append((at, "restarting"))
-    is_resize = (resized is not None and state == "restarting" and abs(at - resized) <= _SAME for at, state in steps)
-    return [(at, "resizing" if resize else state) for (at, state), resize in zip(steps, is_resize, strict=True)]
+    return steps
 
 
 def _runs_since(status: JobStatus) -> float | None:
@@ -164,6 +162,9 @@ def job_segments(
             steps.append((at, state))
         elif at is not None and state == "suspended":
             steps.append((at, "queued"))
+    resized = parse_time(status.last_resize_time)
+    if resized is not None:
+        steps = [(at, "resizing" if state == "restarting" and abs(at - resized) <= _SAME else state) for at, state in steps]
     return _segments(sorted(steps, key=lambda step: step[0]), created, end, lasted)
 
 

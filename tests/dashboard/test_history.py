@@ -41,14 +41,16 @@ def test_reports_become_points_and_each_run_of_the_program_is_apart() -> None:
         report(2, loss=2, eval_loss=2.5),
         report(2, at=3, loss=2, accuracy=0.5),
         report(1, at=4, loss=2.9),
-        report(5, attempt=1, loss=1),
+        report(2, at=5, loss=2.5),
+        report(6, attempt=1, loss=2.1),
+        report(4, at=7, attempt=1, loss=1),
     )
     assert lines(found) == [
         {"loss": [1, 3, 2, 2], "eval_loss": [2, 2.5], "accuracy": [2, 0.5]},
-        {"loss": [1, 2.9]},
-        {"loss": [5, 1]},
-    ]
-    assert [run_name(run) for run in found.runs] == ["from step 1", "from step 1", "attempt 1, from step 5"]
+        {"loss": [1, 2.9, 2, 2.5]},
+        {"loss": [4, 1]},
+    ], "without the report of the earlier run that came when attempt 1 had begun"
+    assert [run_name(run) for run in found.runs] == ["from step 1", "from step 1", "attempt 1, from step 4"]
 
 
 def test_a_status_of_a_cache_that_is_behind_is_no_other_run() -> None:

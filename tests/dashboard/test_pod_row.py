@@ -66,6 +66,13 @@ def test_steps_and_runs() -> None:
     assert row.ran_before, "a run before the last one but one"
 
 
+def test_a_rank_may_come_from_an_annotation() -> None:
+    sized = pod("a-worker-0", "worker")
+    sized["metadata"]["annotations"] = {f"{labels.VARIABLE}RANK": "7"}
+    sized["spec"]["containers"][0]["env"] = [{"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations"}}}]
+    assert [row.rank for row in pod_rows(PYTORCH, [sized])] == ["7"]
+
+
 def test_a_pod_without_a_node() -> None:
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node is large enough"}
     waiting = pod("a-worker-0", "worker", phase="Pending", conditions=[unscheduled])
