@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jobcommon.api.status import ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.runs import error_in
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ def sentences(status: JobStatus) -> Sequence[Sentence]:
 
 
 def failure_in_words(failure: Failure) -> str:
-    """How a replica failed, in a sentence."""
+    """Why and how a replica failed, in a sentence, as the conditions have it."""
+    error = error_in(failure.reason, failure.exit_code, failure.message or "")
     how = f"exited with code {failure.exit_code} ({failure.reason})" if failure.exit_code is not None else failure.reason
     where = f" on node {failure.node}" if failure.node else ""
-    return f"{failure.replica}: {how}{where}"
+    return f"{failure.replica}: {error}{'; ' if error else ''}{how}{where}"

@@ -141,9 +141,10 @@ def test_of_a_container_the_last_two_runs_are_known() -> None:
 def test_a_replaced_pod_leaves_its_failure() -> None:
     failure = {"replica": "Worker-0", "pod": "worker-0", "node": "n1", "reason": "OOMKilled", "exitCode": 137, "time": at(50)}
     gone = {**failure, "replica": "Worker-7", "reason": "Evicted", "exitCode": None}
+    named = {**failure, "replica": "Worker-8", "reason": "Error", "exitCode": 1, "message": "Traceback:\nKeyError: 'lr'"}
     status = {
         "conditions": [condition("Created", at=T), condition("Restarting", at=T + 51)],
-        "failures": [failure, gone],
+        "failures": [failure, gone, named],
         "startTime": at(10),
     }
     assert told(status, pod(created=T + 60, scheduled=T + 60, runs=(ran(62),))) == {
@@ -155,6 +156,7 @@ def test_a_replaced_pod_leaves_its_failure() -> None:
             "! 50 Worker-0: exited with code 137 (OOMKilled) on node n1",
         ],
         "Worker-7": ["! 50 Worker-7: Evicted on node n1"],
+        "Worker-8": ["! 50 Worker-8: KeyError: 'lr'; exited with code 1 (Error) on node n1"],
     }
 
 
