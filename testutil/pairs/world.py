@@ -91,6 +91,7 @@ class PairWorld(NativeWorld):
     log: list[tuple[float, Plan]] = field(default_factory=list)
     kept: set[tuple[str, str]] = field(default_factory=set)
     worlds: dict[str, tuple[str, str]] = field(default_factory=dict)
+    programs: dict[str, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
     mixed: list[str] = field(default_factory=list)
     _alive: tuple[object, float] = (None, START)
     _read: tuple[str, Job] | None = None
@@ -240,6 +241,7 @@ class PairWorld(NativeWorld):
         self.runs[name] = self.runs.get(name, 0) + 1
         self.program.starts_over(self.now)
         own = self.pods[name].view.annotations
+        self._read_world(self.pods[name])
         self.worlds[self.pods[name].view.uid] = world = own.get(labels.ATTEMPT, ""), own.get(labels.SIZE, "")
         if not self.job.restarts_together:
             return
@@ -248,6 +250,16 @@ class PairWorld(NativeWorld):
             runs = main is not None and "running" in main["state"] and pod.raw["status"]["phase"] == "Running"
             if runs and pod.view.uid not in self.silent and self.worlds.get(pod.view.uid, world) != world:
                 self.mixed.append(f"{name} starts in {world} while {other} runs in {self.worlds[pod.view.uid]}")
+
+    def _read_world(self, pod: Pod) -> None:
+        """Note the variables with which a main program starts, and its files, which are those of when its pod started."""
+        variables = {}
+        for entry in next(c.get("env") or () for c in pod.raw["spec"]["containers"] if c["name"] == pod.main):
+            path = (entry.get("valueFrom") or {}).get("fieldRef", {}).get("fieldPath", "")
+            variables[entry["name"]] = entry.get("value") or pod.view.annotations.get(path.partition("'")[2][:-2], "")
+        mounted = [volume["configMap"]["name"] for volume in pod.raw["spec"].get("volumes") or () if "configMap" in volume]
+        files = {key: text for name in mounted for key, text in self.others["ConfigMap", name]["data"].items()}
+        self.programs[pod.view.uid] = variables, self.programs.get(pod.view.uid, ({}, files))[1]
 
     def _end(self, name: str, pod: Pod) -> None:
         if pod.raw["status"]["phase"] == "Pending" and not pod.view.scheduled:
