@@ -106,27 +106,53 @@ def logs_command(
 def list_command(
     namespace: InNamespace = None,
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")] = False,
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", metavar="LABELS", help="Only jobs with these labels, as in team=nlp,env!=dev.")
+    ] = "",
+    state: Annotated[
+        list[str] | None, typer.Option(metavar="STATE", help="Only jobs in this state, as in Failed. Repeatable.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Only jobs of this kind, as in pytorchjob. Repeatable.")
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FORMAT", help="text, wide (all of the cause, what to do), json or name."),
+    ] = "text",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """List the jobs of all kinds: state, pods, restarts, age, and why one does not run.
+    """List the jobs of all kinds, first those with which something is wrong: state, pods, restarts, age, and the cause.
 
     \b
     Examples:
       kubectl train list
-      kubectl train list -A
+      kubectl train list -A --state Failed -o wide
+      kubectl train list --kind pytorchjob -l team=nlp -o json
     """
-    from jobcommon.cli.jobs.listing import jobs_of, show_jobs, surroundings_of
+    from jobcommon.cli.jobs.listing import FORMATS, Chosen, jobs_as_json, jobs_of, show_jobs, surroundings_of
+
+    if output not in FORMATS:
+        raise UserError(f"--output {output}: use {', '.join(FORMATS)}")
+    chosen = Chosen(tuple(kind or ()), tuple(state or ()), selector)
 
     async def read(api: Api) -> tuple[list[FoundJob], list[Found]]:
-        jobs = await jobs_of(api, everywhere=all_namespaces, console=notes())
+        jobs = await jobs_of(api, everywhere=all_namespaces, console=notes(), chosen=chosen)
         if not jobs:
-            notes().print("no jobs" + ("" if all_namespaces else f" in namespace {api.namespace}"))
-        return jobs, await surroundings_of(api, jobs, time.time(), everywhere=all_namespaces)
+            what = "no jobs" if chosen == Chosen() else "no such jobs"
+            notes().print(what + ("" if all_namespaces else f" in namespace {api.namespace}"))
+        if output == "name":
+            return jobs, []
+        return jobs, await surroundings_of(api, jobs, time.time(), everywhere=all_namespaces, console=notes())
 
     jobs, surroundings = _connected(Place(kubeconfig, context, namespace), read)
-    if jobs:
-        show_jobs(console(), jobs, surroundings, time.time(), everywhere=all_namespaces)
+    if output == "name":
+        for job in jobs:
+            typer.echo(job.title)
+    elif output == "json":
+        typer.echo(jobs_as_json(jobs, surroundings, time.time()))
+    elif jobs:
+        show_jobs(console(), jobs, surroundings, time.time(), everywhere=all_namespaces, wide=output == "wide")
 
 
 def top_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:

@@ -1,9 +1,12 @@
 """``list`` and ``top``: jobs, and the replicas of jobs, as tables."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -11,7 +14,7 @@ from rich.text import Text
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.quantity import Quantity, parse_quantity
-from jobcommon.api.status import read_status
+from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.terminal import clean
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import in_short
@@ -24,10 +27,11 @@ from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
-from jobcommon.diagnosis import Found, diagnose
+from jobcommon.diagnosis import Diagnosis, Found, diagnose
 from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
 from jobcommon.diagnosis.reported import reported
+from jobcommon.framework import Framework
 
 METRICS_API = "metrics.k8s.io/v1beta1"
 # A start that takes longer is worth a word.
@@ -35,20 +39,61 @@ SLOW = 60.0
 # Of a cause, so much is told in a list; `why` tells the rest.
 CAUSE_WIDTH = 160
 # Of so many jobs all is read that `why` reads.
-MOST_READ = 40
+MOST_READ = 200
+FORMATS = ("text", "wide", "json", "name")
 
 
-async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[FoundJob]:
+@dataclass(frozen=True)
+class Chosen:
+    """Which jobs are listed: of these kinds, in one of these states, with these labels; of each that is empty, all."""
+
+    kinds: Sequence[str] = ()
+    states: Sequence[str] = ()
+    selector: str = ""
+
+    @property
+    def frameworks(self) -> list[Framework]:
+        """Those of the kinds. Raises `UserError` for one that is not known."""
+        known = list(installed().values())
+        by_name = {name.lower(): f for f in known for name in (f.kind, f.singular, f.plural, f.name)}
+        if unknown := next((kind for kind in self.kinds if kind.lower() not in by_name), None):
+            raise UserError(f"--kind {unknown}: use one of {', '.join(framework.singular for framework in known)}")
+        return [by_name[kind.lower()] for kind in self.kinds] or known
+
+    @property
+    def conditions(self) -> set[str]:
+        """The types of the states. Raises `UserError` for one that no job can be in."""
+        known = {state.lower(): str(state) for state in ConditionType}
+        if unknown := next((state for state in self.states if state.lower() not in known), None):
+            raise UserError(f"--state {unknown}: use one of {', '.join(ConditionType)}")
+        return {known[state.lower()] for state in self.states}
+
+
+EVERY = Chosen()
+
+
+async def jobs_of(api: Api, *, everywhere: bool, console: Console, chosen: Chosen = EVERY) -> list[FoundJob]:
     """The jobs of the namespace or of all, the latest last. Kinds that may not be read are named; raises if all are."""
-    found, unread = await all_jobs(api, installed().values(), None if everywhere else api.namespace)
+    where, query = None if everywhere else api.namespace, (("labelSelector", chosen.selector),) if chosen.selector else ()
+    states = chosen.conditions
+    found, unread = await all_jobs(api, chosen.frameworks, where, query)
     if unread and not found:
         raise UserError(next(iter(unread.values())), JOB_FAILED)
     for kind, reason in unread.items():
         console.print(Text(clean(f"{kind}: {reason}"), style="yellow"), soft_wrap=True)
+    found = [job for job in found if not states or _state(job) in states]
     return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
 
 
-async def surroundings_of(api: Api, jobs: Sequence[FoundJob], now: float, *, everywhere: bool) -> list[Found]:
+def _state(job: FoundJob) -> str:
+    """The type of its current condition, "" without one."""
+    conditions = read_status(job.body.get("status")).conditions
+    return conditions[-1].type if conditions else ""
+
+
+async def surroundings_of(
+    api: Api, jobs: Sequence[FoundJob], now: float, *, everywhere: bool, console: Console | None = None
+) -> list[Found]:
     """What explains jobs in a list. Two requests show with which something is wrong."""
     namespace = None if everywhere else api.namespace
     unfinished = [job for job in jobs if not read_status(job.body.get("status")).finished]
@@ -63,7 +108,11 @@ async def surroundings_of(api: Api, jobs: Sequence[FoundJob], now: float, *, eve
     named = ((job, by_job.get((job.namespace, job.name), ())) for job in jobs)
     found = [Found(job.framework, job.body, owned_by(job.uid, its), events, unread=unread) for job, its in named]
     # What `why` reads, of the latest that are not well or not over.
-    chosen_at = [at for at, one in enumerate(found) if not one.status.finished or not diagnose(one, now).well][-MOST_READ:]
+    unwell = [at for at, one in enumerate(found) if not one.status.finished or not diagnose(one, now).well]
+    chosen_at = unwell[-MOST_READ:]
+    if console is not None and len(unwell) > MOST_READ:
+        text = f"of {len(unwell) - MOST_READ} older jobs the cause is what their status says; jobcommon why reads more"
+        console.print(Text(text, style="yellow"), soft_wrap=True)
     for at, one in zip(chosen_at, await together(*(surroundings(api, jobs[at]) for at in chosen_at)), strict=True):
         found[at] = one
     return found
@@ -81,21 +130,29 @@ async def _readable(
 
 
 def show_jobs(
-    console: Console, jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float, *, everywhere: bool
+    console: Console,
+    jobs: Sequence[FoundJob],
+    surroundings: Sequence[Found],
+    now: float,
+    *,
+    everywhere: bool,
+    wide: bool = False,
 ) -> None:
-    """Print one row a job; with the cause if something is wrong with it, as `why` tells it."""
+    """Print one row a job, first those with which something is wrong; with the cause, as `why` says it.
+
+    A `wide` table has the whole cause, the node of the replica, and what to do.
+    """
     progress = ["PROGRESS"] if any(found.status.reported_progress for found in surroundings) else []
-    columns = "NAME", "STATE", "PODS", *progress, "RESTARTS", "AGE", "REASON", "CAUSE"
-    table = _table(*(["NAMESPACE"] if everywhere else []), *columns)
-    for job, found in zip(jobs, surroundings, strict=True):
+    columns = "NAME", "STATE", "PODS", *progress, "RESTARTS", "AGE", "REASON", *(["NODE"] if wide else []), "CAUSE"
+    table = _table(*(["NAMESPACE"] if everywhere else []), *columns, *(["DO"] if wide else []))
+    for job, found, made in _unwell_first(jobs, surroundings, now):
         status = found.status
         current = status.conditions[-1] if status.conditions else None
         state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
-        reason = current.reason.removeprefix(job.framework.kind) if current else ""
-        cause = Text("")
-        if "pods" not in found.unread and not (made := diagnose(found, now)).well:
-            reason, cause = str(made.reason), Text(clean(in_short(made.sentence, CAUSE_WIDTH)), style="yellow")
+        told = made if made is not None and not made.well else None
+        reason = str(told.reason) if told else current.reason.removeprefix(job.framework.kind) if current else ""
+        sentence = "" if told is None else told.sentence if wide else in_short(told.sentence, CAUSE_WIDTH)
         row: list[str | Text] = [
             job.title,
             state,
@@ -104,10 +161,42 @@ def show_jobs(
             str(status.restarts or 0),
             duration_of(now - created),
             clean(reason),
-            cause,
+            *([clean(told.node if told else "") or "-"] if wide else []),
+            Text(clean(sentence), style="yellow"),
+            *([clean(told.advice if told else "")] if wide else []),
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
     console.print(table)
+
+
+def jobs_as_json(jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float) -> str:
+    """The same for programs: a list of objects, each with the diagnosis as ``why -o json`` has it."""
+    return json.dumps([_as_json(*one) for one in _unwell_first(jobs, surroundings, now)], indent=2)
+
+
+def _as_json(job: FoundJob, found: Found, made: Diagnosis | None) -> dict[str, Any]:
+    status = found.status
+    running, _, wanted = _pods(found).partition("/")
+    return {
+        "job": job.title,
+        "namespace": job.namespace,
+        "kind": job.framework.kind,
+        "created": job.body["metadata"].get("creationTimestamp"),
+        "pods": {"running": int(running), "wanted": int(wanted)},
+        "restarts": status.restarts or 0,
+        "progress": status.reported_progress,
+        "state": _state(job),
+        **({"well": made.well, **msgspec.to_builtins(made)} if made is not None else {}),
+    }
+
+
+def _unwell_first(
+    jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float
+) -> list[tuple[FoundJob, Found, Diagnosis | None]]:
+    """The jobs with their diagnoses, None where pods may not be read; those with which something is wrong first."""
+    made = [diagnose(found, now) if "pods" not in found.unread else None for found in surroundings]
+    rows = zip(jobs, surroundings, made, strict=True)
+    return sorted(rows, key=lambda row: row[2] is None or row[2].well)
 
 
 def _pods(found: Found) -> str:
@@ -229,5 +318,5 @@ def _memory(used: Usage | None) -> str:
 
 
 def _table(*titles: str) -> Table:
-    columns = [Column(title, no_wrap=title != "CAUSE", overflow="fold") for title in titles]
+    columns = [Column(title, no_wrap=title not in ("CAUSE", "DO"), overflow="fold") for title in titles]
     return Table(*columns, box=None, pad_edge=False, header_style="bold")

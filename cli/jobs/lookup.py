@@ -9,7 +9,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.causes.cause import in_short
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
-from jobcommon.cli.jobs.access import Api, Object
+from jobcommon.cli.jobs.access import Api, Object, Query
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path, object_path
@@ -115,14 +115,18 @@ async def _gone(api: Api, frameworks: Iterable[Framework], name: str) -> str:
     )
 
 
-async def all_jobs(api: Api, frameworks: Iterable[Framework], namespace: str | None) -> tuple[list[FoundJob], dict[str, str]]:
-    """The jobs of a namespace (None: of all), and by kind why some could not be read. Kinds that are not served have none."""
+async def all_jobs(
+    api: Api, frameworks: Iterable[Framework], namespace: str | None, query: Query = ()
+) -> tuple[list[FoundJob], dict[str, str]]:
+    """The jobs of a namespace (None: of all) that the query chooses, and by kind why some could not be read. Kinds that are
+    not served have none.
+    """
     unread: dict[str, str] = {}
 
     async def of(framework: Framework) -> list[FoundJob]:
         path = collection_path(framework.api_version, framework.plural, namespace)
         try:
-            items = await api.items(path)
+            items = await api.items(path, query)
         except StatusError as error:
             if error.code == 403:
                 unread[framework.kind] = explained(error)

@@ -1,6 +1,7 @@
 """`kubectl train` on a cluster: logs, changes, waits, runs, and what a reader without rights is told."""
 
 import asyncio
+import json
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, restart_replica, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
-from jobcommon.cli.jobs.listing import jobs_of, show_jobs, surroundings_of, top
+from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, find_job
 from jobcommon.cli.jobs.why import show, why
@@ -95,6 +96,29 @@ def test_the_list_of_jobs_says_why_one_does_not_run(scenario: str, words: tuple[
     show_jobs(output.console, [job], [seeded.found], seeded.now, everywhere=False)
     row = output.text.splitlines()[1]
     assert [word for word in words if word not in row] == [], row
+
+
+def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cause() -> None:
+    well, unwell = (next(one for one in SCENARIOS if one.name == name) for name in ("running", "a Python exception"))
+    jobs = [FoundJob(one.found.framework, {**one.found.job}) for one in (well, unwell)]
+    found, made, output = [well.found, unwell.found], diagnose(unwell.found, unwell.now), Output.make()
+    show_jobs(output.console, jobs, found, well.now, everywhere=False, wide=True)
+    text = " ".join(output.text.split())
+    assert [text.index("Failed") < text.index("Running"), made.advice in text] == [True, True]
+    first, second = json.loads(jobs_as_json(jobs, found, well.now))
+    assert (first["job"], first["pods"], first["reason"], first["advice"]) == (
+        "pytorchjob/demo", {"running": 1, "wanted": 2}, made.reason, made.advice,
+    )  # fmt: skip
+    assert (first["well"], second["well"], second["state"]) == (False, True, "Running")
+
+
+def test_jobs_are_chosen_by_what_there_is() -> None:
+    assert [framework.kind for framework in Chosen(("pytorchjobs", "TFJob")).frameworks] == ["PyTorchJob", "TFJob"]
+    assert Chosen((), ("failed",)).conditions == {"Failed"}
+    with pytest.raises(UserError, match="--kind job: use one of jaxjob, "):
+        _ = Chosen(("job",)).frameworks
+    with pytest.raises(UserError, match="--state failing: use one of Created, "):
+        _ = Chosen((), ("failing",)).conditions
 
 
 def test_without_the_right_to_read_pods_the_list_says_what_the_status_says() -> None:
@@ -207,7 +231,9 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
             await wait_for(api, await find_job(api, "demo"), "finished", 0.1)
         listed, replicas = Output.make(), Output.make()
-        jobs = await jobs_of(api, everywhere=True, console=listed.console)
+        assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(selector="team=nlp")) == []
+        assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(states=["failed"])) == []
+        jobs = await jobs_of(api, everywhere=True, console=listed.console, chosen=Chosen(kinds=["pytorchjob"]))
         show_jobs(listed.console, jobs, await surroundings_of(api, jobs, START, everywhere=True), START, everywhere=True)
         await top(api, replicas.console, job := await find_job(api, "demo"))
         waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
