@@ -409,8 +409,8 @@ def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
 
     One that has failed for good and which another container keeps alive is on record.
     """
-    working = (slot for slot in slots.wanted.values() if slot.pod.scheduled and not framework.serves(slot.replica.type))
-    return frozenset(slot.pod.uid for slot in working if slot.stays and not slot.recorded)
+    living = (slot for slot in slots.wanted.values() if slot.stays and slot.pod.scheduled and not slot.recorded)
+    return frozenset(slot.pod.uid for slot in living if not framework.serves(slot.replica.type))
 
 
 def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[str]:
