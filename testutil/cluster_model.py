@@ -181,8 +181,7 @@ class ClusterModel:
     def edit(self, **run_policy: Any) -> Self:
         """Change the run policy."""
         self.manifest["spec"]["runPolicy"].update(run_policy)
-        self._touch(self.manifest)
-        return self
+        return self._edited()
 
     def suspend(self) -> Self:
         """Suspend the job, and let its pods end."""
@@ -193,6 +192,11 @@ class ClusterModel:
     def scale(self, kind: str, replicas: int) -> Self:
         """Change the number of replicas."""
         self.manifest["spec"][self.framework.replica_specs][kind]["replicas"] = replicas
+        return self._edited()
+
+    def _edited(self) -> Self:
+        """A change of the spec has a generation of its own."""
+        self.manifest["metadata"]["generation"] += 1
         self._touch(self.manifest)
         return self
 

@@ -14,6 +14,7 @@ from jobcommon.cli.resources import as_written, owner_of
 from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
+from jobcommon.reconcile.spec_warnings import unaware
 from jobcommon.spec import read_job
 
 Say = Callable[[str], None]
@@ -90,6 +91,8 @@ async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: S
         raise UserError("\n".join(map(str, errors)))
     await api.send(merge(job.path, changed))
     say(f"{job.title}: {kind} {before} → {replicas}")
+    if before != replicas and read.status.has(ConditionType.RUNNING) and (text := unaware(job.framework, read, kind)):
+        say(f"warning: {text}")
 
 
 def _scaled_type(job: FoundJob, wanted: str | None) -> str:

@@ -13,6 +13,7 @@ from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reports import Reporting
 from jobcommon.reconcile.situation import Feature
+from jobcommon.reconcile.spec_warnings import SpecWarnings
 from jobcommon.reconcile.time_spent import Time
 
 
@@ -31,4 +32,4 @@ def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
     return features
 
 
-FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Elastic, Gang, Queue, KeptLogs, Time)
+FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Elastic, Gang, Queue, KeptLogs, Time, SpecWarnings)

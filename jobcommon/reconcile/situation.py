@@ -380,9 +380,6 @@ class Situation:
         events += self.blocked.events
         events += [event for extension in self.extensions for event in extension.events()]
         job = self.job
-        if job.warnings and not limits.is_started(job):
-            # One for all, and not again by the operator's next process: an event costs a request.
-            events.append(Event(WARNING, reasons.SPEC_WARNING, "; ".join(job.warnings)[:MAX_MESSAGE], lasting=True))
         events += [
             Event(WARNING, reasons.POLICY_OVERRULED, text[:MAX_MESSAGE], lasting=True)
             for text in overruled_policies(self.framework, job)

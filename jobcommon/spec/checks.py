@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jobcommon.api.job import RestartPolicy
+from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.template import command_line, containers_of, mappings_in
 from jobcommon.framework import Check, Framework, Job, Tallies, Tally
@@ -60,7 +60,7 @@ def _unknown_names(framework: Framework, job: Job) -> str | None:
         name = _address(job, types) if f"{job.name}-" in text else None
         for match in name.finditer(text) if name else ():
             pod, kind, index, domain = match[1], types[match[2]], int(match[3]), match[4]
-            count = 0 if match[2] in job.unindexed else job.count(kind)
+            count = 0 if match[2] in job.unindexed else MAX_REPLICAS if framework.joins(job, kind) else job.asked_of(kind)
             former = domain in _former_domains(job, match[2]) and not job.service_per_replica
             # Of other files a name may be a part: demo-worker-9.log.
             is_address = not domain or former or domain.split(".")[:2] == ["", job.service_name]
@@ -76,8 +76,8 @@ def _address(job: Job, types: Iterable[str]) -> re.Pattern[str]:
 
 
 def _pods(job: Job, kind: str) -> str:
-    first, last = (job.pod_name(Replica(kind, index)) for index in (0, max(job.count(kind) - 1, 0)))
-    return f"no {kind}" if not job.count(kind) else first if first == last else f"{first} to {last}"
+    first, last = (job.pod_name(Replica(kind, index)) for index in (0, max(job.asked_of(kind) - 1, 0)))
+    return f"no {kind}" if not job.asked_of(kind) else first if first == last else f"{first} to {last}"
 
 
 def _former_domains(job: Job, kind: str) -> Iterable[str]:

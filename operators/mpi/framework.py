@@ -20,6 +20,7 @@ from jobcommon import (
     Tallies,
     Tally,
     Version,
+    command_line,
 )
 from jobcommon.operators.mpi.checks import CHECKS
 from jobcommon.operators.mpi.companions import KINDS, companions
@@ -74,6 +75,12 @@ def retries(job: Job, replica: Replica) -> bool:
     return replica.type == LAUNCHER and retried_like_a_batch_job(job)
 
 
+def joins(job: Job, kind: str) -> bool:
+    """Workers that elastic Horovod finds by a script, such as discover_hosts.sh."""
+    launcher = job.replica_specs.get(LAUNCHER)
+    return kind == WORKER and launcher is not None and "--host-discovery-script" in command_line(launcher.template)
+
+
 def validate(job: Job) -> Iterator[FieldError]:
     """An error unless the mount path of the keys is absolute."""
     if not ssh_path(job).startswith("/") or ssh_path(job) == "/":
@@ -126,6 +133,7 @@ MPI = Framework(
     is_master=is_master,
     upgrade=upgrade,
     validate=validate,
+    joins=joins,
     blocked=blocked,
     shape_pod=shape_pod,
     companions=companions,

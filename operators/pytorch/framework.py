@@ -59,6 +59,11 @@ def is_master(job: Job, replica: Replica) -> bool:
     return replica.type == MASTER if MASTER in job.replica_specs else replica == Replica(WORKER, 0)
 
 
+def joins(job: Job, kind: str) -> bool:
+    """Workers that torchrun takes into its group, or misses there."""
+    return kind == WORKER and elastic_policy(job) is not None
+
+
 def validate(job: Job) -> Iterator[FieldError]:
     """The errors of elasticPolicy and nprocPerNode."""
     spec, elastic = pytorch_spec(job), elastic_policy(job)
@@ -186,6 +191,7 @@ PYTORCH = Framework(
     is_master=is_master,
     upgrade=lift_run_policy,
     validate=validate,
+    joins=joins,
     companions=companions,
     companion_kinds=(CompanionKind(_AUTOSCALING, *_AUTOSCALER, required=False),),
     scale=ScalePaths.of_type(REPLICA_SPECS),

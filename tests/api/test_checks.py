@@ -24,6 +24,7 @@ from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.spec.checks import CHECKS
 from jobcommon.testutil.builders import START, job_manifest, replica_spec, template
+from jobcommon.testutil.cluster_model import ClusterModel
 from tests.architecture.source import ROOT
 from tests.kinds import KINDS
 
@@ -81,6 +82,7 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("the attempt", pytorch(1, 0, run=JOB, **env(JOBCOMMON_RESTART_ATTEMPT="1")), "VariablesReplaced"),
     ("too high a number", pytorch(1, 2, args=["--peer", "demo-worker-2"]), "NamesUnknown"),
     ("the last number", pytorch(1, 2, args=["--peer", "tcp://demo-worker-1:29500"]), None),
+    ("workers to come", pytorch(0, 2, args=["--peer", "demo-worker-2"], spec={"elasticPolicy": {"maxReplicas": 3}}), None),
     ("no such type", pytorch(0, 2, **env(ADDR="demo-master-0:23456")), "NamesUnknown"),
     ("a launcher has no number", mpi(2, "ping", "demo-launcher-0"), "NamesUnknown"),
     ("a Service for all workers", mpi(2, "ping", "demo-worker-0.demo-worker"), "NamesUnknown"),
@@ -186,6 +188,43 @@ def test_one_event_has_all_that_the_checks_find() -> None:
     assert len(of.warnings) == 2
     started = replace(of, status=JobStatus(start_time=format_time(START)))
     assert "SpecWarning" not in [event.reason for event in plan(PYTORCH, started, Observed(), START).events]
+
+
+DISCOVERS = {"command": ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "x.py"]}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    ("framework", "leader", "container", "run", "spec", "warned"),
+    [
+        (PYTORCH, "Master", {}, {}, {}, True),
+        (PYTORCH, "Master", {}, JOB, {}, False),
+        (PYTORCH, "", {}, {}, {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 3}}, False),
+        (TF, "PS", {}, {}, {}, True),
+        (TF, "PS", {}, {}, {"enableDynamicWorker": True}, False),
+        (MPI, "Launcher", {}, {}, {}, True),
+        (MPI, "Launcher", DISCOVERS, {}, {}, False),
+    ],
+)
+def test_a_job_is_warned_when_it_is_scaled_and_its_replicas_do_not_learn_of_it(
+    framework: Framework, leader: str, container: Parts, run: Parts, spec: Parts, warned: bool, count: int
+) -> None:
+    made = {"template": template(framework, image="image:1", **container)}
+    counts = {**({leader: 1} if leader else {}), "Worker": 2}
+    replicas = {kind: {**replica_spec(framework, n, "OnFailure"), **made} for kind, n in counts.items()}
+    world = ClusterModel.of(framework, replicas, run_policy=run, **spec).start().edit(backoffLimit=9)
+    # A pod that is lost is missing as well.
+    world.delete_pod("demo-worker-1").stop_terminating().start()
+    assert scaled(world) == set()
+    world = ClusterModel.of(framework, replicas, run_policy=run, **spec).start().scale("Worker", count)
+    world.settle()
+    text = "Worker is scaled while the job runs, and the replicas that run do not learn of it"
+    assert scaled(world) == ({text} if warned else set())
+
+
+def scaled(world: ClusterModel) -> set[str]:
+    events = (event for decided in world.plans for event in decided.events)
+    return {event.message.partition(":")[0] for event in events if event.reason == "SpecWarning"}
 
 
 @pytest.mark.parametrize("broken", [True, {"spec": True}, {"spec": {"containers": True}}])

@@ -16,6 +16,7 @@ from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES, asked_in_order
 from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.situation import Feature
+from jobcommon.reconcile.spec_warnings import SpecWarnings
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -190,8 +191,11 @@ def test_golden_plan(name: str) -> None:
     assert found == path.read_text(), "if this is meant: make golden"
 
 
-@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.__name__)
-@pytest.mark.parametrize("name", sorted(SITUATIONS))
+#: A job that is scaled is warned.
+UNUSED = [(name, one) for name in sorted(SITUATIONS) for one in FEATURES if one is not SpecWarnings or "scaled" not in name]
+
+
+@pytest.mark.parametrize(("name", "feature"), UNUSED, ids=[f"{name}-{feature.__name__}" for name, feature in UNUSED])
 def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: Feature) -> None:
     world = SITUATIONS[name]()
     others = [other for other in FEATURES if other is not feature]
