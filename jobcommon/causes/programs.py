@@ -34,6 +34,15 @@ SHELL = (
         "the shell needs the variable {0}: set it in env of the container, or give it a default: ${{{0}:-VALUE}}",
     ),
     Clue(
+        r"(?:: |^)(source|\[\[|pushd|popd|shopt|declare|typeset|function): (?:command )?not found|"
+        r"Illegal option -o pipefail|\"\(\" unexpected", Reason.SHELL_ERROR, "",
+        "sh is dash in many images, which is no bash: start the script by bash, command: [bash, -c, ...]",
+    ),
+    Clue(
+        r"Run 'conda init' before", Reason.SHELL_ERROR, "",
+        "a shell of a pod reads no .bashrc: conda run -n ENV COMMAND, or source the environment's etc/profile.d/conda.sh",
+    ),
+    Clue(
         r"\bsyntax error\b|Illegal number: \$|unexpected EOF while looking for|Unterminated quoted string|bad substitution",
         Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
     ),
@@ -194,7 +203,24 @@ LINES = (
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
         Reason.ENVIRONMENT_MISSING, "", "set the variable in env of the container; of a script: --env NAME=VALUE",
     ),
+    Clue(
+        r"No module named 'encodings'|init_fs_encoding|Could not find platform independent libraries",
+        Reason.ENVIRONMENT_MISSING, "", "PYTHONHOME or PYTHONPATH leads to another Python: unset it in env of the container",
+    ),
+    Clue(
+        r"getpwuid\(\): uid not found|cannot find name for user ID|No such user", Reason.ENVIRONMENT_MISSING, "",
+        "no user has that number: set HOME, USER and LOGNAME in env of the container, or another runAsUser",
+    ),
     # imports and versions
+    Clue(
+        r"there is no package called .(\w+)|Package (\w+) not found in current path|"
+        r"Cannot find (?:module|package) '([\w./@-]+)'",
+        Reason.MODULE_NOT_FOUND, "", "install the package {0}{1}{2} in the image",
+        local="install the package {0}{1}{2} on this machine",
+    ),
+    Clue(
+        r"Unable to locate package (\S+)", Reason.FILE_NOT_FOUND, "", "run apt-get update before, or correct the name {0}",
+    ),
     Clue(
         r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|(?:: |\n)No module named '?([\w.]+)|"
         r"PackageNotFoundError: .*for (\S+)|DistributionNotFound: The '([\w-]+)|requires \w+: .pip install (\w+)|"
@@ -259,6 +285,14 @@ LINES = (
         Reason.STORAGE_FAILED, "",
         "the volume does not answer: see its server or driver, and whether other pods on the node use it",
     ),
+    Clue(
+        r"unable to lock file", Reason.STORAGE_FAILED, "",
+        "another process has the file open, or its volume has no locks: set HDF5_USE_FILE_LOCKING=FALSE if it is only read",
+    ),
+    Clue(
+        r"detected dubious ownership in repository|externally-managed-environment", Reason.PERMISSION_DENIED, "",
+        "git: git config --global --add safe.directory DIR; pip: install into a virtual environment of your own",
+    ),
     # memory and limits
     Clue(
         r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
@@ -279,7 +313,7 @@ LINES = (
     Clue(
         r"Too many open files|can't start new thread|pthread_create|Resource temporarily unavailable|"
         r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
-        r"OMP: Error #34|fork: retry",
+        r"OMP: Error #34|fork: retry|inotify watch limit|File name too long",
         Reason.LIMIT_REACHED, "",
         "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the pids of the pod)",
     ),
@@ -335,6 +369,10 @@ LINES = (
         "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
     ),
     Clue(
+        r"Tunnel connection failed|407 Proxy|Proxy Authentication Required", Reason.HOST_UNREACHABLE, "",
+        "the proxy of HTTPS_PROXY refuses the connection: give its user and password in the URL, or except the host (NO_PROXY)",
+    ),
+    Clue(
         r"40[13] Client Error|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
         r"40[13]: (?:Unauthorized|Forbidden)|"
         r"GatedRepoError|"
@@ -365,6 +403,7 @@ LINES = (
         local=_LOCAL_HUB,
     ),
     Clue(
+        r"NoBrokersAvailable|ServerSelectionTimeoutError|Can't connect to \w+ server|"
         r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
         r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
@@ -411,7 +450,7 @@ LINES = (
         r"one of the arguments|invalid choice)|"
         r"no such option|Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
         r"No such command)|"
-        r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|illegal option|"
+        r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|(?<!set: )illegal option|"
         r"Could not consume arg",
         Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; of a script, what follows --",
     ),

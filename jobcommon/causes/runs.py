@@ -181,7 +181,7 @@ def _crash(reason: str, told: Sequence[str]) -> re.Match[str] | None:
     return _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
 
 
-_GONE = "to keep its last lines in the job's status, set terminationMessagePolicy: FallbackToLogsOnError in the container"
+_GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"
 _SILENT = "it printed nothing: let the program print why it ends, and run python with -u"
 
 
