@@ -122,11 +122,9 @@ class Elastic(Extension):
         """The size that a new attempt has."""
         job = self._job
         asked = fixed_counts(self._situation.framework, job, {kind: job.asked_of(kind) for kind in job.replica_specs})
-        if elastic_of(self._situation.framework, job) is not None:
-            asked[self._kind] = self._most
-        if self._policy is None:
+        if elastic_of(self._situation.framework, job) is None:
             return asked
-        have, wanted = job.count(self._kind), asked[self._kind]
+        have, wanted = job.count(self._kind), self._most
         if wanted > have:
             wanted = have + len(self._placed)
         if self._shrinks_at is not None and self._situation.now >= self._shrinks_at and self._smaller < min(have, wanted):

@@ -138,6 +138,16 @@ def test_a_job_starts_with_what_there_is() -> None:
     assert (size(world), world.current) == (3, "Running")
 
 
+def test_it_does_not_grow_once_a_replica_has_succeeded() -> None:
+    world = world_of(IN_PLACE, workers=5, room=4, elastic=ELASTIC)
+    world.wait(40)
+    world.exit("demo-worker-1", 0)
+    world.room = 100
+    world.react()
+    world.wait(400)
+    assert (size(world), world.current) == (3, "Running")
+
+
 def test_never_below_the_minimum() -> None:
     world = world_of(IN_PLACE, room=2, elastic=ELASTIC)
     world.wait(400)
