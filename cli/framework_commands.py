@@ -40,8 +40,11 @@ def rbac_command(
     framework: Annotated[
         list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
     ] = None,
-    namespace: Annotated[str | None, namespace_option("Only Roles, in this namespace.")] = None,
+    namespace: Annotated[list[str] | None, namespace_option("Only Roles, in this namespace; repeatable.")] = None,
     lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
+    lease_namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", help="As given to jobcommon operator; the first --namespace without it.")
+    ] = "",
     gang_scheduler_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = "",
     kueue: Annotated[str, typer.Option(metavar="HOW", help="As given to jobcommon operator: own or release.")] = "",
     output: Annotated[
@@ -55,7 +58,7 @@ def rbac_command(
     \b
     Examples:
       jobcommon rbac --gang-scheduler-name volcano | kubectl apply -f -
-      jobcommon rbac pytorch --namespace team-a
+      jobcommon rbac pytorch --namespace team-a --namespace team-b --lease-namespace operators
       jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
     """
     from jobcommon.cli.rights import as_roles, as_values
@@ -72,7 +75,8 @@ def rbac_command(
     gangs = candidates(gang_scheduler_name) if scheduler is None else [scheduler]
     frameworks = chosen(framework or ())
     if output == "yaml":
-        typer.echo(as_roles(frameworks, namespace, lease_name, gangs, kueue=kueue), nl=False)
+        text = as_roles(frameworks, namespace or (), lease_name, gangs, kueue=kueue, lease_namespace=lease_namespace)
+        typer.echo(text, nl=False)
     elif len(frameworks) == 1 and framework:
         typer.echo(as_values(framework[0], frameworks[0]), nl=False)
     else:

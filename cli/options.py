@@ -12,8 +12,8 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def namespace_name(value: str | list[str] | None) -> str | list[str] | None:
     """The value of --namespace. Raises `UserError` for one that no namespace can have: nothing would be found there."""
-    for name in [value] if isinstance(value, str) else value or ():
-        if name and _LABEL.fullmatch(name) is None:
+    for name in [value] if value and isinstance(value, str) else value or ():
+        if _LABEL.fullmatch(name) is None:
             raise UserError(f'--namespace {name}: write lower-case letters, digits and "-", at most 63 of them, as in team-a')
     return value
 

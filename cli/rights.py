@@ -18,15 +18,16 @@ API_VERSION = "rbac.authorization.k8s.io/v1"
 
 def as_roles(
     frameworks: Sequence[Framework],
-    namespace: str | None,
+    namespaces: Sequence[str] = (),
     lease: str = LEASE,
     gangs: Sequence[GangScheduler] = (),
     *,
     kueue: str = "",
+    lease_namespace: str = "",
 ) -> str:
-    """The roles of one operator for `frameworks`, as YAML; with a namespace Roles in it, and none for users.
+    """The roles of one operator for `frameworks` and of users, as YAML; with namespaces Roles in each.
 
-    `lease`, `gangs` and `kueue` are what the operator is started with.
+    `lease`, `lease_namespace`, `gangs` and `kueue` are what the operator is started with.
     """
     name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
     queues, beyond = rbac.kueue_rules(kueue, frameworks)
@@ -34,16 +35,18 @@ def as_roles(
     own = dict.fromkeys((*rbac.operator_rules(frameworks), *(r for gang in gangs for r in rbac.gang_rules(gang)), *queues))
     cluster = dict.fromkeys((*beyond, *((rbac.PRIORITIES,) if gangs else ())))
     # Of Kueue's ServiceAccount, not of the operator's.
-    reads = rbac.kueue_reads(frameworks) if kueue == OWN or namespace is None else ()
-    if namespace is not None:
-        roles = [_role("Role", name, own, namespace=namespace)]
+    reads = rbac.kueue_reads(frameworks) if kueue == OWN or not namespaces else ()
+    if namespaces:
+        named = [(name, own), *((f"{name}-{who}", rules) for who, rules in _of_users(frameworks))]
+        roles = [_role("Role", title, rules, namespace=one) for one in namespaces for title, rules in named]
         roles += [_role("ClusterRole", f"{name}-kueue", beyond)] if kueue else []
     else:
         roles = [_role("ClusterRole", name, [*own, *cluster])]
         roles += [_role("ClusterRole", f"{name}-{who}", rules, _aggregated(who)) for who, rules in _of_users(frameworks)]
     roles += [_role("ClusterRole", f"{name}-kueue-reads", reads)] if reads else []
     # Where the operator itself is: an apply chooses the namespace.
-    roles.append(_role("Role", f"{name}-leader", rbac.lease_rules(lease), namespace=namespace))
+    place = lease_namespace or next(iter(namespaces), None)
+    roles.append(_role("Role", f"{name}-leader", rbac.lease_rules(lease), namespace=place))
     return "".join(f"---\n{_yaml(role)}" for role in roles)
 
 

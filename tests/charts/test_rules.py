@@ -62,9 +62,15 @@ def test_an_operator_of_named_namespaces_has_roles_only(chart: str) -> None:
     roles = {where(found): found["rules"] for found in objects if found["kind"] == "Role"}
     own, name = as_json(rbac.operator_rules(OPERATORS[chart])), f"demo-{chart}"
     leader = as_json(rbac.lease_rules(name))
-    assert roles == {("team-a", name): own, ("team-b", name): own, ("operators", f"{name}-leader"): leader}
+    operators = {("team-a", name): own, ("team-b", name): own, ("operators", f"{name}-leader"): leader}
+    users = {
+        (space, f"{name}-{who}"): as_json(rule for one in OPERATORS[chart] for rule in rbac.user_rules(one, edit=who == "edit"))
+        for space in ("team-a", "team-b")
+        for who in ("view", "edit")
+    }
+    assert roles == operators | users
     bindings = [found for found in objects if found["kind"] == "RoleBinding"]
-    assert [where(found) for found in bindings] == list(roles)
+    assert [where(found) for found in bindings] == list(operators), "teams bind their users themselves"
     for binding in bindings:
         assert binding["roleRef"]["kind"] == "Role"
         assert binding["roleRef"]["name"] == binding["metadata"]["name"]

@@ -244,6 +244,7 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
             ("operator", "--framework", "mine:"),
             "--framework mine:: write a module and a name in it, as in my_package:FRAMEWORK",
         ),
+        (("operator", "--namespace", ""), '--namespace : write lower-case letters, digits and "-"'),
         (("operator", "--namespace", "Team A"), '--namespace Team A: write lower-case letters, digits and "-"'),
         (("plan", "-f", "job.yaml", "-n", "a.b"), '--namespace a.b: write lower-case letters, digits and "-"'),
         (("plan", "-f", ""), "--filename: the name is empty; give a file, a directory, an address, or - for standard input"),

@@ -48,9 +48,13 @@ def test_the_operator_may_write_its_own_lease_only() -> None:
     assert leader["rules"][1]["resourceNames"] == ["ours"]
 
 
-def test_rbac_for_a_single_namespace_has_roles_only() -> None:
-    own, leader = printed("rbac", "jax", "--namespace", "team-a")
-    assert {(role["kind"], role["metadata"]["namespace"]) for role in (own, leader)} == {("Role", "team-a")}
+def test_rbac_for_named_namespaces_has_roles_only() -> None:
+    in_each = printed("rbac", "jax", "--namespace", "team-a", "--namespace", "team-b", "--lease-namespace", "operators")
+    assert {role["kind"] for role in in_each} == {"Role"}
+    names = ("jax-operator", "jax-operator-view", "jax-operator-edit")
+    found = [(role["metadata"]["namespace"], role["metadata"]["name"]) for role in in_each]
+    assert found == [*((one, name) for one in ("team-a", "team-b") for name in names), ("operators", "jax-operator-leader")]
+    assert printed("rbac", "jax", "--namespace", "team-a")[-1]["metadata"]["namespace"] == "team-a"
 
 
 @pytest.mark.parametrize("namespace", [(), ("--namespace", "team-a")])

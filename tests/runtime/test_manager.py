@@ -304,6 +304,9 @@ WRONG: dict[str, dict[str, Any]] = {
     "qps must be a number over 0, not 0.0": {"qps": 0.0},
     "qps must be a number over 0, not nan": {"qps": nan},
     'lease_name "A_B" is no name of a lease': {"lease_name": "A_B", "leader_elect": True},
+    "namespaces must be different names, not 'team'": {"namespaces": "team"},
+    "namespaces must be different names, not \\('',\\)": {"namespaces": ("",)},
+    "namespaces must be different names, not \\('a', 'a'\\)": {"namespaces": ("a", "a")},
     "metrics_port must be from 0 to 65535": {"metrics_port": 70000},
 }
 

@@ -187,18 +187,24 @@ subjects:
     name: {{ .Values.kueueServiceAccount.name }}
     namespace: {{ .Values.kueueServiceAccount.namespace }}
 {{- end }}
-{{- if and .Values.rbac.aggregate (not .Values.watchNamespaces) }}
+{{- if .Values.rbac.aggregate }}
+{{- range $namespace := .Values.watchNamespaces | default (list "") }}
 {{- range $who := list "view" "edit" }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
+kind: {{ $cluster }}Role
 metadata:
   name: {{ $name }}-{{ $who }}
+  {{- with $namespace }}
+  namespace: {{ . }}
+  {{- end }}
   labels:
     {{- include "jobcommon.labels" $ | nindent 4 }}
+    {{- if not $namespace }}
     rbac.authorization.k8s.io/aggregate-to-{{ $who }}: "true"
     {{- if eq $who "edit" }}
     rbac.authorization.k8s.io/aggregate-to-admin: "true"
+    {{- end }}
     {{- end }}
 rules:
   {{- if $.Values.framework.module }}
@@ -208,6 +214,7 @@ rules:
   {{- include (printf "jobcommon.rules.%s.%s" $who .) $ | trim | nindent 2 }}
   {{- end }}
   {{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
