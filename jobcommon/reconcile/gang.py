@@ -186,7 +186,7 @@ class Gang(Extension):
     def _stopped(self) -> Sequence[Slot]:
         """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are.
 
-        They are entered as stopped by us (`accounting.stopping`), and then retired as all that is on record.
+        They are entered as stopped by us (`accounting.stopping`), and then replaced as all that is on record.
         """
         if not self._objects or self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
             return []

@@ -1,7 +1,7 @@
 """The table of slots: each pod of a job is classified once per pass, from (spec, status, pod).
 
 A slot has what the pod is to the job (its `State`), whether its processes run (its `Life`), and which of its runs have failed.
-Everything else that is decided about pods (accounting, retirement, restarts, clean-up, tallies, gang members, what pods wait
+Everything else that is decided about pods (accounting, replacement, clean-up, tallies, gang members, what pods wait
 for) is a fold over this table. Only this module and `ending`, on which it is based, test a pod's phase or deletionTimestamp.
 
 A pod is one of ours if its controller owner is the job's UID (the observer has checked that) and it has the name of the
