@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.api.labels import SPARE
 from jobcommon.api.pod import STOPPING_TAG, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
 from jobcommon.reconcile.ending import described_end, last_failure_in_place
@@ -37,6 +38,8 @@ def describe(pod: Mapping[str, Any]) -> str:
     status = pod.get("status") or {}
     if pod["metadata"].get("deletionTimestamp"):
         return "Terminating"
+    if (pod["metadata"].get("annotations") or {}).get(SPARE) == "true":
+        return "Spare"
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
             if state and state.get("reason"):

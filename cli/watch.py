@@ -23,6 +23,7 @@ from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
 from jobcommon.diagnosis.reading import TAIL_LINES
 from jobcommon.framework import Framework
+from jobcommon.reconcile.slots import is_spare
 from jobcommon.sdk.following import Target, states
 
 # When a job has ended, its logs are complete except for what is still in the pipes.
@@ -311,7 +312,8 @@ def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:
 
 def progress(pod: PodView) -> State:
     """What the pod is to the progress of its job."""
-    if pod.phase == "Succeeded":
+    # A spare pod starts nothing until it joins an attempt, which need not come.
+    if pod.phase == "Succeeded" or is_spare(pod):
         return State.DONE
     runs = pod.phase == "Running" and all(isinstance(container.state, Running) for container in pod.containers)
     return State.RUNS if runs and pod.deletion_time is None else State.WAITS

@@ -201,9 +201,8 @@ def _unwell_first(
 
 def _pods(found: Found) -> str:
     """``46/60``: of the replicas that are wanted, those that run or have succeeded, by the pods where they can be read."""
-    specs = (found.job.get("spec") or {}).get(found.framework.replica_specs) or {}
-    wanted = sum(_count(spec) for spec in specs.values()) if isinstance(specs, Mapping) else 0
-    status = found.status
+    job, status = found.read, found.status
+    wanted = sum(map(job.asked_of, job.replica_specs))
     there = sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in status.replica_statuses.values())
     if found.pods and not status.finished:
         gone = sum(of_type.succeeded or 0 for of_type in status.replica_statuses.values())
@@ -218,11 +217,6 @@ def _runs(pod: PodView) -> bool:
     return pod.phase == "Running" and pod.deletion_time is None and not waits
 
 
-def _count(spec: object) -> int:
-    replicas = spec.get("replicas", 1) if isinstance(spec, Mapping) else 0
-    return replicas if isinstance(replicas, int) else 1
-
-
 @dataclass(frozen=True)
 class Usage:
     """What a pod uses at present."""
@@ -232,23 +226,27 @@ class Usage:
 
 
 async def top(api: Api, console: Console, job: FoundJob) -> None:
-    """Print one row a replica: how it is, how often it restarted, how long it took to start, and what it uses."""
+    """Print the replicas of a job, and what they use at present."""
     found, usage = await together(surroundings(api, job), _usage(api, job))
-    now = time.time()
+    show_replicas(console, found, usage, time.time())
+
+
+def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], now: float) -> None:
+    """Print one row a replica: how it is, how often it restarted, how long it took to start, and what it uses."""
     table = _table("REPLICA", "STATE", "RESTARTS", "AGE", "START", "NODE", *(["CPU", "MEMORY"] if usage else []), "CAUSE")
     rows: list[tuple[float, str]] = []
-    for member in found.members:
-        pod = member.pod
+    for member in (*found.members, *found.spare):
+        pod, spare = member.pod, member in found.spare
         cause = cause_of(member, found, now)
         restarts = sum(container.restart_count for container in pod.containers)
         age = now - pod.creation_time if pod.creation_time is not None else 0.0
         start = start_seconds(pod, now)
-        rows.append((start, member.replica))
+        rows += [] if spare else [(start, member.replica)]
         used = usage.get(pod.name)
         amounts = [_cpu(used), _memory(used)] if usage else []
         started = duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
-        state = clean("Terminating" if pod.deletion_time is not None else pod.phase or "Pending")
+        state = clean("Terminating" if pod.deletion_time is not None else "Spare" if spare else pod.phase or "Pending")
         table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)
@@ -260,8 +258,10 @@ async def top(api: Api, console: Console, job: FoundJob) -> None:
 
 def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:
     """``2/3 Running, 1 restart; slowest to start: Worker-2, 3:05``."""
-    running = sum(member.pod.phase == "Running" for member in found.members)
-    text = f"{running}/{found.read.total_replicas} Running; restarts: {found.status.restarts or 0}"
+    running, job = sum(member.pod.phase == "Running" for member in found.members), found.read
+    asked = sum(map(job.asked_of, job.replica_specs))
+    fewer = f", of {asked} that are asked for" if asked != job.total_replicas else ""
+    text = f"{running}/{job.total_replicas} Running{fewer}; restarts: {found.status.restarts or 0}"
     slowest = max(starts, default=(0.0, ""))
     return text + (f"; slowest to start: {slowest[1]}, {duration_of(slowest[0])}" if slowest[0] >= SLOW else "")
 

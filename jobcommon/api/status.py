@@ -248,6 +248,12 @@ class JobStatus(ApiModel):
         kinds = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUSPENDED)
         return any(condition.type in kinds for condition in self.conditions)
 
+    @property
+    def resizing(self) -> bool:
+        """Whether it is Restarting because the new attempt has another size."""
+        at = self.last_resize_time
+        return at is not None and at == self.last_restart_time and self.has(ConditionType.RESTARTING)
+
     def since(self, *kinds: ConditionType) -> str | None:
         """Since when the last condition of those types that is True has been True; without types, the current one."""
         found = (c.last_transition_time for c in reversed(self.conditions) if c.is_true and (c.type in kinds or not kinds))

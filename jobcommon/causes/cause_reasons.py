@@ -14,6 +14,8 @@ class Reason(StrEnum):
     INIT_CONTAINER_RUNNING = "InitContainerRunning"
     SUSPENDED = "Suspended"
     DELETING = "Deleting"
+    RESIZING = "Resizing"
+    FEWER_REPLICAS = "FewerReplicas"
 
     # the operator
     NO_OPERATOR = "NoOperator"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
 from typing import Any
 
 from jobcommon.api import reasons
@@ -22,16 +21,15 @@ from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
-from jobcommon.reconcile import in_place, limits
-from jobcommon.reconcile.ending import is_over
+from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
+from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
 from jobcommon.reconcile.rendering import is_stated
-from jobcommon.reconcile.slots import attempt_of
 
 MAX_EVIDENCE = 6
 MAX_LINES = 12
-_WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
+_WELL = (Reason.SUCCEEDED, Reason.RUNNING, Reason.RESIZING, *CALM)
 _OF_ENVIRONMENT = (Reason.MODULE_NOT_FOUND, Reason.VERSIONS_CONFLICT)
 _HIDDEN = (
     "the exit code was 0: of a pipe, such as python train.py | tee log, it is the last program's unless the shell has set -o "
@@ -82,6 +80,7 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     evidence += found.read.warnings
+    evidence += bounds(found)
     evidence += [
         f"new pods avoid node {entry.node}: {entry.count} pods failed or were lost there"
         for entry in avoided(replace(found.read, status=found.status))
@@ -143,18 +142,29 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     if "the spec is invalid: " in message:
         return _of_job(_invalid(message.partition("the spec is invalid: ")[2]))
     refused = refusal_in(message) or _refusal_of_events(found)
-    if refused is not None:
-        return _of_job(refused)
+    return _of_job(refused) if refused is not None else _of_members(found, current, now)
+
+
+def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
+    """The diagnosis of a job that goes on, by its pods."""
+    message = current.message
     waits = gang(found, message)
     causes = [(member, cause) for member in found.members if (cause := cause_of(member, found, now)) is not None]
     if waits is not None and not any(cause.reason in _BEFORE_GANG for _, cause in causes):
         return _of_job(waits)
     alone = [(m, its) for m in found.members if m.pod.phase == "Running" and (its := raised_alone(m, found, now)) is not None]
-    if worst := _worst([*causes, *alone]):
+    worst = _worst([*causes, *alone])
+    if found.status.resizing and (not worst or worst[0][1].reason in CALM):
+        then, at = stops_awaited(found, now) or ("the programs start when all pods run", None)
+        return replace(_of_job(resizing(found)), then=then, at=at)
+    if worst:
         ends = root(found, message, latest=True) if worst[0][1].symptom else None
         if ends is not None and ends[0] is not ends[1]:
             return _restarting(found, ends, now)
         made = _of_pods(found, worst, causes, now)
+        shrinks_at, _ = next_resizes(found, now)
+        if shrinks_at is not None and not worst[0][0].pod.scheduled:
+            made = replace(made, then="an attempt begins without those that have no node by then", at=shrinks_at)
         return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)
 
@@ -408,6 +418,10 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} runs: {count}{quiet}"
     advice = advice or in_short("".join(outside[1:]))
+    if (fewer := smaller(found, now)) is not None:
+        cause, others = fewer
+        text, advice = f"{job.kind} {job.name} runs {cause.text}: {count}{quiet}", advice or cause.advice
+        return replace(_of_job(cause), sentence=text, evidence=(*others, *evidence, *facts), advice=advice)
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
 
 
@@ -424,32 +438,11 @@ def _replacement(found: Found, now: float) -> tuple[str, float | None]:
     status, limit = found.status, found.read.run_policy.backoff_limit
     used = sum(of_type.charged for of_type in status.replica_statuses.values())
     left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
-    if (stops := _stopping(found, now)) is not None:
+    if (stops := stops_awaited(found, now)) is not None:
         return f"{stops[0]}{left}", stops[1]
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
     later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now)) > now]
     return f"the operator replaces the pod{left}", min(later, default=None)
-
-
-def _stopping(found: Found, now: float) -> tuple[str, float | None] | None:
-    """What a restart in place waits for, and until when; None if it does not stop programs now."""
-    job = found.read
-    replicas = {job.pod_name(replica): replica for replica in job.replicas if job.restarts_in_place}
-    earlier = [
-        m.pod for m in found.members if m.pod.name in replicas and attempt_of(m.pod) < job.attempt and not is_over(m.pod)
-    ]
-    if not earlier:
-        return None
-    asked = [pod for pod in earlier if pod.deletion_time is None and len(pod.containers) == 1]
-    left = [pod for pod in earlier if pod not in asked or not in_place.is_stopped(pod)]
-    if not left:
-        return f"attempt {job.attempt} begins: all replicas have stopped", None
-    due = min((in_place.given_up_at(job, replicas[pod.name], pod, now) for pod in asked), default=inf)
-    names = listed([str(replicas[pod.name]) for pod in left])
-    rest = "; what has not stopped by then gets a new pod" if isfinite(due) else ""
-    return f"attempt {job.attempt} begins when {names} {'has' if len(left) == 1 else 'have'} stopped{rest}", due if isfinite(
-        due
-    ) else None
 
 
 # -- parts ----------------------------------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, pod_view
+from jobcommon.api.replica import Replica
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
+from jobcommon.reconcile.slots import is_spare
 from jobcommon.spec import read_job
 
 Object = Mapping[str, Any]
@@ -94,8 +96,20 @@ class Found:
 
     @cached_property
     def members(self) -> "tuple[Member, ...]":
-        """The job's pods that can be read, in the order of its replicas."""
-        order = {self.read.pod_name(replica): (number, str(replica)) for number, replica in enumerate(self.read.replicas)}
+        """The job's pods that can be read, in the order of its replicas, but for `spare`."""
+        return tuple(member for member in self._all if not is_spare(member.pod))
+
+    @cached_property
+    def spare(self) -> "tuple[Member, ...]":
+        """Those that only ask for a node, for the next attempt of an elastic job."""
+        return tuple(member for member in self._all if is_spare(member.pod))
+
+    @cached_property
+    def _all(self) -> "tuple[Member, ...]":
+        job = self.read
+        counts = {kind: max(job.count(kind), job.asked_of(kind)) for kind in job.replica_specs}
+        replicas = [Replica(kind, index) for kind, count in counts.items() for index in range(count)]
+        order = {job.pod_name(replica): (number, str(replica)) for number, replica in enumerate(replicas)}
         types = {kind.name.lower(): kind.name for kind in self.framework.replica_types}
         found: list[tuple[tuple[int, str], Member]] = []
         for raw in self.pods:

@@ -17,7 +17,7 @@ from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.diagnosis.stops import stopped, unhealthy
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.ending import decode, is_over
-from jobcommon.reconcile.slots import attempt_of, last_is_earlier
+from jobcommon.reconcile.slots import attempt_of, is_spare, last_is_earlier
 from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
@@ -47,6 +47,8 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
         return ended(member, found)
     if not pod.scheduled:
         return _unscheduled(member, found, now)
+    if is_spare(pod):
+        return None
     if attempt_of(pod) < found.read.attempt:
         # The operator stops it: how its programs end now is no cause, nor is the image that keeps them stopped.
         return _node(pod, found)

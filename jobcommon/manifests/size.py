@@ -70,3 +70,8 @@ def _recorded(framework: Framework, job: Job) -> dict[str, int]:
     size = {kind: known[kind] for kind in fixed_counts(framework, job) if kind in known}
     valid = all(count >= 0 for count in size.values()) and sum(size.values()) <= MAX_REPLICAS
     return size if valid else {}
+
+
+def named(kind: str) -> str:
+    """Several replicas of that type in words: ``workers``, ``PS replicas``."""
+    return f"{kind.lower()}s" if kind != kind.upper() else f"{kind} replicas"

@@ -17,7 +17,7 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import format_moment, parse_time
 from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
-from jobcommon.manifests.size import elastic_of, fixed_counts, size_text, within_bounds
+from jobcommon.manifests.size import elastic_of, fixed_counts, named, size_text, within_bounds
 from jobcommon.reconcile import in_place
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent
@@ -100,11 +100,16 @@ class Elastic(Extension):
             return ()
         have, asked = self._job.count(self._kind), self._job.asked_of(self._kind)
         quota = f", and has quota for {self._most}" if self._most < asked else ""
-        return [Note(f"with {have} of {asked} {_named(self._kind)}{quota}")] if have < asked else ()
+        return [Note(f"with {have} of {asked} {named(self._kind)}{quota}")] if have < asked else ()
+
+    @property
+    def due(self) -> tuple[float | None, float | None]:
+        """When it can be resized next, to fewer replicas and to more; None if it cannot."""
+        return self._shrinks_at, self._grows_at
 
     def wakes(self) -> Iterable[float]:
         """When it can be resized next."""
-        return [at for at in (self._shrinks_at, self._grows_at) if at is not None]
+        return [at for at in self.due if at is not None]
 
     # -- the size of the next attempt -------------------------------------------------------------------------------
 
@@ -136,7 +141,7 @@ class Elastic(Extension):
         changes = [(kind, before[kind], count) for kind, count in after.items() if before.get(kind, count) != count]
         if not changes:
             return None
-        text = " and ".join(f"from {old} to {new} {_named(kind)}" for kind, old, new in changes)
+        text = " and ".join(f"from {old} to {new} {named(kind)}" for kind, old, new in changes)
         asked = self._job.asked_of(self._kind) if self._policy is not None else None
         (kind, old, new), *_ = changes
         if asked is None or kind != self._kind or (new == asked and new < old):
@@ -245,7 +250,3 @@ class Elastic(Extension):
     def _checkpoint(self) -> str | None:
         report = self._job.status.trainer_status
         return next((m.value for m in (report.metrics if report is not None else None) or () if m.name == CHECKPOINT), None)
-
-
-def _named(kind: str) -> str:
-    return f"{kind.lower()}s" if kind != kind.upper() else f"{kind} replicas"

@@ -17,10 +17,13 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, restart_replica, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
-from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, surroundings_of, top
+from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, find_job
 from jobcommon.cli.jobs.why import show, why
+from jobcommon.cli.pod_state import describe
+from jobcommon.cli.stalls import State
+from jobcommon.cli.watch import progress
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
@@ -33,7 +36,7 @@ from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import Output, api_for, reader
-from tests.diagnosis.scenarios import SCENARIOS
+from tests.diagnosis.scenarios import SCENARIOS, elastic
 from tests.runtime.fakes import ScriptedTransport, reply
 
 BOTH = {"Master": 1, "Worker": 3}
@@ -246,6 +249,21 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
     assert said[-1].startswith(
         "warning: Worker is scaled while the job runs, and the replicas that run do not learn of it: set "
     )
+
+
+def test_lists_tell_of_a_job_that_runs_with_fewer_replicas_than_it_asks_for() -> None:
+    seen, now = elastic("asks")
+    listed, replicas = Output.make(), Output.make()
+    show_jobs(listed.console, [found(name="demo")], [seen], now, everywhere=False)
+    show_replicas(replicas.console, seen, {}, now)
+    assert "2/3" in listed.text.splitlines()[1]
+    assert "FewerReplicas" in listed.text
+    states = [line.split()[:2] for line in replicas.text.splitlines()[1:4]]
+    assert states == [["Worker-0", "Running"], ["Worker-1", "Running"], ["Worker-2", "Spare"]]
+    assert "2/2 Running, of 3 that are asked for" in replicas.text
+    assert [describe(pod) for pod in seen.pods] == ["Running", "Running", "Spare"]
+    # `run` does not count the job as one that cannot progress.
+    assert State.WAITS not in [progress(member.pod) for member in (*seen.members, *seen.spare)]
 
 
 TRAINJOBS = {

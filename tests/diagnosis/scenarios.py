@@ -21,6 +21,8 @@ from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
+from jobcommon.testutil.frameworks import SCALED_JOB
+from jobcommon.testutil.pairs.world import PairWorld
 
 NOW = START + 100
 Change = Callable[[Pod], Pod]
@@ -320,6 +322,29 @@ def stopping(pods: Mapping[str, str]) -> Found:
     invalid = 'Failed to apply default image tag "image:stopped:attempt-1": couldn\'t parse image name'
     events = [event(f"uid-demo-worker-{index}", "InspectFailed", invalid) for index in (0, 1)]
     return then(before, {slot: as_in(f"running,{states}") for slot, states in pods.items()}, events=events)
+
+
+def elastic(case: str) -> tuple[Found, float]:
+    """What becomes of an elastic job of three workers, and when."""
+    fewest, most = 3 if case == "lacks too many" else 2, 4 if case == "awaits" else 3
+    policy = {"minReplicas": fewest, "maxReplicas": most, "shrinkAfterSeconds": 30, "growAfterSeconds": 100}
+    run = {"restartScope": "Job", "restartMethod": "Auto", "elastic": policy}
+    world = PairWorld.of(SCALED_JOB, {"Worker": 3}, policy="ExitCode", run_policy=run)
+    assert isinstance(world, PairWorld)
+    world.react()
+    if case == "bounded":
+        world.scale("Worker", 9).react()
+    elif case == "awaits":
+        report = {"lastUpdatedTime": "2026-01-01T00:00:00Z", "metrics": [{"name": "checkpoint", "value": "7"}]}
+        world.manifest["status"] |= {"trainerStatus": report}
+        world.edit().scale("Worker", 4).react()
+    elif case == "resizing":
+        world.scale("Worker", 2).settle()
+    else:
+        world.lose_node_of("demo-worker-1").room = 2
+        world.react()
+        world.wait({"smaller": 60, "asks": 200}.get(case, 0))
+    return Found(SCALED_JOB, world.manifest, [pod.raw for pod in world.pods.values()]), world.now
 
 
 STOPPED = "in_attempt 0 0,stopped_by_image 1,ordered_to_stop 90"

@@ -25,6 +25,7 @@ from tests.diagnosis.scenarios import (
     Scenario,
     both_running,
     created,
+    elastic,
     failed,
     found,
     node,
@@ -161,6 +162,45 @@ def test_what_the_manifest_is_warned_of_is_evidence_while_the_job_runs_and_when_
     for scenario in (both_running(**alone), failed(1, **alone)):
         made = diagnose(scenario, NOW)
         assert any(fact.startswith("torchrun has no rendezvous") for fact in made.evidence)
+
+
+#: by what becomes of an elastic job of three workers: the reason, and what is said of it, of its evidence and of what follows
+RESIZES = {
+    "smaller": ("FewerReplicas", "runs with 2 of 3 workers since 2", "the last resize: it is resized from 3 to 2", "Worker-2"),
+    "asks": ("FewerReplicas", "runs with 2 of 3 workers since 2", "Worker-2: no node for it", "it grows when there are nodes"),
+    "bounded": ("Running", "3/3 Running", "the spec asks for 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
+    "awaits": (
+        "FewerReplicas",
+        "runs with 3 of 4 workers",
+        "condition Running",
+        "it grows at the next report of a checkpoint after 7",
+    ),
+    "resizing": (
+        "Resizing",
+        "begins attempt 1: it is resized from 3 to 2 workers",
+        "condition Restarting",
+        "attempt 1 begins when",
+    ),
+    "lacks": (
+        "Unschedulable",
+        "Worker-1: no node for it",
+        "condition Restarting",
+        "an attempt begins without those that have no node by then",
+    ),
+    "lacks too many": ("Unschedulable", "Worker-1: no node for it", "condition Restarting", "the scheduler tries again"),
+}
+
+
+@pytest.mark.parametrize("case", RESIZES)
+def test_the_size_of_an_elastic_job_is_told(case: str) -> None:
+    reason, sentence, evidence, then = RESIZES[case]
+    found, now = elastic(case)
+    made = diagnose(found, now)
+    assert made.reason == reason, made
+    assert sentence in made.sentence
+    assert any(evidence in fact for fact in made.evidence), made
+    assert then in made.then
+    assert "InvalidImageName" not in str(made)
 
 
 def test_every_reason_is_explained() -> None:
