@@ -289,6 +289,9 @@ def workload_status(
         if found.has("PodsReady"):
             conditions.set("PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded")
         status.pop("admission", None)
+        if pod_sets.least:
+            # It is resumed with what is asked for by then.
+            status.pop("reclaimablePods", None)
     elif found.admitted:
         _set_readiness(job, found, conditions)
         status |= _reclaimable(job, found, pod_sets, used)

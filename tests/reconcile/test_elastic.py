@@ -245,6 +245,12 @@ def test_a_job_that_shrinks_gives_its_quota_back() -> None:
     world.wait(60)
     assert (size(world), world.current) == (2, "Running"), "a change within the bounds does not cost the admission"
     assert workload(world)["status"]["reclaimablePods"] == [{"name": "worker", "count": 2}]
+    world.preempted = True
+    world.react()
+    assert (world.current, "reclaimablePods" in workload(world)["status"]) == ("Suspended", False)
+    world.preempted, world.quota = False, True
+    world.react()
+    assert (size(world), world.current) == (2, "Running"), "it is resumed with what is asked for"
 
 
 def test_a_job_that_waits_asks_for_what_its_user_asks_for() -> None:
