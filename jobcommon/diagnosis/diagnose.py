@@ -17,6 +17,7 @@ from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent
+from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
@@ -131,7 +132,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     if current is None:
         return _of_job(unanswered(found, now))
     if (missed := behind(found, now)) is not None:
-        return _of_job(missed)
+        return _unnoticed(found, missed)
     message = current.message
     if current.type == ConditionType.STALLED:
         return _of_job(Cause(Reason.STALLED, in_short(message), "see what its ranks wait for: py-spy dump, or their logs"))
@@ -169,6 +170,25 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
     return _progressing(found, current, now)
 
 
+def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
+    """The diagnosis of a job on which no operator acts, with the failure that none has noticed."""
+    made = _of_job(missed)
+    worst = _worst([(m, ended(m, found)) for m in found.members if m.pod.phase == "Failed" and m.pod.deletion_time is None])
+    if not worst or missed.reason != Reason.NO_OPERATOR:
+        return made
+    member, cause = worst[0]
+    runs = [run for container in member.pod.containers if (run := _last_run(container)) is not None]
+    return replace(
+        made,
+        sentence=f"{made.sentence}; {member.replica}: {cause.text}",
+        advice=f"{made.advice}; of {member.replica}: {cause.advice}" if cause.advice else made.advice,
+        lines=tuple(found.logs.get(member.pod.name, ())),
+        replicas=(member.replica,),
+        node=member.pod.node_name,
+        exit_code=next((run.exit_code for run in runs), None),
+    )
+
+
 _BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
 
 
@@ -194,7 +214,7 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
             text += f", but the log of {member.replica} ends with an exception: {raised.text}"
             advice = f"{_HIDDEN}; {raised.advice}"
             break
-    then, at = _after_the_end(found)
+    then, at = after_the_end(found)
     grace, left = limits.grace(replace(job, status=status), now), [m.replica for m in found.members if m.pod.phase == "Running"]
     if left and at is None and grace is not None and now < grace:
         then, at = f"replicas that still run are stopped: {listed(left)}", grace
@@ -203,7 +223,7 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
 
 def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
     job = found.read
-    then, at = _after_the_end(found)
+    then, at = after_the_end(found)
     reason = current.reason if current is not None else ""
     message = current.message if current is not None else ""
     if reason == reasons.INVALID_SPEC:
@@ -243,17 +263,6 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     )
     text = f"active for longer than runPolicy.activeDeadlineSeconds ({seconds} s){why}"
     return replace(_of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(_first_failure(found, 0)))
-
-
-def _after_the_end(found: Found) -> tuple[str, float | None]:
-    """What happens to a finished job."""
-    job = replace(found.read, status=found.status)
-    due = limits.expiry(job)
-    if due is not None:
-        return "the job is deleted, as ttlSecondsAfterFinished says", due
-    if job.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
-        return "nothing: the job is over, and its pods are deleted (cleanPodPolicy All)", None
-    return "nothing: the job is over", None
 
 
 def _deleting(found: Found, now: float) -> Diagnosis:
@@ -373,7 +382,7 @@ def _of_pods(
     evidence += [f"also {text}" for text in others.values()]
     then, at = cause.then, cause.at
     if member.pod.phase == "Failed" and not found.status.finished:
-        then, at = _replacement(found, now)
+        then, at = replacement(found, now)
     if (deadline := limits.active_deadline(found.read, found.status.start_time)) is not None:
         if not then:
             then, at = "the job fails when its activeDeadlineSeconds are over", deadline.at
@@ -429,20 +438,8 @@ def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float) 
     """A job whose failed pods are being replaced, by the end that explains it, if one is known."""
     message = in_short(current.message) if (current := _current(found)) is not None else ""
     made = _of_failure(found, *ends, now) if ends else _of_job(Cause(Reason.RESTARTING, message))
-    then, at = _replacement(found, now)
+    then, at = replacement(found, now)
     return replace(made, then=then, at=at)
-
-
-def _replacement(found: Found, now: float) -> tuple[str, float | None]:
-    """What the operator does about failed pods, and when at the earliest, by its pace of restarts; None for at once."""
-    status, limit = found.status, found.read.run_policy.backoff_limit
-    used = sum(of_type.charged for of_type in status.replica_statuses.values())
-    left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
-    if (stops := stops_awaited(found, now)) is not None:
-        return f"{stops[0]}{left}", stops[1]
-    pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
-    later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now)) > now]
-    return f"the operator replaces the pod{left}", min(later, default=None)
 
 
 # -- parts ----------------------------------------------------------------------------------------------------------------

@@ -1079,6 +1079,9 @@ SCENARIOS = (
         "renewed its lease 18 min ago",
         now=NOW + 1080,
     ).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE)),
+    scenario(
+        "the operator died before a pod failed", "NoOperator", "Worker-1 ended 18 min", "named 'einops'", now=NOW + 1080
+    ).of(then(both_running(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-1": EINOPS})),
     scenario("the operator died before pods ran", "NoOperator", "Worker-0 has run for", now=NOW + 600).of(
         then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running})
     ),

@@ -261,6 +261,13 @@ def test_the_end_of_a_replica_that_lost_its_peer_is_evidence() -> None:
     assert any(fact.startswith("Worker-0 ended at ") and "Connection reset by peer" in fact for fact in made.evidence)
 
 
+@pytest.mark.parametrize(("policy", "then"), [("Never", "the job fails"), ("OnFailure", "the operator replaces the pod")])
+def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) -> None:
+    before = found({"Worker-0": running, "Worker-1": running}, policy=policy)
+    after = found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(1, at=NOW - 1)}, policy=policy)
+    assert diagnose(replace(after, job=before.job), NOW).then.startswith(then)
+
+
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
