@@ -50,13 +50,13 @@ $(DEV): | $(RUN)
 setup: $(DEV) ## install everything into .venv (does nothing when it is up to date)
 
 quickstart: $(LIGHT) ## without PyTorch, in a minute: a worker is killed, restarted and succeeds
-	$(BIN)/jobcommon run -f examples/run-policy/restart.yaml
+	$(BIN)/jobcommon run --python $(BIN)/python -f examples/run-policy/restart.yaml
 
 demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its accuracy
-	$(BIN)/jobcommon run -f examples/pytorch/digits.yaml
+	$(BIN)/jobcommon run --python $(BIN)/python -f examples/pytorch/digits.yaml
 
 demo-recovery: $(RUN) ## a rank is killed in the middle of a training, and the loss curve goes on
-	$(BIN)/jobcommon run -f examples/pytorch/recovery.yaml
+	$(BIN)/jobcommon run --python $(BIN)/python -f examples/pytorch/recovery.yaml
 
 # Some three times what it takes, with and without coverage: a busy machine's loops vary. The unit is that of testutil/effort.py.
 # With SERVER=real those with a cluster, on etcd and kube-apiserver from KUBEBUILDER_ASSETS, where the embedded server stands else.
@@ -103,7 +103,7 @@ real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS has on
 # No font from another site: a picture in a page must not load anything.
 pictures: export COLUMNS := 120
 pictures: $(DEV) ## take the picture in README.md anew
-	$(BIN)/jobcommon run -f examples/pytorch/digits.yaml 2>&1 | $(BIN)/python -c 'import sys; from rich.console import Console; \
+	$(BIN)/jobcommon run --python $(BIN)/python -f examples/pytorch/digits.yaml 2>&1 | grep -v '^pods run ' | $(BIN)/python -c 'import sys; from rich.console import Console; \
 	  c = Console(record=True, file=sys.stderr); [c.print(line, markup=False, highlight=False, overflow="ellipsis", no_wrap=True, end="") \
 	  for line in sys.stdin]; c.save_svg("docs/demo.svg", title="make demo")'
 	sed -i '/@font-face/,/}/d' docs/demo.svg

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobcommon.cli.errors import UserError
 
+GIVEN = "--python"
 #: By which variable an environment is active. A venv is often made within a conda environment, so it comes first.
 ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
@@ -21,7 +22,7 @@ class Python:
     why: str
 
     def __str__(self) -> str:
-        return f"pods run {self.path} as python ({self.why}); --python names another"
+        return f"pods run {self.path} as python ({self.why}){'; --python names another' if self.why != GIVEN else ''}"
 
 
 def python_of_pods(given: str | None, environment: Mapping[str, str] = os.environ) -> Python:
@@ -31,7 +32,7 @@ def python_of_pods(given: str | None, environment: Mapping[str, str] = os.enviro
     Raises `UserError` if `given` names none.
     """
     if given is not None:
-        return Python(_named(given), "--python")
+        return Python(_named(given), GIVEN)
     for name in ACTIVE:
         program = Path(environment.get(name) or os.devnull) / "bin/python"
         if os.access(program, os.X_OK):
