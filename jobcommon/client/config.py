@@ -9,7 +9,7 @@ import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -179,8 +179,9 @@ class Kubeconfig:
     async def load(self) -> Access:
         """See `Source.load`. Runs the exec plugin if there is one."""
         # Without a place for temporary files, the other reader may need none.
-        with suppress(OSError), TemporaryDirectory() as directory:
-            if (plainly := read_plain(self.files, self.context, directory)) is not None:
+        with suppress(OSError), ExitStack() as stack:
+            plainly = read_plain(self.files, self.context, lambda: stack.enter_context(TemporaryDirectory()))
+            if plainly is not None:
                 return self._of_plain(plainly)
         kubernetes = readers()
         configuration = kubernetes.configuration()

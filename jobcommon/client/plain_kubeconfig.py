@@ -6,7 +6,7 @@ import costs more CPU than all else that `kubectl train list` does.
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,10 @@ class PlainConfiguration:
     key_file: str | None = None
 
 
-def read_plain(file: str, context: str | None, directory: str) -> PlainConfiguration | None:
-    """The configuration of a plain kubeconfig, None for any other. What it has inline is written to files in `directory`."""
+def read_plain(file: str, context: str | None, directory: Callable[[], str]) -> PlainConfiguration | None:
+    """The configuration of a plain kubeconfig, None for any other. What it has inline is written to files in a `directory`,
+    which is asked for only then: an operator's file system may be read-only.
+    """
     try:
         document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
         chosen = _named(document, "context", context or document["current-context"])
@@ -67,11 +69,11 @@ def _named(document: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
     return dict(entry[kind])
 
 
-def _path(name: str, entries: Mapping[str, Any], base: Path, directory: str) -> str | None:
+def _path(name: str, entries: Mapping[str, Any], base: Path, directory: Callable[[], str]) -> str | None:
     """The file of a certificate or key. Raises ValueError and OSError where it cannot be read."""
     data, file = entries.get(f"{name}-data"), entries.get(name)
     if data:
-        path = Path(directory) / name
+        path = Path(directory()) / name
         path.write_bytes(base64.b64decode(data, validate=True))
         return str(path)
     if file is None:

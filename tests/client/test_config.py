@@ -71,7 +71,7 @@ async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
 ) -> None:
     (tmp_path / "token").write_text("from a file")
     path = kubeconfig(tmp_path, user, **cluster)
-    assert read_plain(path, None, str(tmp_path)) is not None
+    assert read_plain(path, None, lambda: str(tmp_path)) is not None
     read = [await find_cluster(path, environ={}, now=lambda: 0.0)]
     monkeypatch.setattr("jobcommon.client.config.read_plain", lambda *_: None)
     read.append(await find_cluster(path, environ={}, now=lambda: 0.0))
