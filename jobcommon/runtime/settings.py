@@ -73,7 +73,7 @@ class Settings:
         for name in ("workers", "concurrency", "slow_start_cap"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if isinstance(self.namespaces, str) or "" in self.namespaces or len(set(self.namespaces)) < len(self.namespaces):
+        if not isinstance(self.namespaces, tuple) or "" in self.namespaces or len(set(self.namespaces)) < len(self.namespaces):
             raise ValueError(f"namespaces must be different names, not {self.namespaces!r}; leave it empty for all")
         if self.qps is not None and not 0 < self.qps < inf:
             raise ValueError(f"qps must be a number over 0, not {self.qps}; leave it unset for no limit")
