@@ -13,8 +13,9 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
+from jobcommon.cli.frameworks import of_manifest
 from jobcommon.cli.manifests import load
-from jobcommon.cli.plan import describe
+from jobcommon.cli.plan import checked, describe
 from jobcommon.framework import Check, Framework, Job
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
@@ -155,6 +156,13 @@ def test_a_check_applies_where_it_should_and_nowhere_else(of: Job, wanted: str |
     assert of.warnings == tuple(found.values())
     events = [event.message for event in plan(framework, of, Observed(), START).events if event.reason == "SpecWarning"]
     assert events == list(found.values())
+
+
+def test_no_example_is_warned() -> None:
+    manifests = load(sorted(str(path) for path in ROOT.glob("examples/**/*.y*ml")))
+    jobs = [checked(manifest, kind) for manifest in manifests if (kind := of_manifest(manifest.body)) is not None]
+    assert len(jobs) > 15
+    assert [warning for found in jobs for warning in found.warnings] == []
 
 
 def test_the_page_has_every_check_with_an_example() -> None:
