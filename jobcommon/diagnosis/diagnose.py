@@ -26,7 +26,7 @@ from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller,
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
-from jobcommon.reconcile.rendering import is_stated
+from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, SAYS_WAITING, is_stated, said_after
 
 MAX_EVIDENCE = 6
 MAX_LINES = 12
@@ -136,12 +136,10 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     message = current.message
     if current.type == ConditionType.STALLED:
         return _of_job(Cause(Reason.STALLED, in_short(message), "see what its ranks wait for: py-spy dump, or their logs"))
-    if "; it waits: " in message:
-        return _of_job(
-            Cause(Reason.OPERATOR_BLOCKED, in_short(message.partition("; it waits: ")[2]), "change the operator's options")
-        )
-    if "the spec is invalid: " in message:
-        return _of_job(_invalid(message.partition("the spec is invalid: ")[2]))
+    if blocked := said_after(message, f"; {SAYS_BLOCKED}"):
+        return _of_job(Cause(Reason.OPERATOR_BLOCKED, in_short(blocked), "change the operator's options"))
+    if invalid := said_after(message, SAYS_INVALID):
+        return _of_job(_invalid(invalid))
     refused = refusal_in(message) or _refusal_of_events(found)
     return _of_job(refused) if refused is not None else _of_members(found, current, now)
 
@@ -256,7 +254,7 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
 def _deadline(found: Found, message: str) -> Diagnosis:
     """A deadline cuts something short: a wait, or training."""
     seconds = found.read.run_policy.active_deadline_seconds
-    waited = message.partition("; waiting: ")[2]
+    waited = said_after(message, SAYS_WAITING)
     why = f"; until then it waited: {in_short(waited)}" if waited else ""
     advice = (
         "end the wait, as the message says" if waited else "raise runPolicy.activeDeadlineSeconds, or let it train for less"

@@ -12,6 +12,9 @@ from jobcommon.api.workload import min_count
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Object
+from jobcommon.reconcile.gang import AWAITED
+from jobcommon.reconcile.kueue import waits_in
+from jobcommon.reconcile.rendering import said_after
 
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")
 
@@ -30,7 +33,7 @@ def suspended(found: Found) -> Cause:
         return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", advice)
     queue = queue or str(((workload or {}).get("spec") or {}).get("queueName") or "")
     message = found.status.conditions[-1].message if found.status.conditions else ""
-    told = message.partition(f"it waits in queue {queue}: ")[2]
+    told = said_after(message, waits_in(queue))
     if workload is None and told:
         return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {told}"), "change what the message names")
     if workload is None:
@@ -60,12 +63,12 @@ def gang(found: Found, message: str) -> Cause | None:
     """What the job's PodGroup waits for, if it does; `message` is the job's condition."""
     group = next(iter(found.pod_groups), None) or {}
     status = group.get("status") or {}
-    held = "its pods wait for " in message
+    awaited = bool(said_after(message, AWAITED))
     waiting = [member.pod for member in found.members if not member.pod.scheduled and member.pod.deletion_time is None]
     told = waits_of(group)
     # Kubernetes' own has no phase, and its condition stays true while a replacement waits.
     placed = told is None if min_count(group) else str(status.get("phase") or "") not in _NOT_PLACED
-    if not held and (not group or not waiting or placed):
+    if not awaited and (not group or not waiting or placed):
         return None
     queue = f" in queue {group['spec']['queue']}" if (group.get("spec") or {}).get("queue") else ""
     many = f" for {size_of(group)} pods at once" if size_of(group) else ""

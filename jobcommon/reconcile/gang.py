@@ -50,6 +50,8 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # The name of the one group in its Workload, of a native gang.
 _GROUP = "gang"
 _NOT_TAKEN_UP = ("", "Pending")
+AWAITED = "its pods wait for "
+"""How the hold of a gang begins."""
 
 
 class Gang(Extension):
@@ -91,7 +93,7 @@ class Gang(Extension):
     @property
     def hold(self) -> Hold | None:
         """What the creation of the job's missing pods waits for; None if they may be created."""
-        return Hold(f"its pods wait for {self._awaited}") if self._awaited else None
+        return Hold(AWAITED + self._awaited) if self._awaited else None
 
     @cached_property
     def _awaited(self) -> str:

@@ -121,7 +121,7 @@ class Queue(Extension):
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
         if not self.name or (self.observed.kueue_off and limits.is_started(self.job)):
             return None
-        return Hold(f"it waits in queue {self.name}: ", why) if (why := self._not_admitted()) else None
+        return Hold(waits_in(self.name), why) if (why := self._not_admitted()) else None
 
     @cached_property
     def admission(self) -> Admission:
@@ -334,6 +334,11 @@ class Queue(Extension):
             used = {kind: max(self.job.count(kind), ours[kind]) for kind in self._pod_sets.least}
         status = workload_status(self.job, found, self._pod_sets, now, active=active, used=used)
         return {**dict.fromkeys(found.status), **status}
+
+
+def waits_in(queue: str) -> str:
+    """How the hold of a job in that queue begins."""
+    return f"it waits in queue {queue}: "
 
 
 UNQUEUED = labels.PREFIX + "unqueued"

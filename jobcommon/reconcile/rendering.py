@@ -40,7 +40,9 @@ _KNOWN = frozenset(ConditionType)
 MAX_FOREIGN = 16
 
 MAX_REPLICAS_NAMED = 3
-_WAITING = "; waiting: "
+SAYS_WAITING = "; waiting: "
+SAYS_BLOCKED, SAYS_INVALID = "it waits: ", "the spec is invalid: "
+"""How what blocks a job begins, for who explains its condition."""
 _BECAUSE = " because "
 
 Conditions = tuple[JobCondition, ...]
@@ -93,7 +95,7 @@ class Sentence:
     def parts(self) -> list[_Part]:
         """The texts, each with whether it is a quote."""
         rest = [(self.quoted, True)]
-        for notes, mark in ((self.remarks, "; "), (self.waiting, _WAITING), (self.last, "; ")):
+        for notes, mark in ((self.remarks, "; "), (self.waiting, SAYS_WAITING), (self.last, "; ")):
             for position, note in enumerate(notes):
                 rest += [("; " if position else mark, False), *note.parts]
         return [(self._cut(rest), False), *rest, (self.end, False)]
@@ -180,6 +182,11 @@ def condition_states(status: JobStatus) -> list[tuple[str, str, str]]:
 def lines(status: JobStatus) -> list[str]:
     """The conditions for the command line, a line each."""
     return [f"{c.type}={c.status} {c.reason}: {c.message}" for c in status.conditions]
+
+
+def said_after(message: str, words: str) -> str:
+    """What a condition's message says after those words, for others than the decision; "" if it does not have them."""
+    return message.partition(words)[2]
 
 
 def is_stated(condition: JobCondition, note: str) -> bool:

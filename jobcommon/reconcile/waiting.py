@@ -23,7 +23,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.ending import Life, awaited, described_end, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
-from jobcommon.reconcile.rendering import Hold, Note
+from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, Hold, Note
 from jobcommon.reconcile.slots import STARTING, Slot, Slots
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
@@ -232,11 +232,11 @@ def blocked_types(framework: Framework, job: Job, *, started: bool) -> Blocked:
     """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
     if not job.errors:
         why = "" if started else framework.blocked(job)
-        return Blocked(frozenset(job.replica_specs), start=True, hold=Hold(f"it waits: {why}")) if why else _NONE
+        return Blocked(frozenset(job.replica_specs), start=True, hold=Hold(SAYS_BLOCKED + why)) if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
-    hold = Hold("the spec is invalid: " + "; ".join(map(str, job.errors)))
+    hold = Hold(SAYS_INVALID + "; ".join(map(str, job.errors)))
     return Blocked(frozenset(types), unread=bool(job.unread), hold=hold)
 
 
