@@ -34,6 +34,11 @@ SHELL = (
         "the shell needs the variable {0}: set it in env of the container, or give it a default: ${{{0}:-VALUE}}",
     ),
     Clue(
+        # ${NAME:?words}
+        r"(?-i:(?:: |^)(?:line )?\d+: ([A-Z][A-Z0-9_]+): )(?!.*(?:not found|denied|No such|is a directory))",
+        Reason.ENVIRONMENT_MISSING, "", "the shell needs the variable {0}: set it in env of the container",
+    ),
+    Clue(
         r"(?:: |^)(source|\[\[|pushd|popd|shopt|declare|typeset|function): (?:command )?not found|"
         r"Illegal option -o pipefail|\"\(\" unexpected", Reason.SHELL_ERROR, "",
         "sh is dash in many images, which is no bash: start the script by bash, command: [bash, -c, ...]",
@@ -166,7 +171,7 @@ LINES = (
         "add --allow-run-as-root to mpirun, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     ),
     Clue(
-        r"launcher '([\w+-]+)' not installed|"
+        r"launcher '([\w+-]+)' not installed|Failed to find C compiler|No working C\+\+ compiler|"
         r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
         r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
@@ -334,6 +339,10 @@ LINES = (
     ),
     # checkpoints and data
     Clue(
+        r"Weights only load failed", Reason.CHECKPOINT_MISMATCH, "",
+        "the file has more than tensors: torch.load(..., weights_only=False) if you trust it, or save the state_dict alone",
+    ),
+    Clue(
         r"Ran out of input[\s\S]*(?:multiprocessing/spawn\.py|from_parent)", Reason.PYTHON_EXCEPTION, "",
         "the process that started this one failed while it sent what this one was to read: see its exception", symptom=True,
     ),
@@ -490,7 +499,9 @@ EXCEPTIONS = (
         "lambda and no open file; or start processes by fork (multiprocessing_context='fork')",
     ),
     Clue(
-        r"ArrowInvalid|UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
+        r"contains pickled \(object\) data|reading magic string|Failed to interpret file|containing pickled data|"
+        r"EmptyDataError|ArrowInvalid|"
+        r"UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
         r"corrupt(?:ed)?\b|truncated|"
         r"BadGzipFile|zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
@@ -502,7 +513,8 @@ EXCEPTIONS = (
         "a worker of the data loader hangs: see its storage, use num_workers=0 once, or multiprocessing_context='spawn'",
     ),
     Clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
-    Clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory",
+    Clue(r"FileNotFoundError|No such file or directory|unable to open database file|"
+         r"NoSuchFileError|does not exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     Clue(
         r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",
@@ -512,6 +524,10 @@ EXCEPTIONS = (
 
 #: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
 REMAINS = (
+    Clue(
+        r"^(?:Killed|Segmentation fault|Aborted|Bus error|Illegal instruction)(?: \(core dumped\))?$",
+        Reason.WORKER_PROCESS_KILLED, "", f"a program of the script was killed; if by SIGKILL, most often memory: {_MEMORY}",
+    ),
     Clue(
         r"Signal \d+ \(((?!SIGTERM)SIG\w+)\) received by PID|"
         r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"

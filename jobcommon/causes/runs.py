@@ -54,6 +54,7 @@ _ERROR_LINE = re.compile(
 # The exit code tells it.
 _OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
 _WORD = re.compile(r"\w")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
 _NOT_FOUND = re.compile(r"No matching distribution|Could not find a version|Unable to locate package|from versions: none")
@@ -97,7 +98,7 @@ def end_of_program(
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
     # It is mostly the end of what was printed.
     own = [] if message.strip() in "\n".join(lines) else message.splitlines()
-    told = [line for line in (*own, *lines) if _HINT not in line]
+    told = [_COLOUR.sub("", line) for line in (*own, *lines) if _HINT not in line]
     # A shell ends so for other errors, too.
     code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
     no_command = reason in _NOT_STARTED or code_of_shell or bool(told and _BY_RUNTIME.match(told[-1]))
@@ -135,7 +136,7 @@ def error_in(reason: str, exit_code: int | None, message: str) -> str:
     """
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
         return ""
-    told = [line[:_LONGEST] for line in message[-_MESSAGE:].splitlines() if _HINT not in line]
+    told = [_COLOUR.sub("", line)[:_LONGEST] for line in message[-_MESSAGE:].splitlines() if _HINT not in line]
     cause = _error(reason, told, local=False)
     return in_short(cause.text) if cause is not None else ""
 
@@ -168,7 +169,7 @@ def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = 
     if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
         return cause
     cause = None if no_command else _latest(told, local=local)
-    if cause is None:
+    if cause is None or (reason in _SIGNALS and _OF_SIGNAL.match(cause.text)):
         return None
     # A launcher passes on how one of its processes ended.
     passed_on = cause.reason == Reason.WORKER_PROCESS_KILLED

@@ -367,6 +367,13 @@ ROWS = [
     ("git, another owner", 128, "fatal: detected dubious ownership in repository at '/workspace'", "PermissionDenied", "dubious ownership"),
     ("a broker", 1, trace("kafka.errors.NoBrokersAvailable: NoBrokersAvailable"), "HostUnreachable", "NoBrokersAvailable"),
     ("a proxy", 1, trace("OSError: Tunnel connection failed: 407 Proxy Authentication Required"), "HostUnreachable", "407"),
+    ("a variable that a shell demands", 2, "sh: 1: DATA_DIR: must be set", "EnvironmentMissing", "DATA_DIR: must be set"),
+    ("a command in capitals", 127, "sh: 1: TRAIN: not found", "CommandNotFound", "TRAIN"),
+    ("torch, no compiler", 1, trace("RuntimeError: Failed to find C compiler. Please specify via CC environment variable."), "CommandNotFound", "C compiler"),
+    ("numpy, another file", 1, trace("ValueError: This file contains pickled (object) data. If you trust the file you can load it"), "DataInvalid", "pickled"),
+    ("sqlite, no file", 1, trace("sqlite3.OperationalError: unable to open database file"), "FileNotFound", "database file"),
+    ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
+    ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
