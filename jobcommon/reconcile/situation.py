@@ -153,9 +153,10 @@ class Situation:
         """How the job changes from its earlier attempts to the present one."""
         if not self.slots.earlier:
             return NO_CHANGE
-        found = (
-            (slot.pod.uid, extension.restart_in_place(slot)) for slot in self.slots.earlier for extension in self.extensions
-        )
+        asked = [
+            extension for extension in self.extensions if type(extension).restart_in_place is not Extension.restart_in_place
+        ]
+        found = ((slot.pod.uid, extension.restart_in_place(slot)) for slot in self.slots.earlier for extension in asked)
         in_place = {uid: restart for uid, restart in found if restart is not None}
         return change_of_attempt(self.job, self.slots.earlier, in_place, self.now, begins=not self.keeps_attempt)
 
