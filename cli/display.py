@@ -12,6 +12,7 @@ from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.api.terminal import clean
+from jobcommon.causes.runs import in_one_line
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
 
@@ -251,7 +252,8 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
     ours = [pod for pod in pods if pod.job == job.key]
     for failure in job.status.failures:
         code = f", exit code {failure.exit_code}" if failure.exit_code is not None else ""
-        text = f": {failure.message}" if failure.message else ""
+        words = in_one_line(failure.reason, failure.exit_code, failure.message or "")
+        text = f": {words}" if words else ""
         console.print(
             Text(clean(f"{failure.replica} ({failure.pod}): {failure.reason}{code}{text}"), style="red"), soft_wrap=True
         )

@@ -6,7 +6,8 @@ from typing import Any
 from jobcommon.api.labels import SPARE
 from jobcommon.api.pod import STOPPING_TAG, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.reconcile.ending import described_end, last_failure_in_place
+from jobcommon.causes.runs import in_one_line
+from jobcommon.reconcile.ending import decode, described_end, last_failure_in_place
 from jobcommon.reconcile.waiting import reported_cause
 
 
@@ -29,8 +30,9 @@ def why(pod: PodView) -> str:
 
 
 def _exit(run: Terminated) -> str:
-    """``exit code 3``, and what the run left as its message; its reason is in the pod's state."""
-    return f"exit code {run.exit_code}" + (f": {run.message}" if run.message else "")
+    """``exit code 3``, and what the run's message says; its reason is in the pod's state."""
+    words = in_one_line(decode(run), run.exit_code, run.message)
+    return f"exit code {run.exit_code}" + (f": {words}" if words else "")
 
 
 def describe(pod: Mapping[str, Any]) -> str:

@@ -141,6 +141,11 @@ def error_in(reason: str, exit_code: int | None, message: str) -> str:
     return in_short(cause.text) if cause is not None else ""
 
 
+def in_one_line(reason: str, exit_code: int | None, message: str) -> str:
+    """The error that a termination message names, or its last words."""
+    return error_in(reason, exit_code, message) or last_words(reason, message)
+
+
 def excerpt(reason: str, exit_code: int | None, message: str, most: int) -> str:
     """The last characters of a termination message, or those up to the line that names the error, if they do not name it."""
     error = error_in(reason, exit_code, message) if len(message) > most else ""

@@ -195,6 +195,8 @@ def test_a_duration(seconds: float, text: str) -> None:
 
 POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)
 
+TRACE = 'Traceback (most recent call last):\n  File "/app/t.py", line 3, in <module>\n    run()\n'
+
 
 @pytest.mark.parametrize(
     ("pod", "cause"),
@@ -207,6 +209,10 @@ POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "
         (POD.running().between_runs(3), "exit code 3"),
         (POD.running().crash_looping(2), "exited with code 1 (Error)"),
         (POD.running().failed(128, reason="StartError", message="no such file"), "exit code 128: no such file"),
+        (
+            POD.running().failed(1, message=f"step 1\n{TRACE}ValueError: no shard"),
+            "exit code 1: ValueError: no shard (t.py, line 3)",
+        ),
         (POD.evicted(), "The node was low on resource: memory."),
         (POD.running().succeeded(), ""),
         (POD.unschedulable().deleting(), ""),
