@@ -81,6 +81,13 @@ COMMANDS = (
         "with its interpreter: command: [python, FILE]",
     ),
     Clue(
+        # dash says the same of a script whose interpreter is missing.
+        r"(?:^|: )(\.{0,2}/\S+): not found$",
+        Reason.COMMAND_NOT_FOUND,
+        "",
+        "correct the path; if the file is there, its #! line names a missing interpreter or ends as in Windows (dos2unix FILE)",
+    ),
+    Clue(
         r"executable file not found|no such file or directory|not found in \$PATH",
         Reason.COMMAND_NOT_FOUND,
         "",

@@ -493,6 +493,11 @@ EXCEPTIONS = (
         'put what the script does into a function, and call it below if __name__ == "__main__": spawned processes import it',
     ),
     Clue(
+        r"context has already been set", Reason.PYTHON_EXCEPTION, "",
+        "the start method is set twice, the second time perhaps by a spawned process, which imports the script: set it below "
+        'if __name__ == "__main__"',
+    ),
+    Clue(
         r"Can't pickle (?:local object|<function)|Can't get (?:local )?(?:attribute|object) '|cannot pickle '",
         Reason.PYTHON_EXCEPTION, "",
         "what a spawned process or a data loader's worker is given must be importable: define it at the top of a module, no "

@@ -398,6 +398,8 @@ def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: st
     [
         (127, "sh: 1: mpirun: not found", "apt install openmpi-bin"),
         (127, "sh: 1: torchrun: not found", "pip install torch"),
+        (127, "sh: 1: /app/run.sh: not found", "dos2unix"),
+        (1, trace("RuntimeError: context has already been set"), '__name__ == "__main__"'),
         (1, "bash: line 1: orted: command not found", "Debian: openmpi-bin"),
         (1, "error: command 'gcc' failed: No such file or directory", "Debian: build-essential"),
         (1, trace("ModuleNotFoundError: No module named 'cv2'"), "pip install opencv-python-headless"),
