@@ -86,7 +86,10 @@ async def servers(
     port: int = 0,
     kept: bool = False,
 ) -> AsyncIterator[Servers]:
-    """Both programs, ready, the API server with `extra` arguments; `kept`: `work` outlives the machine. Raises StartError."""
+    """Both programs, ready; `kept`: `work` outlives the machine. `extra` arguments of the API server replace those of ours.
+
+    Raises StartError.
+    """
     async with AsyncExitStack() as stack:
         work = work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kube-apiserver-")))
         work.mkdir(parents=True, exist_ok=True)
@@ -106,7 +109,9 @@ async def servers(
             write_secret(work / name, content)
         context = ssl.create_default_context(cadata=certificate.pem.decode())
         endpoint = Endpoint(f"https://{LOOPBACK}:{port}", credentials.token, context)
-        program = Program(directory / "kube-apiserver", work, [*_arguments(work, store, port), *extra])
+        flags = {argument.partition("=")[0] for argument in extra}
+        ours = [argument for argument in _arguments(work, store, port) if argument.partition("=")[0] not in flags]
+        program = Program(directory / "kube-apiserver", work, [*ours, *extra])
         await stack.enter_async_context(program)
         found = Servers(work, endpoint, certificate.pem, node, program, etcd)
         found.version = await _ready(endpoint, etcd, program)

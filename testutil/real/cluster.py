@@ -38,6 +38,9 @@ _NODE_GRACE, _TOLERATION = 8, 5
 _SERVER_ARGUMENTS = (
     f"--default-not-ready-toleration-seconds={_TOLERATION}",
     f"--default-unreachable-toleration-seconds={_TOLERATION}",
+    # The kubelet listens at the node's name, this machine alone, and has made its certificate itself.
+    "--kubelet-preferred-address-types=Hostname",
+    "--kubelet-certificate-authority=",
 )
 _PATIENT = Timeouts(connect=60.0, read=60.0, write=60.0)
 _COLLECTIONS = {

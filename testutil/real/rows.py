@@ -29,6 +29,7 @@ from jobcommon.testutil.real.manifests import (
     MOUNTS,
     MPIJOB,
     PYTORCHJOB,
+    SCRIPT,
     TFJOB,
     VOLUMES,
     Kind,
@@ -37,8 +38,10 @@ from jobcommon.testutil.real.manifests import (
     held_pod,
     script,
 )
+from jobcommon.testutil.real.run import IMAGE
 from jobcommon.testutil.real.steps import (
     Step,
+    annotated,
     attempt_runs,
     becomes,
     delete,
@@ -49,6 +52,7 @@ from jobcommon.testutil.real.steps import (
     ending,
     evict,
     freed,
+    image_given,
     image_set,
     kept,
     logs,
@@ -57,12 +61,15 @@ from jobcommon.testutil.real.steps import (
     namespace_is_gone,
     over,
     pending,
+    reads,
     recorded,
     replaced,
     restarted,
     resume,
     run,
+    scale,
     suspend,
+    ungated,
 )
 from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, SUSPENDED, Expected, Row
 
@@ -225,6 +232,23 @@ def in_place() -> Iterator[Row]:
         _ends_well(PYTORCHJOB.job("OnFailure", run_policy=policy), PYTORCHJOB.job("OnFailure", on_term="exit 0")))
 
 
+def resizes() -> Iterator[Row]:
+    """Another number of replicas: those that stay keep their pods, and read the new world when they start again."""
+    pair, four = ("master-0", "worker-0"), ("master-0", "worker-0", "worker-1", "worker-2")
+    policy = {"restartScope": "Job", "restartMethod": "Auto"}
+    yield Row("resized in place from 2 to 4 to 3",
+        (run(*pair), reads(2, *pair), scale("Worker", 3), reads(4, *four), kept(*four), scale("Worker", 2),
+            attempt_runs(2, *pair), reads(3, *four[:3]), kept(*four[:3]), over("worker-2"), end(0, "master-0")),
+        Expected(events=("PyTorchJobRestarting",)), PYTORCHJOB.job("OnFailure", run_policy=policy))
+    elastic = {"minReplicas": 1, "shrinkAfterSeconds": 5, "growAfterSeconds": 5}
+    job = PYTORCHJOB.job("OnFailure", run_policy={**policy, "elastic": elastic}, replicas={"Master": 1, "Worker": 2})
+    gate = {"spec": {"schedulingGates": [{"name": "jobcommon.test/gate"}]}}
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": gate}]
+    yield Row("elastic: shrinks in place, and grows by a spare pod",
+        (reads(2, *pair), ungated("worker-1"), attempt_runs(2, *pair), reads(3, *four[:3]), kept(*pair), end(0, "master-0")),
+        Expected(events=("PyTorchJobRestarting",)), job)
+
+
 def _ends_well(job: Manifest, other: Manifest) -> Manifest:
     specs = other["spec"]["pytorchReplicaSpecs"]
     job["spec"]["pytorchReplicaSpecs"]["Master"] = specs["Master"]
@@ -305,6 +329,16 @@ def pods() -> Iterator[Row]:
         (*started, "Running, deleting", "Failed, deleting", "Failed, over"))
     yield row("restarted in place", (run("p"), end(3, "p"), restarted("p"), end(0, "p"), done("p")), "Succeeded 0 x2",
         (*started, "Succeeded"), restart="OnFailure")
+    annotation, text = "jobcommon.test/value", 'echo "$VALUE, $0"; ' + SCRIPT
+    value = {"name": "VALUE", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}}
+    yield row("a variable from an annotation, as each start finds it",
+        (run("p"), annotated("p", annotation, "2"), end(3, "p"), restarted("p"), end(0, "p"), done("p"),
+            logs("p", "2, 2\nrun 2 of \nrun 2 ends with 0")),
+        "Succeeded 0 x2", (), restart="OnFailure",
+        containers=[container("main", command=["sh", "-c", text, "$(VALUE)"], env=[value])])
+    yield row("an image that cannot be parsed, until another one is given",
+        (pending("p"), image_given("p", "main", IMAGE), run("p"), end(0, "p"), done("p")), "Succeeded 0",
+        (*started, "Succeeded"), containers=[container("main", image=f"{IMAGE}:1{STOPPING_TAG}0")])
     yield row("activeDeadlineSeconds passes", (done("p"),), "Failed DeadlineExceeded 143", (*started, "Failed"),
         activeDeadlineSeconds=3)
     yield row("an init container fails", (done("p"),), "Failed", ("Pending", "Failed"),
@@ -335,7 +369,7 @@ def pods() -> Iterator[Row]:
 def rows() -> tuple[Row, ...]:
     """All of them."""
     of_kinds = (row for kind in KINDS for row in lifecycles(kind))
-    ends = (*suspensions(), *deletions(), *restarts(), *in_place())
+    ends = (*suspensions(), *deletions(), *restarts(), *in_place(), *resizes())
     return (*of_kinds, *ends, *quotas(), *losses(), *pods())
 
 

@@ -7,9 +7,10 @@ from functools import wraps
 from textwrap import shorten
 from typing import Any, Concatenate, ParamSpec
 
+from jobcommon.api.labels import SPARE
 from jobcommon.api.status import ConditionType
 from jobcommon.client.errors import StatusError
-from jobcommon.client.request import Request
+from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH, Request
 from jobcommon.testutil.real.run import JOB, TERMINAL, Life, RowError, Run
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
@@ -167,15 +168,54 @@ async def make_pod(row: Run, pod: str, body: dict[str, Any]) -> None:
 @step()
 async def logs(row: Run, pod: str, shown: str, container: str = "main") -> None:
     """Follow the log of a container to its end: these are its lines, or this is why there are none."""
-    query = ("container", container), ("follow", "true")
+    found = await _log(row, pod, ("container", container), ("follow", "true"))
+    if found != shown:
+        raise RowError(f"the log of {pod}, {container}, is {found!r} and not {shown!r}")
+
+
+@step()
+async def reads(row: Run, world: int, *pods: str) -> None:
+    """Wait until the present run of each of these pods has read a WORLD_SIZE of so many."""
+
+    async def holds() -> bool:
+        return all([(await _log(row, pod)).startswith("run ") and f" of {world}" in await _log(row, pod) for pod in pods])
+
+    await row.eventually(holds, f"{pods} read {world}")
+
+
+async def _log(row: Run, pod: str, *query: tuple[str, str]) -> str:
     request = Request("GET", row.path("pods", f"{JOB}-{pod}", "log"), query)
     try:
         async with aclosing(row.cluster.transport.stream(request)) as lines:  # type: ignore[type-var]
-            found = "\n".join([line.decode() async for line in lines])
+            return "\n".join([line.decode() async for line in lines])
     except StatusError as error:
-        found = f"{error.code}: {error.message}"
-    if found != shown:
-        raise RowError(f"the log of {pod}, {container}, is {found!r} and not {shown!r}")
+        return f"{error.code}: {error.message}"
+
+
+@step()
+async def annotated(row: Run, pod: str, name: str, value: str) -> None:
+    """Put an annotation on a pod."""
+    await row.annotate(pod, name, value)
+
+
+@step()
+async def image_given(row: Run, pod: str, container: str, image: str) -> None:
+    """Give a container of a pod another image."""
+    body = row.with_image({"spec": {"containers": [{"name": container, "image": image}]}})
+    await row.api.call("PATCH", row.path("pods", f"{JOB}-{pod}"), body, STRATEGIC_PATCH)
+
+
+@step()
+async def ungated(row: Run, *pods: str) -> None:
+    """Wait until the newest pods of these names ask for a node as spare ones, and remove their scheduling gates."""
+
+    def holds(pod: str) -> bool:
+        life = row.life(pod)
+        return life is not None and not life.gone and life.last["metadata"]["annotations"].get(SPARE) == "true"
+
+    await row.until_goes_on(lambda: all(map(holds, pods)), f"{pods} are spare pods")
+    for pod in pods:
+        await row.api.call("PATCH", row.path("pods", f"{JOB}-{pod}"), {"spec": {"schedulingGates": []}}, MERGE_PATCH)
 
 
 @step()
@@ -224,6 +264,12 @@ async def becomes(row: Run, kind: ConditionType | str) -> None:
 async def patch(row: Run, change: dict[str, Any]) -> None:
     """Patch the job."""
     await row.merge_job(change)
+
+
+@step()
+async def scale(row: Run, kind: str, replicas: int) -> None:
+    """Change the number of replicas of a type."""
+    await row.merge_job({"spec": {row.framework.replica_specs: {kind: {"replicas": replicas}}}})
 
 
 def suspend(value: bool = True) -> Step:
