@@ -1,11 +1,14 @@
 """``suspend``, ``resume``, ``restart`` and ``scale``: what changes a job."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.status import ConditionType, read_status
+from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.cli.jobs.lookup import FoundJob
@@ -14,6 +17,9 @@ from jobcommon.cli.resources import as_written, owner_of
 from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
+from jobcommon.diagnosis import Found
+from jobcommon.diagnosis.resizes import bounds, next_resizes
+from jobcommon.manifests.size import named
 from jobcommon.reconcile.spec_warnings import unaware
 from jobcommon.spec import read_job
 
@@ -78,21 +84,51 @@ async def restart_replica(api: Api, job: FoundJob, pod: Object, say: Say) -> Non
     say(f"pod/{metadata['name']} is deleted{';' if all_of_them else ' and'} {then}")
 
 
-async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: Say) -> None:
-    """Change the number of replicas of one type. Raises `UserError` for a number that the job may not have."""
+async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: Say, *, dry_run: bool = False) -> None:
+    """Change the number of replicas of one type, and say before what follows. With `dry_run` nothing is changed.
+
+    Raises `UserError` for a number that the job may not have.
+    """
     _check_unfinished(job, "scaled")
     kind = _scaled_type(job, kind)
     read = read_job(job.framework, job.body)
-    before = read.count(kind)
+    before = read.asked_of(kind)
     changed = {"spec": {job.framework.replica_specs: {_spelling(job, kind): {"replicas": replicas}}}}
     _check_count(job, kind, replicas)
-    errors = read_job(job.framework, _merged(job.body, changed)).errors
+    after = replace(job, body=_merged(job.body, changed))
+    errors = read_job(job.framework, after.body).errors
     if errors and not read.errors:
         raise UserError("\n".join(map(str, errors)))
-    await api.send(merge(job.path, changed))
-    say(f"{job.title}: {kind} {before} → {replicas}")
-    if before != replicas and read.status.has(ConditionType.RUNNING) and (text := unaware(job.framework, read, kind)):
-        say(f"warning: {text}")
+    say(f"{job.title}: {kind} {before} → {replicas}" + (" (dry run)" if dry_run else ""))
+    for text in _forecast(after, kind, before, time.time()):
+        say(text)
+    if not dry_run:
+        await api.send(merge(job.path, changed))
+
+
+def _forecast(job: FoundJob, kind: str, before: int, now: float) -> Iterator[str]:
+    """What follows when the job is changed so, of which so many replicas were asked for."""
+    read, found = read_job(job.framework, job.body), Found(job.framework, job.body)
+    yield from bounds(found)
+    have, asked = read.count(kind), read.asked_of(kind)
+    if not read.restarts_together:
+        if before != asked and read.status.has(ConditionType.RUNNING) and (text := unaware(job.framework, read, kind)):
+            yield f"warning: {text}"
+        return
+    if not read.status.attempt_replicas or read.suspended:
+        yield f"it begins with {asked} {named(kind)} when it starts"
+    elif job.framework.joins(read, kind):
+        yield "nothing restarts: the replicas that run learn of it"
+    elif have == asked:
+        yield f"nothing restarts: attempt {read.attempt} has {have} {named(kind)}"
+    else:
+        how = "in their pods, as far as these can be kept" if read.restarts_in_place else "with new pods"
+        text = f"attempt {read.attempt + 1} begins with {asked} {named(kind)}: all replicas restart, {how}"
+        _, at = next_resizes(found, now)
+        if at is not None:
+            since = f" from {format_time(at)} on" if at > now else ""
+            text = f"nodes for {asked - have} more are asked for{since}; when there are, {text}"
+        yield text
 
 
 def _scaled_type(job: FoundJob, wanted: str | None) -> str:

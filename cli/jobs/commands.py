@@ -236,19 +236,23 @@ def scale_command(
     kind: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="The replica type; without it the workers.")
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would follow, and change nothing.")] = False,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Change the number of a job's workers, or of another replica type. Its limits and elasticPolicy are checked.
+    """Change the number of a job's workers, or of another replica type. What follows is said before.
 
     \b
     Example:
-      kubectl train scale digits --replicas 4
+      kubectl train scale digits --replicas 4 --dry-run
     """
     from jobcommon.cli.jobs.changes import scale
 
-    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: scale(api, found, replicas, kind, typer.echo))
+    async def change(api: Api, found: FoundJob) -> None:
+        await scale(api, found, replicas, kind, typer.echo, dry_run=dry_run)
+
+    _with_job(job, Place(kubeconfig, context, namespace), change)
 
 
 def wait_command(

@@ -341,6 +341,40 @@ async def test_a_number_that_the_job_may_not_have_is_refused(replicas: int, elas
         await scale(Api(None, "default"), job, replicas, None, str)  # type: ignore[arg-type]
 
 
+BEGAN = {"attempt": 2, "attemptReplicas": {"Master": 1, "Worker": 3}, "startTime": "2026-01-01T00:00:00Z"}
+TOGETHER = {"restartScope": "Job"}
+FORECASTS = (
+    ({}, {}, 2, "warning: Worker is scaled while the job runs, and the replicas that run do not learn of it"),
+    ({}, TOGETHER, 2, "attempt 3 begins with 2 workers: all replicas restart, with new pods"),
+    ({}, {**TOGETHER, "restartMethod": "Auto"}, 4, "attempt 3 begins with 4 workers: all replicas restart, in their pods"),
+    ({}, TOGETHER, 3, "nothing restarts: attempt 2 has 3 workers"),
+    ({}, {**TOGETHER, "suspend": True}, 4, "it begins with 4 workers when it starts"),
+    ({}, {**TOGETHER, "elastic": {"maxReplicas": 3}}, 4, "the spec asks for 4 workers: runPolicy.elastic.maxReplicas is 3"),
+    (
+        {},
+        {**TOGETHER, "elastic": {"maxReplicas": 4}},
+        5,
+        "nodes for 1 more are asked for; when there are, attempt 3",
+    ),
+    ({"lastResizeTime": "2999-01-01T00:00:00Z"}, {**TOGETHER, "elastic": {}}, 4, "nodes for 1 more are asked for from 2"),
+)
+
+
+@pytest.mark.parametrize(("status", "run", "replicas", "said"), FORECASTS)
+async def test_what_follows_a_change_of_the_number_is_said_before(
+    status: dict[str, Any], run: dict[str, Any], replicas: int, said: str
+) -> None:
+    transport, told = ScriptedTransport().on("PATCH", "/", reply()), list[str]()
+    body = job_manifest(PYTORCH, BOTH, run_policy=run)
+    job = FoundJob(PYTORCH, {**body, "status": {**BEGAN, **status, "conditions": [{"type": "Running", "status": "True"}]}})
+    await scale(cast(Api, transport), job, replicas, None, told.append, dry_run=True)
+    assert told[0] == f"pytorchjob/demo: Worker 3 → {replicas} (dry run)"
+    assert any(line.startswith(said) for line in told[1:]), told
+    assert not transport.sent
+    await scale(cast(Api, transport), job, replicas, None, told.append)
+    assert len(transport.sent) == 1
+
+
 @pytest.mark.cluster
 async def test_rights_to_get_and_list_are_enough_to_read_and_what_is_missing_is_named() -> None:
     async with cluster_for(PYTORCH) as cluster:
