@@ -237,15 +237,16 @@ def resizes() -> Iterator[Row]:
     pair, four = ("master-0", "worker-0"), ("master-0", "worker-0", "worker-1", "worker-2")
     policy = {"restartScope": "Job", "restartMethod": "Auto"}
     yield Row("resized in place from 2 to 4 to 3",
-        (run(*pair), reads(2, *pair), scale("Worker", 3), reads(4, *four), kept(*four), scale("Worker", 2),
-            attempt_runs(2, *pair), reads(3, *four[:3]), kept(*four[:3]), over("worker-2"), end(0, "master-0")),
+        (run(*pair), reads(2, *pair), scale("Worker", 3), attempt_runs(1, *pair), run(*four), reads(4, *four), kept(*four),
+            scale("Worker", 2), attempt_runs(2, *pair), reads(3, *four[:3]), kept(*four[:3]), over("worker-2"),
+            end(0, "master-0")),
         Expected(events=("PyTorchJobRestarting",)), PYTORCHJOB.job("OnFailure", run_policy=policy))
-    elastic = {"minReplicas": 1, "shrinkAfterSeconds": 5, "growAfterSeconds": 5}
-    job = PYTORCHJOB.job("OnFailure", run_policy={**policy, "elastic": elastic}, replicas={"Master": 1, "Worker": 2})
+    job = PYTORCHJOB.job("OnFailure", run_policy={**policy, "elastic": {}})
     gate = {"spec": {"schedulingGates": [{"name": "jobcommon.test/gate"}]}}
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": gate}]
-    yield Row("elastic: shrinks in place, and grows by a spare pod",
-        (reads(2, *pair), ungated("worker-1"), attempt_runs(2, *pair), reads(3, *four[:3]), kept(*pair), end(0, "master-0")),
+    yield Row("elastic: grows in place by a spare pod, once this has a node",
+        (run(*pair), reads(2, *pair), scale("Worker", 2), ungated("worker-1"), attempt_runs(1, *pair), reads(3, *four[:3]),
+            kept(*four[:3]), end(0, "master-0")),
         Expected(events=("PyTorchJobRestarting",)), job)
 
 
