@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from jobcommon.api import reasons
 from jobcommon.api.status import ConditionType, Failure, JobStatus
+from jobcommon.api.time_spent import Phase
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.dashboard.conditions import failure_in_words
 from jobcommon.cli.dashboard.history import Seen
@@ -37,13 +38,14 @@ _STATES: Mapping[str, str] = {
     ConditionType.RESTARTING: "restarting",
     ConditionType.SUSPENDED: "suspended",
     ConditionType.STALLED: "stalled",
+    Phase.RESIZING: "resizing",
 }
 # A restart and the new size that it brings are recorded at the same time, in whole seconds.
 _SAME = 1.0
 
 _EVENTS = (ConditionType.RESTARTING, ConditionType.SUSPENDED)
 # The time spent in them is on record.
-_FIELDS = {"restarting": "restarting", "resizing": "restarting", "stalled": "stalled"}
+_FIELDS = ("restarting", "resizing", "stalled")
 _HAS_RUN = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUCCEEDED)
 Step = tuple[float, str]
 """When a state began."""
@@ -174,11 +176,10 @@ def _segments(steps: Sequence[Step], begin: float, end: float, lasted: dict[str,
     found: list[Segment] = []
     until, after = end, end
     for at, state in reversed(begins):
-        field = _FIELDS.get(state)
-        if field is not None and lasted is not None:
+        if state in _FIELDS and lasted is not None:
             # The current phase lasts; the later ones are the better known.
-            until = until if after == end else min(until, at + lasted.get(field, 0.0))
-            lasted[field] = max(lasted.get(field, 0.0) - max(until - at, 0.0), 0.0)
+            until = until if after == end else min(until, at + lasted.get(state, 0.0))
+            lasted[state] = max(lasted.get(state, 0.0) - max(until - at, 0.0), 0.0)
         for one in (Segment("running", until, after), Segment(state, at, until)):
             if one.end <= one.begin:
                 continue

@@ -18,6 +18,7 @@ class Phase(StrEnum):
     PENDING = "Pending"
     RUNNING = "Running"
     RESTARTING = "Restarting"
+    RESIZING = "Resizing"
     STALLED = "Stalled"
     SUSPENDED = "Suspended"
 
@@ -26,13 +27,15 @@ class TimeSpent(ApiModel):
     """Where the time of a job went, in seconds, up to the beginning of its phase."""
 
     phase: str | None = Field(
-        None, description="What it does now: Pending, Running, Restarting, Stalled or Suspended. Unset once it has finished."
+        None,
+        description="What it does now: Pending, Running, Restarting, Resizing, Stalled or Suspended. Unset once it is over.",
     )
     since: str | None = Field(None, description="When that began. The numbers do not contain the time since then.")
     queued: _Seconds | None = Field(None, description="Suspended, or before all of its pods had nodes.")
     starting: _Seconds | None = Field(None, description="From then until it ran: images, volumes, containers.")
     running: _Seconds | None = Field(None, description="It ran.")
     restarting: _Seconds | None = Field(None, description="From a failure or a loss until all replicas ran again.")
+    resizing: _Seconds | None = Field(None, description="As restarting, in another number of replicas.")
     stalled: _Seconds | None = Field(None, description="Its programs ran and reported no progress.")
     progressing: _Seconds | None = Field(
         None, description="Of the time until the last report, that in which the highest step rose. Part of running."
@@ -65,12 +68,13 @@ class TimeSpent(ApiModel):
         return seconds / whole if whole else None
 
 
-FIELDS = ("queued", "starting", "running", "restarting", "stalled")
+FIELDS = ("queued", "starting", "running", "restarting", "resizing", "stalled")
 """The fields with seconds, in the order of a job's life."""
 FIELD_OF: Mapping[str | None, str] = {
     Phase.PENDING: "queued",
     Phase.SUSPENDED: "queued",
     Phase.RUNNING: "running",
     Phase.RESTARTING: "restarting",
+    Phase.RESIZING: "resizing",
     Phase.STALLED: "stalled",
 }

@@ -431,8 +431,11 @@ class Situation:
                 "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
-        found = ((extension.fields, extension.record(status)) for extension in self.extensions)
-        return status.model_copy(update={name: values[name] for fields, values in found for name in fields if name in values})
+        for extension in self.extensions:
+            # The later ones see what the earlier ones have recorded.
+            if values := extension.record(status):
+                status = status.model_copy(update={name: values[name] for name in extension.fields if name in values})
+        return status
 
 
 def _restart_notes(slots: Slots) -> list[Note]:

@@ -40,6 +40,8 @@ def phase_of(status: JobStatus) -> Phase | None:
     """The phase of a job with that status; None once it has finished."""
     if status.finished:
         return None
+    if status.resizing:
+        return Phase.RESIZING
     return next((phase for kind, phase in _PHASES.items() if status.has(kind)), Phase.PENDING)
 
 

@@ -82,7 +82,7 @@ RESTARTED = {"conditions": [AGAIN], "lastRestartTime": at(50)}
         ({**RESTARTED, "timeSpent": spent(restarting=10)}, {}, {}, ["running 20-50", "restarting 50-60", "running 60-100"]),
         ({**RESTARTED, "timeSpent": spent(restarting=13)}, {30: "TestJobRestarting", 50: "TestJobRestarting"}, {},
          ["running 20-30", "restarting 30-33", "running 33-50", "restarting 50-60", "running 60-100"]),
-        ({**RESTARTED, "timeSpent": spent(restarting=10), "lastResizeTime": at(50)}, {}, {},
+        ({**RESTARTED, "timeSpent": spent(resizing=10), "lastResizeTime": at(50)}, {}, {},
          ["running 20-50", "resizing 50-60", "running 60-100"]),
         ({"conditions": [condition("Restarting", at=T + 70)], "lastRestartTime": at(70), "lastResizeTime": at(70),
           "timeSpent": spent(restarting=40)}, {50: "TestJobRestarting"}, {60: "Running"},

@@ -54,6 +54,7 @@ def test_another_number_of_replicas_is_a_new_attempt(method: str, count: int) ->
     before = uids(world)
     world.scale("Worker", count).settle()
     assert f"because it is resized from 3 to {count} workers" in message(world)
+    world.now += 7
     world.react()
     world.wait(60)
     assert (size(world), world.current, world.status["attempt"]) == (count, "Running", 1)
@@ -62,6 +63,8 @@ def test_another_number_of_replicas_is_a_new_attempt(method: str, count: int) ->
     assert len(kept) == (1 + min(3, count) if method == IN_PLACE else 0)
     assert ("failures" in world.status, world.status.get("restarts"), world.status.get("disruptions")) == (False, None, None)
     assert world.status["replicaStatuses"]["Worker"].get("failedRuns") is None
+    spent = world.status["timeSpent"]
+    assert (spent["resizing"], spent.get("restarting")) == (7, None)
 
 
 def test_the_program_reads_the_new_world_after_a_restart_in_place() -> None:
@@ -122,6 +125,8 @@ def test_a_job_goes_on_without_those_that_find_no_node_and_grows_again(method: s
     assert f" because it is resized from 3 to 2 workers: {late} found no node for 30 s" in event.message
     world.wait(100)
     assert [name for name, pod in world.pods.items() if not pod.view.scheduled] == ["demo-worker-2"]
+    # Of an autoscaler it is no replica; its selector matches the spare pod, which stands for the growth that was asked for.
+    assert world.status["replicaStatuses"]["Worker"]["active"] == 2
     before, runs = uids(world), dict(world.runs)
     world.room = 4
     world.react()
