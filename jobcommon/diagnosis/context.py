@@ -15,18 +15,21 @@ from jobcommon.diagnosis.found import Found
 _HOST = re.compile(
     r"resolve hostname ([\w.-]+)|connect to host ([\w.-]+) port|(?:network address of|connect to) \(([\w.-]+), \d+\)|"
     r"\(host='([\w.-]+)'|"
-    r"Failed to resolve '([\w.-]+)'|translate host name \"([\w.-]+)\"|tcp://([\w.-]+):\d+|http://([\w.-]+)[:/]",
+    r"Failed to resolve '([\w.-]+)'|translate host name \"([\w.-]+)\"|tcp://([\w.-]+):\d+",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[\d.]+|localhost|.*:.*")
 # Of a job with one replica such words are those of its own processes.
 _COLLECTIVE = re.compile(
-    r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|rank|elastic|mpi", re.IGNORECASE
+    r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|\branks?\b|elastic|\bmpi", re.IGNORECASE
 )
 _LIMIT = re.compile(r"\bulimit\s+-[HS]*([a-z])\s+(\d+)")
-_LIMITED = (
-    "SIGKILL", "SIGXCPU", "SIGXFSZ", "SIGSEGV", Reason.MEMORY_EXHAUSTED, Reason.LIMIT_REACHED, Reason.WORKER_PROCESS_KILLED,
-)  # fmt: skip
+# By what a limit leads to, the letters of ulimit.
+_LIMITED = {
+    "SIGKILL": "tvm", "SIGXCPU": "t", "SIGXFSZ": "f", "SIGSEGV": "s", Reason.MEMORY_EXHAUSTED: "vmdls",
+    Reason.LIMIT_REACHED: "nuft", Reason.WORKER_PROCESS_KILLED: "tvm",
+}  # fmt: skip
+_DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
@@ -34,13 +37,15 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, found)
     template = _template(replica, found)
-    if cause.reason in (Reason.COMMAND_NOT_EXECUTABLE, Reason.PERMISSION_DENIED) and (user := _user(template)):
+    denied = cause.reason in (Reason.COMMAND_NOT_EXECUTABLE, Reason.PERMISSION_DENIED) and _DENIED.search(cause.text)
+    if denied and (user := _user(template)):
         advice = (
             f"the pod runs as user {user} (securityContext.runAsUser): give this user the right to the file and to the "
-            "directories above it, or run as another user"
+            "directories above it (of a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
-    if cause.reason in _LIMITED and (limits := [match[0] for match in _LIMIT.finditer(command_line(template))]):
+    letters = _LIMITED.get(cause.reason, "")
+    if limits := [match[0] for match in _LIMIT.finditer(command_line(template)) if match[1] in letters]:
         return replace(cause, advice=f"the command sets {', '.join(limits)}: raise or leave out the limit that it reached")
     return cause
 

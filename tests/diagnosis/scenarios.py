@@ -618,7 +618,7 @@ SCENARIOS = (
         )
     ),
     scenario("a limit of the command's own", "SIGKILL", "Worker-1", "SIGKILL").of(
-        failed(137, container={"command": ["sh", "-c", "ulimit -t 1; python train.py"]})
+        failed(137, container={"command": ["sh", "-c", "ulimit -c 0; ulimit -t 1; python train.py"]})
     ),
     scenario("two replicas of rank 0", "PeersUnreachable", "Worker-0, Worker-1 each waited for the others as rank 0").of(
         found(

@@ -272,7 +272,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     ("name", "advice"),
     [
         ("a user without access to the interpreter", "the pod runs as user 1000"),
-        ("a limit of the command's own", "ulimit -t 1"),
+        ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
         ("a connection of a job without peers", "whether a server listens there"),
     ],
