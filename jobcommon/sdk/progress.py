@@ -11,7 +11,10 @@ from jobcommon.framework import Job
 
 
 def described(job: Job) -> str:
-    """``Running: Master 1/1, Worker 2/3; 1 restart``, and what a job that does not run waits for."""
+    """``Running: Master 1/1, Worker 2/3; 1 restart``, and what a job that does not run waits for.
+
+    ``Worker 2/2 of 3``: the present attempt has two of the three that are asked for.
+    """
     state, replicas, cause = parts(job)
     return in_short("; ".join(filter(None, (f"{state}: {replicas}", cause))))
 
@@ -22,7 +25,8 @@ def parts(job: Job) -> tuple[str, str, str]:
     current = next((c for c in reversed(status.conditions) if c.is_true), None)
     for kind in job.replica_specs:
         of_type = status.replica_statuses.get(kind, ReplicaStatus())
-        counts.append(f"{kind} {(of_type.active or 0) + (of_type.succeeded or 0)}/{job.count(kind)}")
+        asked = f" of {job.asked_of(kind)}" if job.asked_of(kind) != job.count(kind) else ""
+        counts.append(f"{kind} {(of_type.active or 0) + (of_type.succeeded or 0)}/{job.count(kind)}{asked}")
     replicas = ", ".join(counts)
     if status.restarts:
         replicas += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"

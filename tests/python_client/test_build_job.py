@@ -210,6 +210,14 @@ def test_a_framework_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPa
             },
             "Running: Master 1/1, Worker 2/2; 2 restarts",
         ),
+        (
+            {
+                "conditions": [{"type": "Running", "status": "True", "message": "m"}],
+                "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": 1}},
+                "attemptReplicas": {"Master": 1, "Worker": 1},
+            },
+            "Running: Master 1/1, Worker 1/1 of 2",
+        ),
     ],
 )
 def test_progress(status: dict[str, Any], expected: str) -> None:
