@@ -415,6 +415,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     if running + done < job.total_replicas:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
+    evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
     evidence += _first_failure(found, 0)
     # An operator that owns the Workloads of jobs states no such thing.
     outside = [text for text in not_queued(job) if is_stated(current, text)]

@@ -280,3 +280,10 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
 def test_the_advice_is_of_this_job(name: str, advice: str) -> None:
     seeded = next(one for one in SCENARIOS if one.name == name)
     assert advice in diagnose(seeded.found, seeded.now).advice
+
+
+def test_a_job_that_runs_again_says_why_it_was_restarted_last() -> None:
+    before = both_running()
+    status = {**before.job["status"], "restarts": 2, "lastRestartCause": "Worker-1: RuntimeError: cudnn handle lost"}
+    made = diagnose(replace(before, job={**before.job, "status": status}), NOW)
+    assert (made.reason, made.evidence[1]) == ("Running", "last restarted because Worker-1: RuntimeError: cudnn handle lost")
