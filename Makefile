@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery test test-slow test-cluster sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release upgrade image clean
+.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release upgrade image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -57,6 +57,9 @@ demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its
 
 demo-recovery: $(RUN) ## a rank is killed in the middle of a training, and the loss curve goes on
 	$(BIN)/jobcommon run --python $(BIN)/python -f examples/pytorch/recovery.yaml
+
+demo-elastic: $(DEV) ## a training is scaled, loses a node, goes on with fewer ranks, and grows again
+	$(PYTEST) -q -s tests/examples/test_resize.py -k commands
 
 # Some three times what it takes, with and without coverage: a busy machine's loops vary. The unit is that of testutil/effort.py.
 # With SERVER=real those with a cluster, on etcd and kube-apiserver from KUBEBUILDER_ASSETS, where the embedded server stands else.

@@ -34,15 +34,15 @@ def test_the_commands_of_the_tutorial(tmp_path: Path) -> None:
     script = next(text for language, _, text in BLOCKS if language == "python")
     (tmp_path / "train.py").write_text(script)
     (_, _, install), *_ = (block for block in BLOCKS if block[0] == "sh")
-    env["PATH"] = _run(f"{install.removeprefix('make setup')}echo $PATH", ROOT, env).splitlines()[-1]
+    env["PATH"] = run_as_typed(f"{install.removeprefix('make setup')}echo $PATH", ROOT, env).splitlines()[-1]
     commands = [(note.strip(), text) for language, note, text in BLOCKS if language == "sh"][1:]
     started = next(i for i, (note, _) in enumerate(commands) if note == "background")
     seen: list[str] = []
     for _, text in commands[:started]:
-        seen.append(_run(text, tmp_path, env))
+        seen.append(run_as_typed(text, tmp_path, env))
     with cluster_up(tmp_path, "--kubeconfig", str(tmp_path / ".jobcommon" / "kubeconfig")):
         for _, text in commands[started + 1 :]:
-            seen.append(_run(text, tmp_path, env))
+            seen.append(run_as_typed(text, tmp_path, env))
     texts = [text for note, text in commands if note != "background"]
     for part, promised in PROMISED.items():
         outputs = [output for text, output in zip(texts, seen, strict=True) if part in text]
@@ -50,7 +50,7 @@ def test_the_commands_of_the_tutorial(tmp_path: Path) -> None:
         assert promised in outputs[0]
 
 
-def _run(text: str, place: Path, env: dict[str, str]) -> str:
+def run_as_typed(text: str, place: Path, env: dict[str, str]) -> str:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text], cwd=place, env=env, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False,
