@@ -45,4 +45,4 @@ def test_a_job_that_is_no_job_of_the_framework_is_refused() -> None:
     worker: dict[str, Any] = {"template": {"spec": {"containers": [{"name": "mxnet", "image": "image"}]}}}
     job = {"kind": "MXJob", "apiVersion": "kubeflow.org/v1", "metadata": {"name": "mine", "namespace": "default"}}
     found = lifecycles_of(MXNET, {**job, "spec": {"mxReplicaSpecs": {"Scheduler": worker, "Worker": worker}}})
-    assert [next(iter(scenario.behaviour)) for scenario in found] == ["mine-scheduler-0"] * 5
+    assert [next(iter(scenario.behaviour)) for scenario in found] == ["mine-scheduler-0"] * 7

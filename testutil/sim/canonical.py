@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from jobcommon.api import labels
 from localcluster import ApiServer
 
 Obj = dict[str, Any]
@@ -27,9 +28,9 @@ _DROPPED = frozenset({
     "uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "lastTransitionTime",
     "lastUpdateTime", "lastProbeTime", "startedAt", "finishedAt", "containerID", "podIP", "podIPs", "hostIP", "hostIPs",
     "nodeName", "countedPods", "stoppedPods", "lastReconcileTime", "time", "node", "lastState", "deletionGracePeriodSeconds",
-    "timeSpent",
+    "timeSpent", labels.STOP_ORDERED,
 })  # fmt: skip
-_PRESENCE = frozenset({"startTime", "completionTime", "deletionTimestamp", "lastRestartTime"})
+_PRESENCE = frozenset({"startTime", "completionTime", "deletionTimestamp", "lastRestartTime", "lastResizeTime"})
 _HOSTS = "discover_hosts.sh"
 _NODE = re.compile(r"\bnode-\d+\b")
 

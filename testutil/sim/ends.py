@@ -41,3 +41,8 @@ def main_runs(pod: Item) -> bool:
 def attempt_of(pod: Item) -> int:
     """The attempt of its job that a pod belongs to."""
     return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))
+
+
+def size_of(pod: Item) -> str:
+    """The size of its job that the pod's program knows of; "" if it has none."""
+    return str((pod.obj["metadata"].get("annotations") or {}).get(labels.SIZE, ""))

@@ -13,7 +13,7 @@ from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_runs, phase
+from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_runs, phase, size_of
 from jobcommon.testutil.sim.scenario import Scenario
 from localcluster.model import ADDED, DELETED, Change, Item, parse_time
 
@@ -178,7 +178,7 @@ class Watchdog:
             self._pods[item.uid] = item
 
     def _judge_attempts(self, at: float, change: Change) -> None:
-        """No main program of an attempt runs beside that of another one."""
+        """No main program of an attempt runs beside that of another one, or beside one that knows of another size."""
         pod = change.item
         if change.type == DELETED or not main_runs(pod):
             return
@@ -186,6 +186,9 @@ class Watchdog:
         for peer in peers:
             if attempt_of(peer) != attempt_of(pod):
                 self.say(at, "mixed-attempts", f"pods/{pod.name} of {attempt_of(pod)} beside {peer.name} of {attempt_of(peer)}")
+                return
+            if size_of(peer) != size_of(pod):
+                self.say(at, "mixed-sizes", f"pods/{pod.name} of {size_of(pod)} beside {peer.name} of {size_of(peer)}")
                 return
 
     def _judge_creation(self, at: float, pod: Item, job: _Job | None) -> None:

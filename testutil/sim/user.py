@@ -10,6 +10,7 @@ import msgspec
 
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
+from jobcommon.testutil.sim.ends import attempt_of, main_runs
 from jobcommon.testutil.sim.scenario import Scenario, UserStep
 from localcluster import ApiServer
 from localcluster import User as Identity
@@ -124,6 +125,12 @@ def run_policy(framework: Framework, name: str, **fields: Any) -> Do:
     return lambda server: _ignore(ask(server, "PATCH", path_of(framework, name), patch, MERGE_PATCH))
 
 
+def scale(framework: Framework, name: str, kind: str, replicas: int) -> Do:
+    """Change the number of replicas of a type."""
+    patch = {"spec": {framework.replica_specs: {kind: {"replicas": replicas}}}}
+    return lambda server: _ignore(ask(server, "PATCH", path_of(framework, name), patch, MERGE_PATCH))
+
+
 def delete(of: Framework | str, name: str) -> Do:
     """Delete an object; one that is not there is deleted already."""
 
@@ -177,6 +184,20 @@ def gone(of: Framework | str, *names: str) -> When:
     """Whether none of these objects is there."""
     table = f"{of.plural}.{of.group}" if isinstance(of, Framework) else of
     return lambda server: all(server.storage.table(table).get(NAMESPACE, name) is None for name in names)
+
+
+def sized(framework: Framework, name: str, kind: str, replicas: int, attempt: int, *pods: str) -> When:
+    """Whether that attempt or a later one has that size, and these of its pods run."""
+
+    def when(server: ApiServer) -> bool:
+        job = job_of(server, framework, name)
+        status = (job.obj.get("status") or {}) if job is not None else {}
+        present, size = status.get("attempt") or 0, (status.get("attemptReplicas") or {}).get(kind)
+        found = [server.storage.table("pods").get(NAMESPACE, pod) for pod in pods]
+        begun = all(pod is not None and main_runs(pod) and attempt_of(pod) == present for pod in found)
+        return begun and present >= attempt and size == replicas
+
+    return when
 
 
 # -- what containers wait for ------------------------------------------------------------------------------------------------
