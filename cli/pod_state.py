@@ -10,6 +10,9 @@ from jobcommon.causes.runs import in_one_line
 from jobcommon.reconcile.ending import decode, described_end, last_failure_in_place
 from jobcommon.reconcile.waiting import reported_cause
 
+SPARE_STATE = "Spare"
+"""The state of a pod that only asks for a node, for the next attempt of an elastic job."""
+
 
 def why(pod: PodView) -> str:
     """Why the pod does not run, in words; "" when nothing is wrong with it, and for the time until it is started."""
@@ -41,7 +44,7 @@ def describe(pod: Mapping[str, Any]) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "Terminating"
     if (pod["metadata"].get("annotations") or {}).get(SPARE) == "true":
-        return "Spare"
+        return SPARE_STATE
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
             if state and state.get("reason"):

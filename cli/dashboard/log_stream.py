@@ -8,7 +8,7 @@ from aiohttp import web
 
 from jobcommon.api.terminal import clean
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
-from jobcommon.cli.pod_state import describe
+from jobcommon.cli.pod_state import SPARE_STATE, describe
 from jobcommon.client.container_log import container_status
 from jobcommon.client.errors import ClientError
 from jobcommon.client.lines import closing
@@ -63,7 +63,8 @@ def waiting_for(pod: Mapping[str, Any], container: str) -> str:
     state = of_it.get("state") or {}
     if "running" in state or "terminated" in state or "terminated" in (of_it.get("lastState") or {}):
         return ""
-    return str((state.get("waiting") or {}).get("reason") or describe(pod))
+    of_pod = describe(pod)
+    return of_pod if of_pod == SPARE_STATE else str((state.get("waiting") or {}).get("reason") or of_pod)
 
 
 def event_of(text: str, kind: str = "") -> bytes:

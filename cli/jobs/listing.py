@@ -24,6 +24,7 @@ from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object, together
 from jobcommon.cli.jobs.lookup import FoundJob, all_jobs
 from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.cli.pod_state import SPARE_STATE
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
@@ -246,7 +247,7 @@ def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], no
         amounts = [_cpu(used), _memory(used)] if usage else []
         started = duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
-        state = clean("Terminating" if pod.deletion_time is not None else "Spare" if spare else pod.phase or "Pending")
+        state = clean("Terminating" if pod.deletion_time is not None else SPARE_STATE if spare else pod.phase or "Pending")
         table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)

@@ -81,6 +81,9 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     evidence += found.read.warnings
+    # That the job was scaled in vain is nowhere else.
+    warned = (event.message for event in found.events_of(found.read.uid) if event.reason == reasons.SPEC_WARNING)
+    evidence += [text for text in warned if not any(warning in text for warning in found.read.warnings)]
     evidence += bounds(found)
     evidence += [
         f"new pods avoid node {entry.node}: {entry.count} pods failed or were lost there"

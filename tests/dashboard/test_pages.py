@@ -12,6 +12,7 @@ import pytest
 from yarl import URL
 
 from jobcommon.api import labels
+from jobcommon.api.labels import SPARE
 from jobcommon.api.status import read_status
 from jobcommon.cli import dashboard as package
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
@@ -397,6 +398,12 @@ async def test_a_log_has_the_last_state_of_a_progress_bar_without_colours() -> N
 )
 def test_a_container_waits_until_it_has_run(status: dict[str, Any], why: str) -> None:
     assert waiting_for({**POD, "status": status}, "main") == why
+
+
+def test_a_pod_that_only_asks_for_a_node_does_not_look_misspelt() -> None:
+    waits = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "InvalidImageName"}}}]}
+    metadata = {**POD["metadata"], "annotations": {SPARE: "true"}}
+    assert waiting_for({**POD, "metadata": metadata, "status": waits}, "main") == "Spare"
 
 
 @pytest.mark.parametrize("container", ["", "gone"])

@@ -13,7 +13,8 @@ from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Found, Reason, diagnose
-from jobcommon.testutil.builders import START
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import START, job_manifest
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     DIED,
@@ -26,6 +27,7 @@ from tests.diagnosis.scenarios import (
     both_running,
     created,
     elastic,
+    event,
     failed,
     found,
     node,
@@ -201,6 +203,12 @@ def test_the_size_of_an_elastic_job_is_told(case: str) -> None:
     assert any(evidence in fact for fact in made.evidence), made
     assert then in made.then
     assert "InvalidImageName" not in str(made)
+
+
+def test_that_a_job_was_scaled_in_vain_is_told() -> None:
+    text = "Worker is scaled while the job runs, and the replicas that run do not learn of it"
+    made = diagnose(both_running(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "SpecWarning", text)]), NOW)
+    assert (made.reason, text in made.evidence) == ("Running", True)
 
 
 def test_every_reason_is_explained() -> None:
