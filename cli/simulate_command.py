@@ -25,9 +25,10 @@ def simulate_command(
 ) -> None:
     """Simulate the jobs of a framework under faults, to find what is wrong with it.
 
-    Its operator runs in virtual time through five lifecycles: success, a retryable and a permanent exit code, suspension, a
-    deleted pod. First without a fault: the job must end as it should. Then with a fault at writes of the operator, and with
-    random sets of faults: it must end as without. Each failure is printed as the command that repeats it.
+    Its operator runs in virtual time through seven lifecycles: success, a retryable and a permanent exit code, suspension, a
+    deleted pod, and a resize with new pods and in place. First without a fault: the job must end as it should. Then with a
+    fault at writes of the operator, and with random sets of faults: it must end as without. Each failure is printed as the
+    command that repeats it.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ def test_a_failure_is_printed_as_the_command_that_repeats_it() -> None:
     found = answered("simulate", "tests.cli.test_simulate:IMPURE")
     assert found.returncode == 1
     assert "end-state: " in found.stdout
-    assert re.fullmatch(r"without faults: 5 runs, [1-5] failures", found.stdout.splitlines()[-1])
+    assert re.fullmatch(r"without faults: 7 runs, [1-7] failures", found.stdout.splitlines()[-1])
     command = next(line for line in found.stdout.splitlines() if line.startswith("FAILED ")).removeprefix("FAILED ")
     program, *arguments = shlex.split(command)
     assert program == "jobcommon"

@@ -28,7 +28,7 @@ class Sweep:
 
 
 def sweep(framework: Framework, job: Mapping[str, Any] | None = None, *, runs: int = 100, seed: int = 0) -> Sweep:
-    """About `runs` faults, spread evenly over the writes of five lifecycles; the same arguments give the same runs.
+    """About `runs` faults, spread evenly over the writes of seven lifecycles; the same arguments give the same runs.
 
     `job` is a manifest; without one the job has all replica types. Raises ValueError for a manifest that is invalid.
     """
