@@ -401,8 +401,8 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
         script.write_text("import sys\nprint('in pieces', flush=True)\nsys.exit(9)\n")
         done = answered("run", str(script), "--workers", "2", "--name", "broken", "--env", "RANK=7", *there)
         assert done.returncode == 9, done.stdout + done.stderr
-        # By the command, and not again by the operator's event.
-        assert done.stdout.count("RANK in the template of Master and Worker has no effect") == 1
+        # By the command, and not again by the operator's event; the diagnosis at the end cites it.
+        assert done.stdout.count("pytorchjob/broken RANK in the template of Master and Worker has no effect") == 1
         assert "broken-master-0 | in pieces" in done.stdout
         assert "pytorchjob/broken  Failed  ProgramFailed" in done.stdout
         again = answered("run", str(script), "--name", "broken", *there)
