@@ -108,6 +108,14 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "Under OnFailure a failed container starts again in the same pod, at once the first time; restartCount grows by one.",
         rows=("pod: restarted in place",),
     ),
+    "other-image": Assumption(
+        "A pod whose image cannot be parsed gets a node and waits; with another image its container starts, in the same pod.",
+        rows=("pod: an image that cannot be parsed, until another one is given",),
+    ),
+    "variables": Assumption(
+        "A variable from an annotation, in env and in args, has the value that each start of the container finds.",
+        rows=("pod: a variable from an annotation, as each start finds it",),
+    ),
     "pod-deadline": Assumption(
         "After activeDeadlineSeconds the containers are stopped; the pod is Failed, reason DeadlineExceeded, with their codes.",
         rows=("pod: activeDeadlineSeconds passes",),

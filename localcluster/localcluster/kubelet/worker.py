@@ -18,7 +18,7 @@ from localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox
 from localcluster.kubelet.status import pod_status
 
 #: See testutil/sim/assumptions.py.
-ASSUMES = ("last-delete", "missing-volume")
+ASSUMES = ("last-delete", "missing-volume", "other-image", "variables")
 _RETRY = 5.0
 _FORCED_GRACE = 1.0
 
