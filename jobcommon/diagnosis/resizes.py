@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import inf, isfinite
 
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
@@ -62,13 +63,14 @@ def smaller(found: Found, now: float) -> tuple[Cause, Sequence[str]] | None:
     facts = [f"{member.replica}: {cause.text}" for member, cause in wait]
     if not facts and job.status.last_restart_cause and job.status.last_restart_time == job.status.last_resize_time:
         facts = [f"the last resize: {in_short(job.status.last_restart_cause)}"]
+    what = "nodes and quota" if QUEUE_LABEL in job.labels else "nodes"
     left_out = listed([str(Replica(kind, index)) for index in range(have, asked)])
     if job.status.awaited_checkpoint is not None:
         then, at = f"it grows at the next report of a checkpoint after {job.status.awaited_checkpoint}", None
     elif now < grows_at:
-        then, at = f"nodes are asked for again for {left_out}", grows_at
+        then, at = f"{what} are asked for again for {left_out}", grows_at
     else:
-        then, at = f"it grows when there are nodes for {left_out}", None
+        then, at = f"it grows when there are {what} for {left_out}", None
     return Cause(Reason.FEWER_REPLICAS, text, wait[0][1].advice if wait else "", then=then, at=at), facts
 
 

@@ -15,6 +15,7 @@ from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     DIED,
@@ -203,6 +204,9 @@ def test_the_size_of_an_elastic_job_is_told(case: str) -> None:
     assert any(evidence in fact for fact in made.evidence), made
     assert then in made.then
     assert "InvalidImageName" not in str(made)
+    found.job["metadata"]["labels"] = {QUEUE_LABEL: "gpus"}
+    queued = diagnose(Found(SCALED_JOB, found.job, found.pods), now)
+    assert ("nodes and quota" in queued.then) is ("nodes" in made.then and reason == "FewerReplicas")
 
 
 def test_that_a_job_was_scaled_in_vain_is_told() -> None:
