@@ -15,8 +15,8 @@ MAX_TEXT = 400
 class Cause:
     """`reason` is a `Reason` or a signal's name; `text` says it in words, `advice` what to do.
 
-    `symptom`: usually the consequence of another replica's failure. `then` is what happens next by itself, and `at` when
-    (seconds since the epoch).
+    `symptom`: usually the consequence of another replica's failure; `vague`: one that says less of it than others do. `then` is
+    what happens next by itself, and `at` when (seconds since the epoch).
     """
 
     reason: str
@@ -25,6 +25,12 @@ class Cause:
     symptom: bool = False
     then: str = ""
     at: float | None = None
+    vague: bool = False
+
+    @property
+    def distance(self) -> int:
+        """How far it is from the failure that began: of several ends, the least explains the others."""
+        return self.symptom + (self.symptom and self.vague)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Clue:
     advice: str = ""
     symptom: bool = False
     local: str = ""
+    vague: bool = False
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -57,7 +64,7 @@ def revealed(text: str, clues: Iterable[Clue], *, local: bool = False) -> Cause 
             name = next(filter(None, groups), "")
             advice = one.local if local and one.local else one.advice
             words = {"pip": pip_package(name), "debian": library_package(name)}
-            return Cause(one.reason, said, advice.format(*groups, **words), one.symptom)
+            return Cause(one.reason, said, advice.format(*groups, **words), one.symptom, vague=one.vague)
     return None
 
 

@@ -128,17 +128,28 @@ def end_of_program(
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
 
-@lru_cache(maxsize=512)
 def error_in(reason: str, exit_code: int | None, message: str) -> str:
-    """The error that a run's termination message names, in one line, for the status of a job; "" if it names none.
+    """The error that a run's termination message names, in one line, for the status of a job; "" if it names none."""
+    cause = _named(reason, exit_code, message)
+    return in_short(cause.text) if cause is not None else ""
+
+
+def distance(reason: str, exit_code: int | None, message: str) -> int:
+    """How far that end is from the failure that began, by its termination message (`Cause.distance`)."""
+    cause = _named(reason, exit_code, message)
+    return cause.distance if cause is not None else int(reason == "SIGTERM")
+
+
+@lru_cache(maxsize=512)
+def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
+    """The error that a termination message names.
 
     What a message may cost is bounded: users write them, and all jobs wait for the one that is decided.
     """
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
-        return ""
+        return None
     told = [_COLOUR.sub("", line)[:_LONGEST] for line in message[-_MESSAGE:].splitlines() if _HINT not in line]
-    cause = _error(reason, told, local=False)
-    return in_short(cause.text) if cause is not None else ""
+    return _error(reason, told, local=False)
 
 
 def in_one_line(reason: str, exit_code: int | None, message: str) -> str:
@@ -276,7 +287,7 @@ def _of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
             first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
             # What it was raised from, if that tells nothing by itself.
             after = _after(chain) if one is last and last.direct else ""
-            told = Cause(cause.reason, before + text + after, cause.advice, cause.symptom)
+            told = replace(cause, text=before + text + after)
             known.append(((cause.symptom, not first, at if first else -at), told))
     if known:
         return min(known, key=lambda entry: entry[0])[1]

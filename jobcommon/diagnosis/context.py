@@ -13,7 +13,7 @@ from jobcommon.causes.programs import unreachable
 from jobcommon.diagnosis.found import Found
 
 _HOST = re.compile(
-    r"resolve hostname ([\w.-]+)|connect to host ([\w.-]+) port|(?:network address of|connect to) \(([\w.-]+), \d+\)|"
+    r"resolve hostname ([\w.-]+)|connect to host ([\w.-]+) port|(?:network address(?:es)? of|connect to) \(([\w.-]+), \d+\)|"
     r"\(host='([\w.-]+)'|"
     r"Failed to resolve '([\w.-]+)'|translate host name \"([\w.-]+)\"|tcp://([\w.-]+):\d+",
     re.IGNORECASE,

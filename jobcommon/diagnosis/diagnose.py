@@ -16,7 +16,7 @@ from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent
+from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent, unresolved
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
@@ -154,7 +154,8 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
     causes = [(member, cause) for member in found.members if (cause := cause_of(member, found, now)) is not None]
     if waits is not None and not any(cause.reason in _BEFORE_GANG for _, cause in causes):
         return _of_job(waits)
-    alone = [(m, its) for m in found.members if m.pod.phase == "Running" and (its := raised_alone(m, found, now)) is not None]
+    run = [member for member in found.members if member.pod.phase == "Running"]
+    alone = [(m, its) for m in run if (its := raised_alone(m, found, now) or unresolved(m, found)) is not None]
     worst = _worst([*causes, *alone])
     if found.status.resizing and (not worst or worst[0][1].reason in CALM):
         then, at = stops_awaited(found, now) or ("the programs start when all pods run", None)

@@ -79,10 +79,13 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     latest_of = {f.replica: f for f in sorted(every, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
     charged, every = ([f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"] for some in (charged, every))
     for some, before in ((charged, _TOGETHER), (every, _PATIENCE)):
-        close = sorted((f for f in some if _close(f, decisive, before)), key=lambda f: _apart(f, decisive) > _TOGETHER)
+        # A replica that has ended without an error caused less than one with an error.
+        order = sorted(some, key=lambda f: (f.exit_code == 0, _apart(f, decisive) > _TOGETHER))
+        close = [f for f in order if _close(f, decisive, before)]
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
             return first, decisive
-    return decisive, decisive
+    together = [decisive, *(f for f in charged if f is not decisive and _close(f, decisive, _TOGETHER))]
+    return min(together, key=lambda f: cause_of_failure(found, f).distance), decisive
 
 
 def cause_of_failure(found: Found, failure: Failure) -> Cause:

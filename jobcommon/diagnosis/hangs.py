@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import printed
 from jobcommon.causes.tracebacks import plain, raised
+from jobcommon.diagnosis.context import in_context
 from jobcommon.diagnosis.found import Found, Member
 
 # A step or an epoch may take minutes; only its length is told before.
@@ -16,6 +18,8 @@ HANGING_SECONDS = 300.0
 _THREAD = re.compile(r"(?:Exception in )?(thread \S+|Process \S+?)(?: \(.*\))?:$", re.IGNORECASE)
 # A program may print so many lines after an exception that ended it.
 _AFTERWARDS = 3
+# torch prints it again and again while it tries.
+_UNRESOLVED = re.compile(r"network address(?:es)? of \([\w.-]+, \d+\) cannot be retrieved \(gai error: .*")
 # An operator creates the pods of a job within seconds.
 _CREATED_SECONDS = 15.0
 
@@ -52,6 +56,18 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     what = f"its {of} has ended with an exception" if of else "its log ends with an exception"
     text = f"{what}: {cause.text}; the process goes on, and has printed nothing for {span(quiet)} since"
     return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
+
+
+def unresolved(member: Member, found: Found) -> Cause | None:
+    """The host outside of the job to which the program of a pod tries to connect, if its name does not resolve."""
+    tail = [line for line in found.tails.get(member.pod.name, ()) if line.strip()]
+    match = next(filter(None, map(_UNRESOLVED.search, reversed(tail[-_AFTERWARDS:]))), None)
+    if match is None:
+        return None
+    text = f"c10d: the {in_short(match[0])}"
+    cause = in_context(Cause(Reason.PEERS_UNREACHABLE, text, symptom=True), member.replica, found)
+    # The names of the job's own pods resolve when these run.
+    return cause if cause.reason == Reason.HOST_UNREACHABLE else None
 
 
 def died_beside(found: Found) -> Iterator[str]:

@@ -251,6 +251,8 @@ NO_MASTER = (
     "(nosuch.corp, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."
 )
 NO_RANK = "wait timeout after 12000ms, keys: /default_pg/0//cpu//0/1"
+NO_ADDRESS = "[W1126 12:40:01.1 socket.cpp:767] [c10d] The IPv6 network addresses of ({}, 23456) cannot be retrieved (gai error: -2 - Name or service not known)."
+NO_RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
 ALONE = "Timed out after 61 seconds waiting for clients. 1/2 clients joined."
 
 
@@ -625,6 +627,48 @@ SCENARIOS = (
             {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
             policy="ExitCode",
             logs={f"demo-worker-{n}": (f"RuntimeError: {ALONE}",) for n in range(2)},
+        )
+    ),
+    scenario(
+        "the rank that counts the others ends after those that wait for it",
+        "PeersUnreachable",
+        "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4",
+        "; it expects 4 processes or nodes, and the job has 2 replicas",
+    ).of(
+        found(
+            {"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)},
+            replicas={"Master": 1, "Worker": 1},
+            logs={
+                "demo-master-0": (*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE.replace('1/2', '2/4')}"),
+                "demo-worker-0": (*EINOPS[:1], NO_RANK_0),
+            },
+        )
+    ),
+    scenario(
+        "a wait for rank 0 alone", "PeersUnreachable", "Worker-1", "rank 0 did not publish its address within 60000 ms"
+    ).of(failed(1, lines=(*EINOPS[:1], NO_RANK_0))),
+    scenario(
+        "a name that does not resolve while the program runs",
+        "HostUnreachable",
+        "Worker-1",
+        "no pod of the job is named trainer.ml.svc",
+    ).of(both_running(tails={"demo-worker-1": ("loading", *[NO_ADDRESS.format("trainer.ml.svc")] * 4)})),
+    scenario("a name of the job that does not resolve yet", "Running", "2/2 Running").of(
+        both_running(tails={"demo-worker-1": [NO_ADDRESS.format("demo-worker-0")] * 4})
+    ),
+    scenario(
+        "a server that ended without an error", "FileNotFound", "Launcher-0 on node node-1: exit code 205: FileNotFoundError"
+    ).of(
+        found(
+            {"Launcher-0": lambda pod: pod.failed(205, at=NOW - 20), "Worker-0": lambda pod: pod.succeeded(at=NOW - 21)},
+            framework=MPI,
+            policy=None,
+            replicas={"Launcher": 1, "Worker": 1},
+            run_policy={"backoffLimit": 0},
+            logs={
+                f"demo-launcher{end}": (*EINOPS[:1], "FileNotFoundError: [Errno 2] No such file or directory: 'a'")
+                for end in ("", "-0")
+            },
         )
     ),
     scenario("two replicas without one of the ranks", "PeersUnreachable", "no replica has rank 1: leave RANK").of(
