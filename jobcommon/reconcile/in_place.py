@@ -113,7 +113,9 @@ class InPlace(Extension):
         known, slots = job.status.replaced_pods, situation.slots.earlier
         if situation.accounting.attempt > job.attempt:
             counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, situation.accounting.entries)})
-            job, known, slots = replace(job, status=counted), {}, situation.slots.ours
+            # Without a node it may be left out of the new attempt: the next pass knows its size.
+            placed = [slot for slot in situation.slots.ours if slot.pod.scheduled]
+            job, known, slots = replace(job, status=counted), {}, placed
         elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
         wanted = (slot for slot in slots if job.restarts_in_place and _is_wanted(job, slot))

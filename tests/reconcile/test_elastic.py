@@ -123,6 +123,7 @@ def test_a_job_goes_on_without_those_that_find_no_node_and_grows_again(method: s
     (event,) = (event for event in world.events if "resized" in event.message)
     late = "Worker-1" if method == IN_PLACE else "Worker-2"
     assert f" because it is resized from 3 to 2 workers: {late} found no node for 30 s" in event.message
+    assert "waiting" not in event.message, "it gets no new pod"
     world.wait(100)
     assert [name for name, pod in world.pods.items() if not pod.view.scheduled] == ["demo-worker-2"]
     # Of an autoscaler it is no replica; its selector matches the spare pod, which stands for the growth that was asked for.
