@@ -6,7 +6,8 @@ from jobcommon.causes.cause_reasons import Reason
 #: Of any line that a program printed: each command of such a script fails in its own way.
 LINE_ENDS = (
     Clue(
-        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter|'#!.*\\r).*)",
+        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter|'#!"
+        r".*\\r|\S\\r: |set: Illegal option -$).*)",
         Reason.SHELL_ERROR,
         "the script has Windows' line ends (CRLF): {0}",
         "convert the script: dos2unix FILE",

@@ -72,7 +72,8 @@ LINES = (
     Clue(
         r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
         r"CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory|"
-        r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted",
+        r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted|"
+        r"MXNetError: .*out of memory|cudaMalloc (?:retry )?failed",
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
     ),
     Clue(
@@ -95,18 +96,29 @@ LINES = (
         "CUDA_LAUNCH_BLOCKING=1 names the line of the program",
     ),
     Clue(
-        r"illegal memory access|unspecified launch failure|uncorrectable (?:ECC|NVLink)|ECC error|"
-        r"\bXid\b|"
-        r"fallen off the bus|misaligned address|CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
+        # Of the driver's Xid numbers, those of the device and not of the program.
+        r"uncorrectable (?:ECC|NVLink)|ECC error|CUDA_ERROR_ECC|\bXid\b.*: (?:48|63|64|74|79|92|94|95|119|120)\b|"
+        r"fallen off the bus|GPU is lost|hardware failure", Reason.GPU_ERROR, "",
+        "the GPU's hardware fails, not the program: drain the node (kubectl drain NODE) and have the GPU reset or replaced; "
+        "nvidia-smi -q -d ECC and dmesg on the node show more",
+        local="this machine's GPU fails, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
+    ),
+    Clue(
+        r"illegal memory access|unspecified launch failure|\bXid\b|misaligned address|"
+        r"CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
         r"ncclUnhandledCudaError|"
-        r"unhandled cuda error|CUDA_ERROR_(?!NO_DEVICE|OUT_OF)\w+|CUDA error: (?!out of|no |invalid dev|initial)|"
-        r"hardware failure",
+        r"unhandled cuda error|CUDA_ERROR_(?!NO_DEVICE|OUT_OF|SYSTEM_DRIVER)\w+|CUDA error: (?!out of|no |invalid dev|initial)",
         Reason.GPU_ERROR, "",
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
     ),
     Clue(
-        r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|"
-        r"no CUDA-capable device|CUDA driver version is insufficient|"
+        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|driver/library version mismatch|"
+        r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", Reason.GPU_UNUSABLE, "",
+        "update the node's NVIDIA driver, or use an image built for a CUDA that this driver supports (nvidia-smi shows which)",
+        local="update this machine's NVIDIA driver, or install a build for a CUDA that it supports (nvidia-smi shows which)",
+    ),
+    Clue(
+        r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|no CUDA-capable device|"
         r"no kernel image is available|CUDA_ERROR_NO_DEVICE|"
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
         r"detected)|Torch not compiled with CUDA|"
@@ -332,6 +344,14 @@ LINES = (
         "the program listens on an address that is not its pod's: let the master listen on 0.0.0.0, and see MASTER_ADDR",
     ),
     Clue(
+        r"socket\w*Connect: .*(?:No route to host|Network is unreachable|Connection (?:timed out|refused))|"
+        r"Call to connect to \S+ failed : (?:No route|Network is unreach|Connection (?:timed|refused))",
+        Reason.PEERS_UNREACHABLE, "",
+        "set NCCL_SOCKET_IFNAME to the interface of the pods' network, as in eth0 (NCCL_DEBUG=INFO shows which it uses), "
+        "and see whether a NetworkPolicy lets the pods reach each other on every port", symptom=True,
+        local="set NCCL_SOCKET_IFNAME to the interface between the replicas (NCCL_DEBUG=INFO shows which it uses)",
+    ),
+    Clue(
         r"no socket interface found|NCCL_SOCKET_IFNAME|GLOO_SOCKET_IFNAME|unable to resolve .*to (?:a )?(?:usable|"
         r"interface)|makeDeviceForInterface",
         Reason.PEERS_UNREACHABLE, "",
@@ -340,7 +360,13 @@ LINES = (
     # checkpoints and data
     Clue(
         r"Weights only load failed", Reason.CHECKPOINT_MISMATCH, "",
-        "the file has more than tensors: torch.load(..., weights_only=False) if you trust it, or save the state_dict alone",
+        "the file has more than tensors: torch.load(..., weights_only=False) if you trust it, "
+        "torch.serialization.add_safe_globals([CLASS]), or save the state_dict alone",
+    ),
+    Clue(
+        r"BadZipFile|BadGzipFile|not a gzip file|\btarfile\.ReadError|not a (?:zip|tar) archive", Reason.DATA_INVALID, "",
+        "the file is no such archive, or is incomplete: see what it is (file, head -c 200), perhaps the page of an error, "
+        "and load it again",
     ),
     Clue(
         r"Ran out of input[\s\S]*(?:multiprocessing/spawn\.py|from_parent)", Reason.PYTHON_EXCEPTION, "",
@@ -354,7 +380,7 @@ LINES = (
         r"SafetensorError|Ran out of input|not compatible with .*checkpoint|checkpoint.*(?:corrupt|truncated|mismatch|"
         r"incompatible)|"
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"
-        r"doesn't match (?:the )?(?:size of )?checkpoint|BadZipFile",
+        r"doesn't match (?:the )?(?:size of )?checkpoint",
         Reason.CHECKPOINT_MISMATCH, "",
         "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier one or delete it",
     ),
@@ -380,6 +406,10 @@ LINES = (
     Clue(
         r"Tunnel connection failed|407 Proxy|Proxy Authentication Required", Reason.HOST_UNREACHABLE, "",
         "the proxy of HTTPS_PROXY refuses the connection: give its user and password in the URL, or except the host (NO_PROXY)",
+    ),
+    Clue(
+        r"is forbidden: User \\?\"system:serviceaccount:", Reason.ACCESS_DENIED, "",
+        "give the pod's ServiceAccount this right by a Role and a RoleBinding, and name the account in serviceAccountName",
     ),
     Clue(
         r"40[13] Client Error|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
@@ -412,6 +442,7 @@ LINES = (
         local=_LOCAL_HUB,
     ),
     Clue(
+        r"curl: \((?:5|6|7|28|35|52|56)\)|^wget: .*(?:failed|refused|timed out)|failed: Connection (?:refused|timed out)\.$|"
         r"NoBrokersAvailable|ServerSelectionTimeoutError|Can't connect to \w+ server|"
         r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
         r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
@@ -498,6 +529,11 @@ EXCEPTIONS = (
         'put what the script does into a function, and call it below if __name__ == "__main__": spawned processes import it',
     ),
     Clue(
+        r"multiprocessing\.\w+\.TimeoutError|\b_?queue\.Empty|concurrent\.futures\.\w+\.TimeoutError",
+        Reason.PYTHON_EXCEPTION, "",
+        "a process or thread that it started gave no answer in time: see what that printed before", symptom=True,
+    ),
+    Clue(
         r"context has already been set", Reason.PYTHON_EXCEPTION, "",
         "the start method is set twice, the second time perhaps by a spawned process, which imports the script: set it below "
         'if __name__ == "__main__"',
@@ -513,7 +549,7 @@ EXCEPTIONS = (
         r"EmptyDataError|ArrowInvalid|"
         r"UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
         r"corrupt(?:ed)?\b|truncated|"
-        r"BadGzipFile|zlib\.error|ParserError|DataLossError",
+        r"zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
     ),
     Clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",

@@ -54,6 +54,8 @@ _ERROR_LINE = re.compile(
 # The exit code tells it.
 _OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
 _WORD = re.compile(r"\w")
+# Of a script with Windows' line ends, in a shell's message: no progress bar.
+_RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
@@ -66,6 +68,15 @@ _FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?
 # A hint that reads like an error.
 _HINT = "HYDRA_FULL_ERROR"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
+# In a pipeline or a script, of the command before it.
+_FOLLOWS = re.compile(
+    r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*"
+)
+_INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
+_ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
+_NO_PROGRAM = re.compile(r"not found|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE)
+_BY_ITSELF = re.compile(r"(?:fatal )?error: ", re.IGNORECASE)
 # Of the last lines as many are searched for one that reads like an error.
 _TAIL = 15
 # A kubelet takes as much of a log. Of a longer line the rest is no error, and patterns take their time with it.
@@ -96,6 +107,7 @@ def end_of_program(
         if local:
             advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
+    message = _RETURN.sub(r"\\r", message)
     # It is mostly the end of what was printed.
     own = [] if message.strip() in "\n".join(lines) else message.splitlines()
     told = [_COLOUR.sub("", line) for line in (*own, *lines) if _HINT not in line]
@@ -123,7 +135,13 @@ def end_of_program(
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
     meaning = "" if _ERROR_LINE.search(last) else _CODES.get(exit_code or 0, "")
-    said = _TIMED_OUT if exit_code == _TIMEOUT else said
+    said = (
+        _TIMED_OUT
+        if exit_code == _TIMEOUT
+        else "correct what the program's own message names"
+        if _BY_ITSELF.match(last)
+        else said
+    )
     shown = f": {in_short(last)}" if last else "; its log is gone" if gone else ""
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
@@ -148,7 +166,8 @@ def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
     """
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
         return None
-    told = [_COLOUR.sub("", line)[:_LONGEST] for line in message[-_MESSAGE:].splitlines() if _HINT not in line]
+    shown = _RETURN.sub(r"\\r", message[-_MESSAGE:]).splitlines()
+    told = [_COLOUR.sub("", line)[:_LONGEST] for line in shown if _HINT not in line]
     return _error(reason, told, local=False)
 
 
@@ -227,7 +246,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
             return _with_detail(cause, lines)
     if candidates:
         # Of lines that follow from another replica's end the first says most.
-        return causes[0] if causes else plainly[-1]
+        return _with_detail(causes[0] if causes else plainly[-1], lines)
     said = ""
     if found and found[-1].type.endswith("CalledProcessError"):
         # The lines before it are those of the command.
@@ -249,8 +268,12 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
 
 def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
     """The cause with what explains it further up: the assertion that a GPU printed before the exception that it led to, or
-    that pip had no network.
+    that pip had no network; the interface that NCCL uses; the rank that ended MPI.
     """
+    if "onnect: " in cause.text and (match := next(filter(None, map(_INTERFACE.search, lines)), None)) is not None:
+        return replace(cause, text=f"{cause.text}; NCCL uses the interface {match[1]}")
+    if (match := next(filter(None, map(_ABORTED_RANK.search, lines)), None)) is not None and match[0] not in cause.text:
+        return replace(cause, text=f"{cause.text}, of rank {match[1]}, which called MPI_Abort")
     if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
         return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
     if "device-side assert" not in cause.text:
@@ -330,11 +353,15 @@ def _unknown(one: Raised) -> Cause:
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
     tail = [line.strip() for line in lines if _WORD.search(line) and not _OF_SIGNAL.match(line)][-_TAIL:]
-    return next((line for line in reversed(tail) if _ERROR_LINE.search(line)), tail[-1] if tail else "")
+    errors = [line for line in tail if _ERROR_LINE.search(line)]
+    own = [line for line in errors if not _FOLLOWS.search(line)] or errors
+    return own[-1] if own else tail[-1] if tail else ""
 
 
 def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, local: bool) -> Cause:
-    text = in_short(message) or next((in_short(line) for line in reversed(lines) if line.strip()), "")
+    of_shell = (message.splitlines() or lines) if exit_code in (126, 127) else ()
+    text = next((in_short(line) for line in reversed(of_shell) if _NO_PROGRAM.search(line)), in_short(message))
+    text = text or next((in_short(line) for line in reversed(lines) if line.strip()), "")
     if (missing := revealed(text, INTERPRETERS)) is not None:
         return replace(missing, text=f"{missing.text} (exit code {exit_code}): {text}")
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"

@@ -9,7 +9,7 @@ _PREFIX = re.compile(r"^(?:\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|\(\w
 _LOG = re.compile(r"^(?:\[|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
-_EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::(?:\s|$)|$)")
+_EXCEPTION = re.compile(r"^(?!(?:hint|note|tip):)(?P<type>[A-Za-z_][\w.]*)(?::(?:\s|$)|$)", re.IGNORECASE)
 # A progress bar, and an exception in the same line.
 _BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
 _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
@@ -25,6 +25,8 @@ _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/usr/bin/|\.v
 _MOST_LINES = 12
 _JAVA_FRAME = re.compile(r"^\s+(?:at |\.{3} )")
 _NCCL = "Last error:"
+# Frames of other languages, which are named below the program's own.
+_NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
 
 
@@ -91,8 +93,10 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
     frames: list[str] = []
     where = ""
     inside = chained = direct = ignored = False
-    begin = 0
+    begin = end = 0
     for at, line in enumerate(lines):
+        if at < end:
+            continue
         if _HEADER.search(line):
             inside, frames, where, begin = True, [], "", at
             ignored = at > 0 and _IGNORED.match(lines[at - 1]) is not None
@@ -100,13 +104,16 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
             begin = begin if inside else at
             inside = True
             frames.append(line.strip())
-            if not _LIBRARY.search(frame["file"]):
+            if not _LIBRARY.search(frame["file"]) and not _NATIVE.search(frame["file"]):
                 where = f"{frame['file'].rpartition('/')[2]}, line {frame['line']}"
         elif (link := _CHAINED.match(line)) is not None:
             chained, direct = True, link[1] is not None
         elif inside and line[:1].strip() and (_EXCEPTION.match(line) is not None):
+            message = _message(lines, at)
             if not ignored:
-                yield Raised(_message(lines, at), tuple(frames), where, chained, direct, begin)
+                yield Raised(message, tuple(frames), where, chained, direct, begin)
+            if line.rstrip().endswith(_GRAPH_FAILED):
+                end = next((number for number in range(at, len(lines)) if _NODE.match(lines[number])), at)
             inside = chained = direct = ignored = False
             frames, where = [], ""
         elif inside:
@@ -121,6 +128,8 @@ def _message(lines: Sequence[str], at: int) -> tuple[str, ...]:
         nodes = (number for number in range(at + 1, len(lines)) if _NODE.match(lines[number]))
         return (found[0], *(lines[number - 1].strip() for number in [*nodes][:1]))
     for line in lines[at + 1 :]:
+        if not line.strip() and len(found) == 1 and found[0].endswith(":"):
+            continue
         over = not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line)
         if over or len(found) == _MOST_LINES:
             break

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
+_QUOTED = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _UP = re.compile(r"\x1b\[\d*A")
 
 
@@ -47,7 +48,11 @@ class LineSplitter:
 
 
 def last_frame(line: str) -> str:
-    """What is seen of a line that is overwritten by carriage returns: what was written last, unless that is blank."""
+    """What is seen of a line that is overwritten by carriage returns: what was written last, unless that is blank.
+
+    A return that a shell quotes from a script with Windows' line ends is shown as the letters \\r.
+    """
+    line = _QUOTED.sub(r"\\r", line)
     return next((frame for frame in reversed(line.split("\r")) if frame.strip()), "") if "\r" in line else line
 
 

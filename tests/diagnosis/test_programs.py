@@ -4,7 +4,8 @@
 
 import pytest
 
-from jobcommon.causes.runs import end_of_program
+from jobcommon.causes.runs import end_of_program, error_in
+from jobcommon.client.lines import shown_lines
 
 
 def trace(exception: str, *frames: str, before: str = "") -> str:
@@ -126,6 +127,24 @@ TF_FAILED = (
     "(most recent call last):\n<stack traces unavailable>\n{}\n\t [[{{{{node gradient_tape/mul}}}}]]\nHint: If you want to see a "
     "list of allocated tensors when OOM happens, add report_tensor_allocations_upon_oom to RunOptions for current allocation info. "
     "This isn't available when running in Eager mode.\n [Op:__inference_train_function_1]"
+)
+NO_ARCHIVE = "\ngzip: stdin: unexpected end of file\ntar: Child returned status 1\ntar: Error is not recoverable: exiting now"
+NO_ROLE = 'User "system:serviceaccount:default:default" cannot list resource "pods" in API group "" in the namespace "default"'
+MPI_ABORT = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 1."
+SPAWNED_TWICE = "\n".join(
+    (
+        trace(
+            "RuntimeError: context has already been set",
+            '  File "/usr/lib/python3.11/multiprocessing/spawn.py", line 122, in spawn_main',
+        ),
+        trace("multiprocessing.context.TimeoutError", '  File "/app/train.py", line 5, in <module>', "    r.get(timeout=8)"),
+    )
+)
+PADDLE_OOM = (
+    "--------------------------------------\nC++ Traceback (most recent call last):\n--------------------------------------\n"
+    "0   paddle::imperative::Tracer::TraceOp(std::string const&, ...)\n\n----------------------\nError Message Summary:\n"
+    "----------------------\nResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 1.562500GB memory on GPU 0.\n\n"
+    "Please check whether there is any other process using GPU 0.\n (at ../paddle/fluid/memory/allocation/cuda_allocator.cc:95)"
 )
 NEVER = 600 * "step 1 loss nan\n"
 
@@ -374,6 +393,25 @@ ROWS = [
     ("sqlite, no file", 1, trace("sqlite3.OperationalError: unable to open database file"), "FileNotFound", "database file"),
     ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
     ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
+    # texts of other tools and frameworks
+    ("Windows' line ends, of an option", 2, "/w/run.sh: line 1: set: pipefail\r: invalid option name", "ShellError", "CRLF"),
+    ("Windows' line ends, of an option, in dash", 2, "/w/run.sh: 1: set: Illegal option -", "ShellError", "CRLF"),
+    ("a child without the guard, and its parent", 1, SPAWNED_TWICE, "PythonException", "context has already been set"),
+    ("a child that gives no answer", 1, trace("multiprocessing.context.TimeoutError"), "PythonException", "TimeoutError"),
+    ("the first command of a pipeline", 2, f"curl: (7) Failed to connect to 127.0.0.1 port 9 after 74 ms: Couldn't connect to server\n{NO_ARCHIVE}", "HostUnreachable", "curl: (7) Failed to connect to 127.0.0.1"),
+    ("the first command of a pipeline, of no known cause", 2, f"fetch: error 17 of shard 3\n{NO_ARCHIVE}", "ProgramFailed", "fetch: error 17 of shard 3"),
+    ("a pipeline's last command alone", 2, NO_ARCHIVE, "ProgramFailed", "tar: Error is not recoverable"),
+    ("nccl, the wrong interface", 1, "w-1:71:71 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\n" + trace(NCCL.format("unhandled system error", "ncclSystemError: System call failed.", "socketStartConnect: Connect to 172.17.0.1<45123> failed : No route to host")), "PeersUnreachable", "No route to host (train.py, line 12); NCCL uses the interface docker0"),
+    ("a GPU that the driver reports", 1, "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU has fallen off the bus.", "GpuError", "fallen off the bus"),
+    ("mxnet, memory", 1, trace('mxnet.base.MXNetError: Traceback (most recent call last):\n  [bt] (4) /x/mxnet/libmxnet.so(+0x22c1f5b) [0x7f1cd22c1f5b]\n  File "../src/storage/./pooled_storage_manager.h", line 192\nMXNetError: Memory allocation failed out of memory'), "GpuOutOfMemory", "MXNetError: Memory allocation failed out of memory"),
+    ("tensorflow, memory, and the program's lines", 1, trace(TF_FAILED.replace("<stack traces unavailable>", '    File "/workspace/train.py", line 70, in <module>\n      model.fit(ds, epochs=10)').format("OOM when allocating tensor with shape[16384,100352] and type float")), "GpuOutOfMemory", "OOM when allocating tensor with shape[16384,100352]"),
+    ("paddle, memory", 1, PADDLE_OOM, "GpuOutOfMemory", "ResourceExhaustedError: Out of memory error on GPU 0. Cannot allocate"),
+    ("no archive", 1, trace("zipfile.BadZipFile: File is not a zip file"), "DataInvalid", "not a zip file"),
+    ("no right to list pods", 1, f"Error from server (Forbidden): pods is forbidden: {NO_ROLE}", "AccessDenied", "cannot list resource"),
+    ("no right to list pods, of a client", 1, trace("kubernetes.client.exceptions.ApiException: (403)\nReason: Forbidden\nHTTP response body: " + '{"message":"pods is forbidden: ' + NO_ROLE.replace('"', '\\"') + '"}'), "AccessDenied", "system:serviceaccount"),
+    ("the rank that ended MPI", 1, trace("ValueError: bad shard") + "\n" + MPI_ABORT, "PythonException", "bad shard (train.py, line 12), of rank 1, which called MPI_Abort"),
+    ("a program's own message", 1, "checking config\nerror: global batch size 100 is not divisible by world size 8", "ProgramFailed", "failed with exit code 1: error: global batch size 100"),
+    ("a command, and what is printed around it", 127, "preparing\npyenv: python3.9: command not found\n\nThe `python3.9' command exists in these Python versions:\n  3.9.18\ntraining ended with 127", "CommandNotFound", "the command was not found (exit code 127): pyenv: python3.9: command not found"),
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
@@ -385,7 +423,7 @@ ROWS = [
 @pytest.mark.parametrize(("code", "printed", "reason", "word"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
 def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: str, word: str) -> None:
     signal = {134: "SIGABRT", 152: "SIGXCPU", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}.get(code, "Error")
-    made = end_of_program(signal, code, "", printed.splitlines())
+    made = end_of_program(signal, code, "", shown_lines(printed))
     assert (made.reason, word in made.text) == (reason, True), made
     assert made.advice
     # Where pods are processes of this machine there are no images.
@@ -397,6 +435,14 @@ def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: st
     ("code", "printed", "advice"),
     [
         (127, "sh: 1: mpirun: not found", "apt install openmpi-bin"),
+        (1, trace("RuntimeError: CUDA error: uncorrectable ECC error encountered"), "this machine's GPU fails"),
+        (
+            1,
+            trace("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)."),
+            "update this machine's NVIDIA",
+        ),
+        (1, SPAWNED_TWICE, '__name__ == "__main__"'),
+        (1, trace("_pickle.UnpicklingError: Weights only load failed."), "add_safe_globals"),
         (127, "sh: 1: torchrun: not found", "pip install torch"),
         (127, "sh: 1: /app/run.sh: not found", "dos2unix"),
         (1, trace("RuntimeError: context has already been set"), '__name__ == "__main__"'),
@@ -416,6 +462,10 @@ def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: st
 def test_where_pods_are_processes_of_this_machine_the_advice_is_about_it(code: int, printed: str, advice: str) -> None:
     made = end_of_program("Error", code, "", printed.splitlines(), local=True)
     assert advice in made.advice
+
+
+def test_windows_line_ends_are_found_in_what_the_kubelet_keeps() -> None:
+    assert "CRLF" in error_in("Error", 2, "/w/run.sh: line 1: set: pipefail\r: invalid option name")
 
 
 def test_java_heap_advice_names_xmx() -> None:
