@@ -114,7 +114,7 @@ class InPlace(Extension):
         if situation.accounting.attempt > job.attempt:
             counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, situation.accounting.entries)})
             # Without a node it may be left out of the new attempt: the next pass knows its size.
-            placed = [slot for slot in situation.slots.ours if slot.pod.scheduled]
+            placed = tuple(slot for slot in situation.slots.ours if slot.pod.scheduled)
             job, known, slots = replace(job, status=counted), {}, placed
         elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
@@ -139,13 +139,21 @@ class InPlace(Extension):
         key = made_for or "", replica.type, job.replica_specs[replica.type].templates.of(replica.index)
         if key not in self._known:
             before = with_size(job, key[0])
-            specs = [pod_manifest(framework, one, replica)["spec"] for one in (before, job)] if before is not None else []
-            # Files that are mounted change some time after the container has started again.
-            own = {volume.get("name") for volume in mappings_in(_pod_spec(job, replica).get("volumes"))}
-            mounted = (volume for spec in specs for volume in mappings_in(spec.get("volumes")) if "configMap" in volume)
-            files = any(volume.get("name") not in own for volume in mounted)
-            self._known[key] = len(specs) == 2 and specs[0] == specs[1] and not files
+            self._known[key] = before is not None and self._read_by(before, replica) == self._read_by(job, replica)
         return self._known[key]
+
+    def _read_by(self, job: Job, replica: Replica) -> tuple[Any, ...]:
+        """The spec of the replica's pod, and its files, which change some time after its container has started again."""
+        framework = self._situation.framework
+        spec = pod_manifest(framework, job, replica)["spec"]
+        known = {
+            c.name: mapping_of((c.manifest or {}).get("data")) for c in framework.companions(job, ()) if c.kind == "ConfigMap"
+        }
+        mounted = [mapping_of(volume.get("configMap")) for volume in mappings_in(spec.get("volumes"))]
+        files = [(known.get(one.get("name", ""), {}), [*mappings_in(one.get("items"))]) for one in mounted]
+        return spec, [
+            {item.get("key"): data.get(item.get("key", "")) for item in items} if items else data for data, items in files
+        ]
 
     @cached_property
     def _images(self) -> Mapping[str, str]:

@@ -107,7 +107,7 @@ CASES = {
     "tensorflow, with servers": Case(TF, {"Chief": 1, "PS": 2}, tensorflow),
     "mxnet": Case(MXNET, {"Scheduler": 1, "Server": 2}, mxnet),
     "mpi, ssh": Case(MPI, {"Launcher": 1}, mpi, anew=("demo-launcher",)),
-    "mpi, kubectl exec": Case(MPI, {"Launcher": 1}, mpi, anew=("demo-launcher", "demo-worker"), spec={"transport": "Exec"}),
+    "mpi, kubectl exec": Case(MPI, {"Launcher": 1}, mpi, anew=("demo-launcher",), spec={"transport": "Exec"}),
 }
 
 
