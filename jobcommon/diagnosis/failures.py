@@ -18,9 +18,8 @@ from jobcommon.diagnosis.pods import cause_of, ended, of_init
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import ending_of
+from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
-# A replica that lost its peers fails after the one that caused it; of failures so close together, symptoms do not count.
-_TOGETHER = 60.0
 # A replica may wait so long for a peer that has ended.
 _PATIENCE = 3600.0
 # Times on record are whole seconds.
@@ -78,13 +77,13 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     # An earlier run of a replica belongs to an earlier attempt.
     latest_of = {f.replica: f for f in sorted(every, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
     charged, every = ([f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"] for some in (charged, every))
-    for some, before in ((charged, _TOGETHER), (every, _PATIENCE)):
+    for some, before in ((charged, TOGETHER_SECONDS), (every, _PATIENCE)):
         # A replica that has ended without an error caused less than one with an error.
-        order = sorted(some, key=lambda f: (f.exit_code == 0, _apart(f, decisive) > _TOGETHER))
+        order = sorted(some, key=lambda f: (f.exit_code == 0, _apart(f, decisive) > TOGETHER_SECONDS))
         close = [f for f in order if _close(f, decisive, before)]
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
             return first, decisive
-    together = [decisive, *(f for f in charged if f is not decisive and _close(f, decisive, _TOGETHER))]
+    together = [decisive, *(f for f in charged if f is not decisive and _close(f, decisive, TOGETHER_SECONDS))]
     return min(together, key=lambda f: cause_of_failure(found, f).distance), decisive
 
 
@@ -196,4 +195,4 @@ def _apart(one: Failure, other: Failure) -> float:
 def _close(one: Failure, decisive: Failure, before: float) -> bool:
     """Whether it was at most so long before the decisive one, or soon after it."""
     times = parse_time(one.time), parse_time(decisive.time)
-    return one is decisive or None in times or -before <= (times[0] or 0.0) - (times[1] or 0.0) <= _TOGETHER
+    return one is decisive or None in times or -before <= (times[0] or 0.0) - (times[1] or 0.0) <= TOGETHER_SECONDS

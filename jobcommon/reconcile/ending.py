@@ -16,7 +16,7 @@ from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.causes.runs import error_in, excerpt, last_words
+from jobcommon.causes.runs import distance, error_in, excerpt, last_words
 
 FIRST_RETRYABLE_CODE = 128
 _IN_PLACE = (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE)
@@ -69,6 +69,11 @@ class Ending:
     def where(self) -> str:
         """In which container, if not in the main one."""
         return f" (init container {self.init_container})" if self.init_container else ""
+
+    @property
+    def distance(self) -> int:
+        """How far it is from the failure that began, by what its program said: of ends of about a time, the least decides."""
+        return distance(self.reason, self.exit_code, self.message)
 
     def kept(self, most: int) -> str:
         """So many characters of the message, for the status."""

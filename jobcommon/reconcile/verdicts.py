@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
-from jobcommon.api.status import MAX_ATTEMPT, ConditionType
+from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, ConditionType
 from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, is_counted, runs_in_place
@@ -16,8 +16,10 @@ from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
 from jobcommon.reconcile.ending import EndType, described_end, ending_by_others
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import Slots, restart_policy
+from jobcommon.reconcile.slots import Slot, Slots, restart_policy
 
+# Of ends so close together, consequences of others do not decide.
+TOGETHER_SECONDS = 60.0
 # Of the pods that others are deleting while a job fails, so many are named.
 MAX_NAMED = 3
 
@@ -110,9 +112,20 @@ def _failed_for_good(situation: Situation) -> Verdict | None:
     ]
     if not final:
         return None
-    first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
+    first = _decisive(final)
     text = f"{job.kind} {job.name} has failed because {first.ending.describe(first.replica, first.pod.node_name)}"
     return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, _still_terminating(job, situation.slots))
+
+
+def _decisive(ends: Sequence[Slot]) -> Slot:
+    """The end that explains the others of its time, as `jobcommon why` has it: the first that is no consequence."""
+    ordered = sorted(ends, key=_ended_at)[:MAX_FAILURES]
+    last = _ended_at(ordered[0]) + TOGETHER_SECONDS
+    return min((end for end in ordered if _ended_at(end) <= last), key=lambda end: end.ending.distance)
+
+
+def _ended_at(slot: Slot) -> float:
+    return slot.ending.finished_at or float("inf")
 
 
 def _suspended(situation: Situation) -> Verdict | None:
@@ -157,7 +170,8 @@ def _backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
     limit += f"restarts allowed {job.run_policy.backoff_limit}"
     causes = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
-        entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(EndType.RETRYABLE)[-1:]
+        end.ending.describe(end.replica, end.pod.node_name)
+        for end in map(_decisive, filter(None, [accounting.having(EndType.RETRYABLE)]))
     ]
     return f"Job {job.name} has failed because {'; '.join([*causes, limit])}"
 

@@ -275,6 +275,36 @@ def test_the_first_failure_is_the_story() -> None:
     )
 
 
+RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
+COUNTED = "torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/3 clients joined."
+REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+@pytest.mark.parametrize(
+    ("ends", "decides"),
+    [
+        pytest.param(((1, REFUSED), (3, "ValueError: no shard")), "Worker-1: ValueError", id="a consequence first"),
+        pytest.param(((1, REFUSED), (3, "")), "Worker-1: exited with code 1", id="a consequence first, and no words"),
+        pytest.param(((1, REFUSED), (2, REFUSED)), "Worker-0: Connection", id="consequences"),
+        pytest.param(((1, REFUSED), (90, "ValueError: no shard")), "Worker-0: Connection", id="long before"),
+        pytest.param(
+            ((1, RANK_0), (2, COUNTED)), "Worker-1: torch.distributed.DistStoreError: Timed out", id="the rank that counts"
+        ),
+    ],
+)
+def test_of_ends_in_one_pass_the_condition_names_the_cause(
+    policy: str, ends: tuple[tuple[float, str], ...], decides: str
+) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy=policy, run_policy={"backoffLimit": 0})
+    job = read_job(TEST_JOB, manifest)
+    made = [
+        Pod.of(TEST_JOB, job, "Worker", n).running().failed(1, at=START + at, message=said) for n, (at, said) in enumerate(ends)
+    ]
+    decided = plan(TEST_JOB, job, replace(observe(TEST_JOB, manifest), pods=tuple(pod.view for pod in made)), START + 99)
+    assert f" has failed because {decides}" in status_of(decided).conditions[-1].message
+
+
 TRACE = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    import tqdm\n'
 TQDM = f"epoch 1\n{TRACE}ModuleNotFoundError: No module named 'tqdm'\n"
 
