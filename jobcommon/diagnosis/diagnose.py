@@ -155,7 +155,7 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
     if waits is not None and not any(cause.reason in _BEFORE_GANG for _, cause in causes):
         return _of_job(waits)
     run = [member for member in found.members if member.pod.phase == "Running"]
-    alone = [(m, its) for m in run if (its := raised_alone(m, found, now) or unresolved(m, found)) is not None]
+    alone = [(m, its) for m in run if (its := raised_alone(m, found, now) or _unresolved(m, found)) is not None]
     worst = _worst([*causes, *alone])
     if found.status.resizing and (not worst or worst[0][1].reason in CALM):
         then, at = stops_awaited(found, now) or ("the programs start when all pods run", None)
@@ -170,6 +170,10 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
             made = replace(made, then="an attempt begins without those that have no node by then", at=shrinks_at)
         return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)
+
+
+def _unresolved(member: Member, found: Found) -> Cause | None:
+    return unresolved(found.tails.get(member.pod.name, ()), member.replica, found)
 
 
 def _unnoticed(found: Found, missed: Cause) -> Diagnosis:

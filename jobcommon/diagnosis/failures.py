@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Running, Terminated
@@ -13,11 +14,12 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.context import host_in, in_context
 from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.hangs import last_exception, unresolved
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended, of_init
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
-from jobcommon.reconcile.ending import ending_of
+from jobcommon.reconcile.ending import STOPPED, ending_of
 from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
 # A replica may wait so long for a peer that has ended.
@@ -33,6 +35,8 @@ _FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\
 _LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
 _AS_FIRST = re.compile(r"\b1/\d+ clients joined")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
+# What Python raises when it is stopped.
+_OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 _MOST = 200
 _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
 
@@ -67,7 +71,7 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     It is the one that the condition names, or the `latest`, or one of about that time that is no symptom, also if it is not on
     record. What the platform has ended counts only if there is nothing else; so does what was long before.
     """
-    every = ends(found)
+    every = [failure for failure in ends(found) if failure.reason != STOPPED]
     charged = [f for f in every if ended_by_platform(f.reason) is None or f.reason == "DeadlineExceeded"] or every
     if not charged:
         return None
@@ -83,6 +87,9 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
         close = [f for f in order if _close(f, decisive, before)]
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
             return first, decisive
+    stops = (failure for failure in found.status.failures if failure.reason == STOPPED)
+    if (own := next((f for f in stops if not cause_of_failure(found, f).symptom), None)) is not None:
+        return own, decisive
     together = [decisive, *(f for f in charged if f is not decisive and _close(f, decisive, TOGETHER_SECONDS))]
     return min(together, key=lambda f: cause_of_failure(found, f).distance), decisive
 
@@ -90,6 +97,8 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
     """Why a failure occurred."""
     message = failure.message or ""
+    if failure.reason == STOPPED:
+        return _when_stopped(found, failure)
     by_platform = ended_by_platform(failure.reason, message)
     if by_platform is not None:
         return by_platform
@@ -106,6 +115,15 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
     cause = in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
+
+
+def _when_stopped(found: Found, failure: Failure) -> Cause:
+    """What a replica had failed of, by its last lines, that had not ended when its job failed."""
+    lines = (failure.message or "").splitlines()
+    cause = last_exception(lines, local=found.local)[0] or unresolved(lines, failure.replica, found)
+    if cause is None or _OF_STOP.search(cause.text):
+        return Cause(STOPPED, "ran when the job ended", symptom=True)
+    return replace(in_context(cause, failure.replica, found), text=f"{cause.text}; it had not ended when the job failed")
 
 
 def lines_of(found: Found, failure: Failure) -> Sequence[str]:
@@ -181,6 +199,10 @@ def _of_member(member: Member, found: Found, now: float, at: float | None) -> st
 def _of_the_past(found: Found, pod: str, at: float | None) -> str:
     """What the events until then tell of a pod that is gone."""
     events = found.events_of(pod)
+    stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
+    if stop is not None:
+        line = next((line for line in reversed((stop.message or "").splitlines()) if line.strip()), "")
+        return f"ran when the job ended, its last line: {in_short(line, _MOST)}"
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         return "" if any(f.pod == pod for f in found.status.failures) else _LOG_GONE
     warning = next((event for event in events if event.warning), None)

@@ -58,14 +58,14 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
 
 
-def unresolved(member: Member, found: Found) -> Cause | None:
-    """The host outside of the job to which the program of a pod tries to connect, if its name does not resolve."""
-    tail = [line for line in found.tails.get(member.pod.name, ()) if line.strip()]
+def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None:
+    """The host outside of the job to which the program of a replica tries to connect, if its name does not resolve."""
+    tail = [line for line in lines if line.strip()]
     match = next(filter(None, map(_UNRESOLVED.search, reversed(tail[-_AFTERWARDS:]))), None)
     if match is None:
         return None
     text = f"c10d: the {in_short(match[0])}"
-    cause = in_context(Cause(Reason.PEERS_UNREACHABLE, text, symptom=True), member.replica, found)
+    cause = in_context(Cause(Reason.PEERS_UNREACHABLE, text, symptom=True), replica, found)
     # The names of the job's own pods resolve when these run.
     return cause if cause.reason == Reason.HOST_UNREACHABLE else None
 

@@ -18,8 +18,19 @@ from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time
-from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile.ending import PLATFORM_REASONS, SIGNALS, STOPPED_BY_IMAGE, Ending, EndType, decode
+from jobcommon.causes.runs import distance
+from jobcommon.framework import FINALIZER, Framework, Job, Tallies
+from jobcommon.reconcile.ending import (
+    PLATFORM_REASONS,
+    SIGNALS,
+    STOPPED,
+    STOPPED_BY_IMAGE,
+    Ending,
+    EndType,
+    Life,
+    decode,
+    last_run,
+)
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
     Active,
@@ -212,6 +223,23 @@ def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
     # is, and a replica may fail in two attempts within a second.
     new = (f for f in new if job.restarts_together or f.time is None or not is_on_record(f, known))
     return (*known, *new)[:MAX_FAILURES]
+
+
+def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str, Failure]:
+    """By UID, the ends still to be recorded of replicas that ran when the job failed, if all its failures are consequences.
+
+    The replica that caused them may have raised its error before, and have been slower to end; its log goes with its pod.
+    """
+    known = job.status.failures
+    room = MAX_FAILURES - len(known) if known and job.status.has(ConditionType.FAILED) else 0
+    done = {failure.pod for failure in known if failure.reason == STOPPED}
+    over = [s for s in slots.wanted.values() if s.life is Life.REMOVED and not s.recorded and FINALIZER in s.pod.finalizers]
+    new = [s for s in over if s.pod.name not in done and not framework.serves(s.replica.type)] if room > 0 else []
+    if not new or any(not distance(f.reason, f.exit_code, f.message or "") for f in known if f.reason != STOPPED):
+        return {}
+    runs = ((s, last_run(s.pod, framework.main_container(job.replica_specs[s.replica.type], s.replica.index))) for s in new)
+    ends = [(s.pod.uid, failure_of(s.replica, s.pod, run)) for s, run in runs if run is not None]
+    return dict(sorted(ends, key=lambda entry: entry[1].time or "")[:room])
 
 
 def is_on_record(failure: Failure, known: Iterable[Failure]) -> bool:

@@ -23,7 +23,7 @@ from jobcommon.api.timestamp import format_moment, format_time, parse_time, read
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.manifests.children import CORE, as_addressed
 from jobcommon.reconcile import limits
-from jobcommon.reconcile.accounting import Accounting, restart_causes, with_running
+from jobcommon.reconcile.accounting import Accounting, ends_after_failure, restart_causes, with_running
 from jobcommon.reconcile.ending import EndType, Life
 from jobcommon.reconcile.intents import Course, Standing, remove_all_finalizers
 from jobcommon.reconcile.plan import (
@@ -355,13 +355,16 @@ def plan_finished(situation: Situation) -> Plan:
     may_end = _ending_by_themselves(framework, slots) if grace is not None and now < grace else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
-    known |= {slot.pod.uid: Standing.UNRECORDED for slot in late}
+    after = ends_after_failure(framework, job, slots)
+    known |= dict.fromkeys((*(slot.pod.uid for slot in late), *after), Standing.UNRECORDED)
     pods = situation.pod_actions(_COURSES[policy], known)
     # Replicas that may end by themselves need the Services.
     why = "job finished" if policy != CleanPodPolicy.NONE and not may_end else ""
     actions = with_clean_up(framework, job, observed, pods, why)
     actions += situation.actions(_COURSES[policy])
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
+    if after:
+        status = status.model_copy(update={"failures": [*status.failures, *after.values()]})
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})

@@ -29,6 +29,8 @@ PLATFORM_REASONS = frozenset({
 _POD_DEADLINE = "DeadlineExceeded"
 STOPPED_BY_IMAGE = "StoppedByImage"
 """The reason of a pod that another client has stopped as the operator does for a restart in place."""
+STOPPED = "Stopped"
+"""The reason of a replica that still ran when its job failed, and that we have stopped then."""
 _ENDED = ("Succeeded", "Failed")
 _SIDECAR = "Always"
 _NEVER = "Never"
@@ -156,6 +158,15 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         finished_at=run.finished_at,
         init_container=init,
     )
+
+
+def last_run(pod: PodView, main_container: str) -> Ending | None:
+    """How the main container ended of a pod that we have stopped with its job, if it left a message."""
+    main = _container(pod, main_container)
+    run = main.state if main is not None else None
+    if not isinstance(run, Terminated) or not run.message or pod.disruption is not None or pod.reason in PLATFORM_REASONS:
+        return None
+    return Ending(EndType.STOPPED, STOPPED, run.exit_code, run.message, run.finished_at)
 
 
 def stopped_by_image(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:

@@ -353,6 +353,24 @@ STOPPED = "in_attempt 0 0,stopped_by_image 1,ordered_to_stop 90"
 NOT_STOPPED = "in_attempt 0 0,with_stopping_image 1,ordered_to_stop 90"
 
 
+LOST = "torch.distributed.DistBackendError: NCCL error: Connection closed by remote peer demo-worker-1<41873>"
+
+
+def stopped_with(*lines: str, peer: str = LOST) -> Found:
+    """Worker-0 has failed of what the peer did, the job with it, and Worker-1, which ran, is stopped and gone."""
+    lost = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}
+    before = found(lost, logs={"demo-worker-0": (*EINOPS[:1], peer)})
+    message = "\n".join(lines)
+    later = then(
+        before, {"Worker-1": lambda pod: pod.running().failed(143, at=NOW - 2, message=message).last_delete(at=NOW - 2)}
+    )
+    job = read_job(PYTORCH, later.job)
+    decided = plan(PYTORCH, job, Observed(pods=tuple(member.pod for member in later.members)), NOW)
+    assert decided.status is not None
+    status = decided.status.to_json()
+    return replace(later, job={**later.job, "status": status}, pods=later.pods[:1], gone=frozenset({"demo-worker-1"}))
+
+
 def both_running(**scenario: Any) -> Found:
     return beside(running, **scenario)
 
@@ -671,6 +689,33 @@ SCENARIOS = (
             },
         )
     ),
+    scenario(
+        "an error before the peers' ends, of a replica that was slower to end",
+        "GpuOutOfMemory",
+        "Worker-1 on node node-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB",
+        "; it had not ended when the job failed; Worker-0 lost it",
+    ).of(
+        stopped_with(
+            *EINOPS[:1],
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB",
+            "[rank2]:[W1126 12:10:11.283 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed",
+        )
+    ),
+    scenario(
+        "a replica that hung before the rendezvous",
+        "PeersUnreachable",
+        "Worker-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out",
+        "; Worker-1 ran when the job ended, its last line: waiting for /data/dataset.lock",
+    ).of(stopped_with("waiting for /data/dataset.lock", peer=f"torch.distributed.DistStoreError: {ALONE}")),
+    scenario(
+        "a name that did not resolve until the job failed",
+        "HostUnreachable",
+        "Worker-1",
+        "no pod of the job is named trainer.ml.svc",
+    ).of(stopped_with(*[NO_ADDRESS.format("trainer.ml.svc")] * 4, peer=f"torch.distributed.DistStoreError: {ALONE}")),
+    scenario(
+        "a replica that said how it was stopped", "PeersUnreachable", "Worker-0 on node node-1: exit code 1", "closed by"
+    ).of(stopped_with(*EINOPS[:1], "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15")),
     scenario("two replicas without one of the ranks", "PeersUnreachable", "no replica has rank 1: leave RANK").of(
         found(
             {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},

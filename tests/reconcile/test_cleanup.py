@@ -9,7 +9,7 @@ from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import status_of
+from jobcommon.testutil.plans import next_pass, status_of
 
 MIXED = {"Worker-0": "running", "Worker-1": "running,succeeded", "Worker-2": "running,failed 1"}
 
@@ -47,6 +47,43 @@ def test_clean_pod_policy_says_which_pods_of_a_finished_job_are_deleted(
     assert deleted(decided, "services") == services
     released = {action.name for action in decided.actions if isinstance(action, RemoveFinalizer)}
     assert released == {"demo-worker-1", "demo-worker-2"}, "the finalizer of an ended pod is removed under every policy"
+
+
+LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "ValueError: no shard"
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "message", "changed", "recorded"),
+    [
+        pytest.param("Failed", LOST, OWN, "last_delete", True, id="a consequence on record"),
+        pytest.param("Failed", LOST, OWN, "without_finalizer,last_delete", False, id="released"),
+        pytest.param("Failed", LOST, OWN, "disrupted,last_delete", False, id="evicted"),
+        pytest.param("Failed", LOST, "", "last_delete", False, id="without a word"),
+        pytest.param("Failed", OWN, OWN, "last_delete", False, id="the cause on record"),
+        pytest.param("Succeeded", LOST, OWN, "last_delete", False, id="a success"),
+    ],
+)
+def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
+    kind: str, first: str, message: str, changed: str, recorded: bool
+) -> None:
+    """The one that lost it ended before: the pod is released when the end of its peer is on record."""
+    failure = {"replica": "Worker-0", "pod": "demo-worker-0", "reason": "Error", "exitCode": 1, "message": first}
+    status = finished_status(kind, f"{TEST_JOB.kind}{kind}") | {"failures": [failure]}
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"cleanPodPolicy": "Running"}, status=status)
+    pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).running().failed(143, message=message)
+    for change in changed.split(","):
+        pod = getattr(pod, change)()
+    observed = Observed(pods=(pod.view,))
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 9)
+    kept = [(f.replica, f.reason, f.exit_code, f.message) for f in decided.status.failures[1:]] if decided.status else []
+    assert kept == ([("Worker-1", "Stopped", 143, message)] if recorded else [])
+    if recorded:
+        assert not decided.actions
+        decided = plan(TEST_JOB, read_job(TEST_JOB, next_pass(manifest, decided)), observed, START + 9)
+        assert decided.status is None
+    assert [action.name for action in decided.actions if isinstance(action, RemoveFinalizer)] == (
+        ["demo-worker-1"] if "without_finalizer" not in changed else []
+    )
 
 
 @pytest.mark.parametrize(
