@@ -408,6 +408,11 @@ LINES = (
         "the proxy of HTTPS_PROXY refuses the connection: give its user and password in the URL, or except the host (NO_PROXY)",
     ),
     Clue(
+        # Of mpirun's launcher, which may exec into the pods of its workers only.
+        r"pods \"[\w.-]+\" (?:not found|is forbidden: User \"\S+-launcher\" cannot get resource)", Reason.PEERS_UNREACHABLE, "",
+        _PEERS, symptom=True, local=_LOCAL_PEERS,
+    ),
+    Clue(
         r"is forbidden: User \\?\"system:serviceaccount:", Reason.ACCESS_DENIED, "",
         "give the pod's ServiceAccount this right by a Role and a RoleBinding, and name the account in serviceAccountName",
     ),
@@ -467,8 +472,9 @@ LINES = (
         "no process joined as rank {1} within {0} ms (wait timeout)", _PEERS, symptom=True, local=_LOCAL_PEERS, vague=True,
     ),
     Clue(
-        r"tasks that reached the barrier: (\d+/\d+).*timed out task names:\s*(\S+)", Reason.PEERS_UNREACHABLE,
-        "{0} reached the barrier of the coordinator; {1} did not (Barrier timed out)", _PEERS, symptom=True, local=_LOCAL_PEERS,
+        r"tasks that reached the barrier: (\d+/\d+)[\s\S]*?timed out task names:\s*(/job:\S+(?:\s+/job:\S+)*)",
+        Reason.PEERS_UNREACHABLE, "{1} did not reach the barrier of the coordinator, {0} did (Barrier timed out)",
+        _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
     Clue(
         r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"

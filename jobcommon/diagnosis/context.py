@@ -14,7 +14,7 @@ from jobcommon.diagnosis.found import Found
 
 _HOST = re.compile(
     r"resolve hostname ([\w.-]+)|connect to host ([\w.-]+) port|(?:network address(?:es)? of|connect to) \(([\w.-]+), \d+\)|"
-    r"\(host='([\w.-]+)'|"
+    r"\(host='([\w.-]+)'|pods \"([\w.-]+)\" (?:not found|is forbidden)|"
     r"Failed to resolve '([\w.-]+)'|translate host name \"([\w.-]+)\"|tcp://([\w.-]+):\d+",
     re.IGNORECASE,
 )
@@ -29,11 +29,18 @@ _LIMITED = {
     "SIGKILL": "tvm", "SIGXCPU": "t", "SIGXFSZ": "f", "SIGSEGV": "s", Reason.MEMORY_EXHAUSTED: "vmdls",
     Reason.LIMIT_REACHED: "nuft", Reason.WORKER_PROCESS_KILLED: "tvm",
 }  # fmt: skip
+# A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
+_RANK = re.compile(r"of rank (\d+), which called MPI_Abort")
+_TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
+# Options of mpirun that place ranks in another way.
+_PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
+_HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
 _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
+    cause = _of_rank(_of_tasks(cause, found), found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, found)
     template = _template(replica, found)
@@ -58,11 +65,48 @@ def _of_host(cause: Cause, found: Found) -> Cause:
             return cause
         made = unreachable(f"{cause.text}; no pod of the job is named {host}", local=found.local)
         mine = "; MASTER_ADDR is set by the operator: the program must not change it" if _COLLECTIVE.search(cause.text) else ""
-        return replace(made, advice=made.advice + mine)
+        return replace(made, advice=_HOSTS if "Launcher" in job.replica_specs else made.advice + mine)
     if job.total_replicas == 1 and not _COLLECTIVE.search(cause.text):
         made = unreachable(f"{cause.text}; the job has no other replica", local=found.local)
         return replace(made, advice=f"see which address it connects to, and whether a server listens there; {made.advice}")
     return cause
+
+
+def _of_tasks(cause: Cause, found: Found) -> Cause:
+    """The cause with the names of the replicas that are tasks of a coordinator."""
+    kinds = {kind.lower(): kind for kind in found.read.replica_specs}
+    only = next(iter(kinds.values()), "") if len(kinds) == 1 else ""
+    tasks = [(match[0], kinds.get(match[1], only), match[2]) for match in _TASK.finditer(cause.text)]
+    text = cause.text
+    for task, kind, number in tasks:
+        text = text.replace(task, f"{kind}-{number}" if kind else task, 1)
+    if text == cause.text:
+        return cause
+    missing = ", ".join(f"{kind}-{number}" for _, kind, number in tasks)
+    late = "barrier of the coordinator" in text
+    return replace(
+        cause,
+        text=" ".join(text.split()),
+        advice=f"see why {missing} came too late or not at all: what it did before, such as a download"
+        if late
+        else cause.advice,
+    )
+
+
+def _of_rank(cause: Cause, found: Found) -> Cause:
+    """The cause with the worker on which mpirun has started the rank, if the hostfile's order decides that."""
+    spec, match = mapping_of(found.job.get("spec")), _RANK.search(cause.text)
+    workers, slots = found.read.count("Worker"), spec.get("slotsPerWorker") or 1
+    commands = (command_line(one.template) for one in found.read.replica_specs.values())
+    known = match is not None and isinstance(slots, int) and not _PLACED.search(" ".join(commands))
+    if not known or match is None or spec.get("runLauncherAsWorker") or int(match[1]) // slots >= workers:
+        return cause
+    return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{int(match[1]) // slots} by the hostfile)"))
+
+
+def collective(text: str) -> bool:
+    """Whether a message about a connection is of one between ranks."""
+    return _COLLECTIVE.search(text) is not None
 
 
 def host_in(text: str) -> str:

@@ -14,7 +14,7 @@ from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
-from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
+from jobcommon.diagnosis.failures import cause_of_failure, ended_early, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent, unresolved
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
@@ -195,6 +195,10 @@ def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
     )
 
 
+_UNEVEN = (
+    "see why {} ended early: most often its part of the data is smaller; give all ranks as many steps (drop_last=True, a "
+    "DistributedSampler that pads), or train under torch's Join"
+)
 _BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
 
 
@@ -318,13 +322,19 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         evidence.append(f"the log of {failure.pod} is gone; the status has kept {kept}")
         if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
+    sentence, replicas = f"{failure.replica}{where}: {cause.text}{lost}{others}", [failure.replica]
+    if (early := ended_early(found, cause, parse_time(failure.time))) is not None:
+        sentence = (
+            f"{early.replica} ended with exit code 0 before the others, and {failure.replica}{where} lost it: {cause.text}"
+        )
+        replicas, advice = [early.replica, *replicas], _UNEVEN.format(early.replica)
     return Diagnosis(
         cause.reason,
-        f"{failure.replica}{where}: {cause.text}{lost}{others}",
+        sentence,
         evidence=tuple(evidence),
         lines=tuple(lines),
         advice=advice,
-        replicas=(failure.replica,),
+        replicas=tuple(replicas),
         node=failure.node or "",
         exit_code=failure.exit_code,
     )

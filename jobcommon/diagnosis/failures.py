@@ -12,11 +12,11 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.context import host_in, in_context
+from jobcommon.diagnosis.context import collective, host_in, in_context
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
-from jobcommon.diagnosis.pods import cause_of, ended, of_init
+from jobcommon.diagnosis.pods import after_another, cause_of, ended, of_init
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import STOPPED, ending_of
@@ -113,7 +113,9 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     init = _OF_INIT.search(message)
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
-    cause = in_context(cause, failure.replica, found)
+    main = found.framework.container or next((c.name for c in member.pod.containers), "") if member is not None else ""
+    other = after_another(member, cause, main, parse_time(failure.time), found) if member is not None else None
+    cause = other or in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
 
 
@@ -161,6 +163,18 @@ def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, 
             runs = member is not None and member.pod.phase == "Running"
             (running if runs else told).extend([f"{name} {said}"] if said else [])
     return f"; {listed([*told, *running], 2)}" if told or running else ""
+
+
+def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
+    """The replica that had succeeded when another lost the connection to its ranks, or waited for them in vain."""
+    lost = cause.symptom and cause.reason in (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
+    if not lost or at is None or not collective(cause.text) or "Launcher" in found.read.replica_specs:
+        return None
+    done = (member for member in found.members if member.pod.phase == "Succeeded")
+    ended_at = [
+        (run.finished_at, member) for member in done for c in member.pod.containers if isinstance(run := c.state, Terminated)
+    ]
+    return next((member for then, member in ended_at if then is not None and then <= at + _SAME), None)
 
 
 def _unexpected(found: Found, text: str, names: Collection[str]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What is wrong with one pod."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.context import in_context
+from jobcommon.diagnosis.context import collective, in_context
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import unschedulable
@@ -32,6 +33,9 @@ _OFTEN, RELAPSE_SECONDS = 2, 60.0
 PROBE_SECONDS = 600.0
 _PROBES = (Reason.STARTUP_PROBE_FAILED, Reason.LIVENESS_PROBE_FAILED)
 _SIDECAR = "Always"
+# What a program that lost a server fails of; of a container that has been started again, only soon after its end.
+_LOST, _JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
+_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 #: Reasons of pods with which nothing is wrong: they only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
 
@@ -210,13 +214,32 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
-    cause = in_context(cause, member.replica, found)
+    cause = after_another(member, cause, container.name, run.finished_at, found) or in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
         return of_init(container.name, cause)
     if container.name != (main := _main_container(member, found)):
         over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
         return replace(cause, text=f"{over}container {container.name}: {cause.text}")
     return cause
+
+
+def after_another(member: Member, cause: Cause, name: str, at: float | None, found: Found) -> Cause | None:
+    """The end of another container of the pod that explains why container `name` lost a connection, and failed at that time."""
+    address = _ADDRESS.search(cause.text)
+    if cause.reason not in _LOST or collective(cause.text) or at is None or (address and not address[0].startswith("127.")):
+        return None
+    pod = member.pod
+    sidecars = [one for one in pod.init_containers if one.restart_policy == _SIDECAR]
+    for other in (one for one in (*sidecars, *pod.containers) if one.name != name):
+        runs = [(other.state, float("inf")), (other.last, _JUST_BEFORE)]
+        for run, within in runs:
+            if isinstance(run, Terminated) and run.finished_at is not None and -1 <= at - run.finished_at <= within:
+                its = end_of_program(decode(run), run.exit_code, run.message, local=found.local)
+                if not run.exit_code:
+                    its = Cause(cause.reason, "ended with exit code 0", "let it run for as long as the program")
+                see = f"see container {other.name}: kubectl logs {pod.name} -c {other.name}; {its.advice}"
+                return replace(its, text=f"its container {other.name} ended before: {its.text}; then {cause.text}", advice=see)
+    return None
 
 
 def of_init(container: str, cause: Cause) -> Cause:

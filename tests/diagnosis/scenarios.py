@@ -14,6 +14,7 @@ from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.timestamp import format_time
 from jobcommon.diagnosis import Found
 from jobcommon.framework import Framework, Options
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
@@ -88,7 +89,7 @@ def found(
     *,
     framework: Framework = PYTORCH,
     replicas: Mapping[str, Any] | None = None,
-    policy: str = "Never",
+    policy: str | None = "Never",
     run_policy: Mapping[str, Any] | None = None,
     container: Mapping[str, Any] | None = None,
     template: Mapping[str, Any] | None = None,
@@ -505,6 +506,29 @@ DIED = (
 OLD_HOOK = 'Exec lifecycle hook ([sh -c login]) for Container "pytorch" failed - error: command exited with 4, message: "no /cfg/token"'
 
 
+BARRIER = """Traceback (most recent call last):
+jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. Please look at the task logs (both timed out and first task) to debug further.
+# of tasks that reached the barrier: 2/3.
+The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names:
+/job:jax_worker/replica:0/task:2
+
+RPC: /tensorflow.CoordinationService/Barrier"""
+
+
+def with_dead_sidecar(pod: Pod, at: float) -> Pod:
+    """Another container of it was killed."""
+    made = pod.with_sidecar(137)
+    made.raw["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = format_time(at)
+    return made
+
+
+def launched(code: int, *lines: str) -> Found:
+    """The launcher of two workers has failed."""
+    pods = {"Launcher-0": lambda pod: pod.failed(code, at=NOW - 20), "Worker-0": running, "Worker-1": running}
+    logs = {"demo-launcher-0": lines, "demo-launcher": lines}
+    return found(pods, run_policy={"backoffLimit": 0}, logs=logs, **MPI_PAIR)
+
+
 def deleted_peer(**more: Any) -> Found:
     """Worker-1 was deleted by hand and made anew; Worker-0 fails without it."""
     said = "PyTorchJob demo is restarting because Worker-1: Deleted on node node-2"
@@ -627,6 +651,67 @@ SCENARIOS = (
             {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)},
             replicas={"Worker": 1},
             logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
+        )
+    ),
+    scenario(
+        "a server in the same pod that was killed",
+        "SIGKILL",
+        "Worker-0",
+        "its container sidecar ended before: killed",
+        "then exit code 1: Conn",
+    ).of(
+        found(
+            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 21)},
+            replicas={"Worker": 1},
+            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
+        )
+    ),
+    scenario(
+        "a rank that ended before the others",
+        "PeersUnreachable",
+        "Worker-1 ended with exit code 0 before the others, and Worker-0 on node",
+    ).of(
+        found(
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": lambda pod: pod.succeeded(at=NOW - 21)},
+            logs={
+                "demo-worker-0": (
+                    *EINOPS[:1],
+                    "RuntimeError: [/p/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:6337.",
+                )
+            },
+        )
+    ),
+    scenario(
+        "a task that did not come",
+        "PeersUnreachable",
+        "Worker-0",
+        "Worker-2 did not reach the barrier of the coordinator, 2/3 did",
+    ).of(
+        found(
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running},
+            framework=JAX,
+            replicas={"Worker": 3},
+            logs={"demo-worker-0": BARRIER.splitlines()},
+        )
+    ),
+    scenario(
+        "a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7"
+    ).of(
+        launched(
+            1,
+            'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"',
+            "-" * 74,
+            *SSH[1:],
+        )
+    ),
+    scenario(
+        "the rank that ended MPI",
+        "PythonException",
+        "ValueError: bad shard",
+        "of rank 1, which called MPI_Abort (Worker-1 by the hostfile)",
+    ).of(
+        launched(
+            1, *EINOPS[:1], "ValueError: bad shard", "-" * 74, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD"
         )
     ),
     scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(

@@ -285,6 +285,10 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     [
         ("a user without access to the interpreter", "the pod runs as user 1000"),
         ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
+        ("a server in the same pod that was killed", "kubectl logs demo-worker-0 -c sidecar"),
+        ("a rank that ended before the others", "drop_last=True"),
+        ("a task that did not come", "see why Worker-2 came too late"),
+        ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
         ("a connection of a job without peers", "whether a server listens there"),
     ],

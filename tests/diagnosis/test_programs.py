@@ -415,7 +415,7 @@ ROWS = [
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
-    ("jax, tasks that did not come", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. # of tasks that reached the barrier: 1/2. The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names: /job:jax_worker/replica:0/task:1"), "PeersUnreachable", "1/2 reached the barrier of the coordinator; /job:jax_worker/replica:0/task:1 did not"),
+    ("jax, tasks that did not come", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. # of tasks that reached the barrier: 1/2. The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names: /job:jax_worker/replica:0/task:1"), "PeersUnreachable", "/job:jax_worker/replica:0/task:1 did not reach the barrier of the coordinator, 1/2 did"),
     ("tensorflow, tasks that do not come", 1, "I0000 coordination_service_agent.cc:1] waiting for tasks: /job:worker/task:1\nE0000 coordination: DEADLINE_EXCEEDED: Barrier timed out", "PeersUnreachable", "DEADLINE_EXCEEDED"),
 ]  # fmt: skip
 
