@@ -463,7 +463,7 @@ LINES = (
         "set --nnodes to the number of replicas, and see that all start and reach --rdzv-endpoint", symptom=True,
     ),
     Clue(
-        r"wait timeout after (\d+)ms, keys: /default_pg/\d+//\w+//\d+/0$", Reason.PEERS_UNREACHABLE,
+        r"wait timeout after (\d+)ms, keys: /default_pg/\d+//\w+//\d+/0(?!\d)", Reason.PEERS_UNREACHABLE,
         "rank 0 did not publish its address within {0} ms (wait timeout): it has not begun, or waits for other ranks itself",
         _PEERS, symptom=True, local=_LOCAL_PEERS, vague=True,
     ),

@@ -310,7 +310,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
-        lost = f"; {charged.replica} lost it"
+        lost = f"; {charged.replica} lost it" if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     evidence += _first_failure(found, 1, failure, charged)
     others = meanwhile(found, cause, (failure.replica,), now, parse_time(failure.time))

@@ -87,10 +87,10 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
         close = [f for f in order if _close(f, decisive, before)]
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
             return first, decisive
-    stops = (failure for failure in found.status.failures if failure.reason == STOPPED)
+    stops = [failure for failure in found.status.failures if failure.reason == STOPPED]
     if (own := next((f for f in stops if not cause_of_failure(found, f).symptom), None)) is not None:
         return own, decisive
-    together = [decisive, *(f for f in charged if f is not decisive and _close(f, decisive, TOGETHER_SECONDS))]
+    together = [decisive, *(f for f in (*charged, *stops) if f is not decisive and _close(f, decisive, TOGETHER_SECONDS))]
     return min(together, key=lambda f: cause_of_failure(found, f).distance), decisive
 
 
@@ -124,7 +124,7 @@ def _when_stopped(found: Found, failure: Failure) -> Cause:
     lines = (failure.message or "").splitlines()
     cause = last_exception(lines, local=found.local)[0] or unresolved(lines, failure.replica, found)
     if cause is None or _OF_STOP.search(cause.text):
-        return Cause(STOPPED, "ran when the job ended", symptom=True)
+        return Cause(STOPPED, "ran when the job ended", symptom=True, vague=True)
     return replace(in_context(cause, failure.replica, found), text=f"{cause.text}; it had not ended when the job failed")
 
 

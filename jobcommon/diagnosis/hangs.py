@@ -51,10 +51,16 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     tail = found.tails.get(member.pod.name, ())
     quiet = now - found.printed_at.get(member.pod.name, now)
     cause, of = last_exception(tail, local=found.local)
-    if cause is None or (not of and quiet < QUIET_SECONDS):
+    if cause is None:
         return None
-    what = f"its {of} has ended with an exception" if of else "its log ends with an exception"
-    text = f"{what}: {cause.text}; the process goes on, and has printed nothing for {span(quiet)} since"
+    first = [one.lines[0] for one in raised(tail)]
+    # Processes that are started again and again fail in the same way. Programs try connections more than once.
+    again = first.count(first[-1]) > 1 and not cause.symptom
+    if not of and not again and quiet < QUIET_SECONDS:
+        return None
+    what = f"its {of} has ended with an exception" if of else f"its log {'repeats' if again else 'ends with'} an exception"
+    since = f", and has printed nothing for {span(quiet)} since" if quiet >= QUIET_SECONDS or of else ""
+    text = f"{what}: {cause.text}; the process goes on{since}"
     return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
 
 

@@ -372,6 +372,15 @@ def stopped_with(*lines: str, peer: str = LOST) -> Found:
     return replace(later, job={**later.job, "status": status}, pods=later.pods[:1], gone=frozenset({"demo-worker-1"}))
 
 
+SPAWNING = (
+    EINOPS[0],
+    '  File "<string>", line 1, in <module>',
+    '  File "train.py", line 2, in <module>',
+    "    mp.set_start_method('spawn')",
+    "RuntimeError: context has already been set",
+)
+
+
 def both_running(**scenario: Any) -> Found:
     return beside(running, **scenario)
 
@@ -748,8 +757,23 @@ SCENARIOS = (
         )
     ),
     scenario(
+        "the rank that counts the others is stopped before it has ended",
+        "PeersUnreachable",
+        "Worker-1 on node node-1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4",
+        "; it expects 4 processes or nodes, and the job has 2 replicas",
+    ).of(stopped_with(*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE.replace('1/2', '2/4')}", peer=NO_RANK_0)),
+    scenario(
+        "processes that fail again and again", "PythonException", "Worker-1", "its log repeats an exception: RuntimeError"
+    ).of(both_running(tails={"demo-worker-1": SPAWNING * 2}, printed_at={"demo-worker-1": NOW})),
+    scenario("connections that are tried again", "Running", "2/2 Running").of(
+        both_running(
+            tails={"demo-worker-1": (EINOPS[0], "ConnectionRefusedError: [Errno 111] Connection refused") * 2},
+            printed_at={"demo-worker-1": NOW},
+        )
+    ),
+    scenario(
         "a wait for rank 0 alone", "PeersUnreachable", "Worker-1", "rank 0 did not publish its address within 60000 ms"
-    ).of(failed(1, lines=(*EINOPS[:1], NO_RANK_0))),
+    ).of(failed(1, lines=(EINOPS[0], '  File "train.py", line 7, in <module>', "    init()", NO_RANK_0))),
     scenario(
         "a name that does not resolve while the program runs",
         "HostUnreachable",
