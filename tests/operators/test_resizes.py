@@ -1,4 +1,4 @@
-"""The contract of a resize, for each kind: in each attempt all main programs read the same world, and it is the real one.
+"""The contract of a resize, for each kind: in each attempt all main programs read the same and real world.
 
 What they read are the variables with which the model's kubelet starts them, after the annotations were changed, and the files
 that were mounted when their pod started.
