@@ -78,7 +78,7 @@ def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
             replica: Replica = slots[action.name]
             assert replica.index not in done[replica.type], f"{action}: that replica has succeeded"
             assert action.name not in taken, f"{action}: its predecessor is still there"
-            idle = job.suspended or job.deleting or job.errors or job.status.finished
+            idle = job.suspended or job.deleting or replica.type in job.unread or job.status.finished
             assert not idle, action
 
 

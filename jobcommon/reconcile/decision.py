@@ -147,7 +147,12 @@ def _fail(situation: Situation, reason: str, sentence: Sentence) -> Plan:
     if reason != reasons.of_kind(situation.job.kind, reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
         all_failed = {kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.tallies.items()}
-        situation = situation.with_accounting(situation.accounting, all_failed)
+        situation = situation.with_accounting(situation.accounting, all_failed, situation.overdue)
+    if situation.accounting.attempt > situation.job.attempt:
+        # The attempt that would have begun does not: what has succeeded in this one stays on record, and so do its pods.
+        kept = {name: getattr(situation.counted, name) for name in ("succeeded", "counted_pods", "stopped_pods")}
+        ended = replace(situation.accounting, **kept)
+        situation = situation.with_accounting(ended, situation.tallies, situation.overdue)
     return _end(situation, Statement(ConditionType.FAILED, True, reason, sentence), event)
 
 
@@ -155,8 +160,8 @@ def _end(situation: Situation, end: Statement, event: Event) -> Plan:
     """The final status alone: pods are deleted once it is stored, because they are the evidence."""
     status = situation.status(situation.created(with_holds=False), end, ends=True)
     moment = format_time(situation.now)
-    changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, situation.now)}
-    status = status.model_copy(update=changes)
+    fields: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, situation.now)}
+    status = status.model_copy(update=fields)
     wake_at = limits.expiry(replace(situation.job, status=status))
     return _plan(situation, status, f"{end.type}: {end.reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
 
@@ -213,14 +218,14 @@ def _resume(situation: Situation) -> Plan:
     status = situation.status(
         situation.created(*situation.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, sentence)
     )
-    changes: dict[str, Any] = {"start_time": situation.start_time}
+    fields: dict[str, Any] = {"start_time": situation.start_time}
     if job.restarts_together and situation.slots.ours:
         # The next life of the job begins when the pods of the last one are gone.
-        changes |= {
+        fields |= {
             "attempt": min(situation.accounting.attempt + 1, MAX_ATTEMPT),
             "last_restart_time": format_moment(situation.now),
         }
-    status = status.model_copy(update=changes)
+    status = status.model_copy(update=fields)
     return _plan(situation, status, "job is resumed", events=[Event(NORMAL, reason, str(sentence))])
 
 
@@ -434,11 +439,11 @@ def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]
     # Most finished jobs need no change; a restart of the operator plans all of them.
     changed: dict[str, ReplicaStatus] = {}
     for kind, status in job.status.replica_statuses.items():
-        changes: dict[str, Any] = {"active": active[kind] or None} if status.active != (active[kind] or None) else {}
+        fields: dict[str, Any] = {"active": active[kind] or None} if status.active != (active[kind] or None) else {}
         if (indexes := succeeded.get(kind)) is not None:
-            changes |= {"succeeded": sum(i < job.count(kind) for i in indexes), "succeeded_indexes": format_indexes(indexes)}
-        if changes:
-            changed[kind] = status.model_copy(update=changes)
+            fields |= {"succeeded": sum(i < job.count(kind) for i in indexes), "succeeded_indexes": format_indexes(indexes)}
+        if fields:
+            changed[kind] = status.model_copy(update=fields)
     if not changed:
         return job.status
     return job.status.model_copy(update={"replica_statuses": {**job.status.replica_statuses, **changed}})

@@ -16,9 +16,12 @@ from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
+from jobcommon.api.status import Failure
 from jobcommon.causes.runs import distance, error_in, excerpt, last_words
 
 FIRST_RETRYABLE_CODE = 128
+# A shell and a container runtime give the number of the signal that ended a program on top of this.
+_SIGNAL_BASE = 128
 _IN_PLACE = (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE)
 # What the kubelet and the controllers write into pod.status.reason when the platform, not the program, ended the pod.
 PLATFORM_REASONS = frozenset({
@@ -259,7 +262,7 @@ def decode(run: Terminated) -> str:
     """The cause of a container's end in a word: the kubelet's (OOMKilled), or the signal's name, or Error."""
     if run.reason not in ("", "Error", "Completed"):
         return run.reason
-    number = run.signal or (run.exit_code - FIRST_RETRYABLE_CODE if run.exit_code and run.exit_code > 128 else 0)
+    number = run.signal or (run.exit_code - _SIGNAL_BASE if run.exit_code and run.exit_code > _SIGNAL_BASE else 0)
     return SIGNALS[number - 1] if 0 < number <= len(SIGNALS) else run.reason or "Error"
 
 
@@ -351,6 +354,12 @@ def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
 def described_end(run: Terminated) -> str:
     """How a run ended and why, in one line: ``ValueError: no shard (train.py, line 3); exited with code 1 (Error)``."""
     return _described(decode(run), run.exit_code, run.message)
+
+
+def described_failure(failure: Failure) -> str:
+    """A failure on record, in one line as `Ending.describe` gives it."""
+    where = f" on node {failure.node}" if failure.node else ""
+    return f"{failure.replica}: {_described(failure.reason, failure.exit_code, failure.message or '', where)}"
 
 
 def _described(reason: str, exit_code: int | None, message: str, where: str = "") -> str:

@@ -9,10 +9,12 @@ Deadlines are not enforced while a replica spec is unreadable: a finished pod ma
 says that activeDeadlineSeconds has passed. While no attempt may begin, the deadlines of the present one hold.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy, PendingDeadlineAction
+from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.text import cut
 from jobcommon.api.timestamp import format_time, parse_time
@@ -80,14 +82,15 @@ def restart_due(started: float | None, earlier: int, now: float, recorded_at: fl
     return max(started + delay, now) if started is not None and started <= now else now
 
 
-def none_left(framework: Framework, job: Job, slots: Slots) -> str | None:
+def none_left(framework: Framework, job: Job, slots: Slots, missing: Iterable[Replica]) -> str | None:
     """Why no replica can make the job succeed any more: all have ended for good, and the job was to go on without one; or None.
 
-    A failure that is tolerated does not end the job, so without this it would run for ever.
+    A failure that is tolerated does not end the job, so without this it would run for ever. `missing`: the replicas that are to
+    have a pod and have none.
     """
     working = [slot for slot in slots.wanted.values() if not framework.serves(slot.replica.type)]
-    vacant = any(not framework.serves(replica.type) for replica in slots.vacant)
-    if vacant or not all(slot.over and (slot.given_up or _has_succeeded(slot)) for slot in working):
+    to_come = any(not framework.serves(replica.type) for replica in missing)
+    if to_come or not all(slot.over and (slot.given_up or _has_succeeded(slot)) for slot in working):
         return None
     first = next((slot for slot in working if slot.given_up), None)
     if first is None:

@@ -13,7 +13,7 @@ from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, is_counted, runs_in_place
 from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
-from jobcommon.reconcile.ending import EndType, described_end, ending_by_others
+from jobcommon.reconcile.ending import EndType, described_end, described_failure, ending_by_others
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot, Slots, restart_policy
@@ -147,7 +147,7 @@ def _is_stopping(situation: Situation) -> bool:
 
 
 def _none_left(situation: Situation) -> Verdict | None:
-    text = limits.none_left(situation.framework, situation.job, situation.slots)
+    text = limits.none_left(situation.framework, situation.job, situation.slots, situation.missing)
     return Fail(situation, reasons.of_kind(situation.job.kind, reasons.FAILED), text) if text is not None else None
 
 
@@ -173,6 +173,8 @@ def _backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
         end.ending.describe(end.replica, end.pod.node_name)
         for end in map(_decisive, filter(None, [accounting.having(EndType.RETRYABLE)]))
     ]
+    # A failure that a suspension was recorded with ends the job when it is resumed.
+    causes = causes or [described_failure(failure) for failure in job.status.failures[-1:]]
     return f"Job {job.name} has failed because {'; '.join([*causes, limit])}"
 
 

@@ -341,6 +341,14 @@ def test_a_job_fails_when_no_dynamic_worker_is_left(last: int) -> None:
     assert world.job.status.conditions[-1].message == text
 
 
+def test_a_replica_that_has_succeeded_and_lost_its_pod_is_none_that_is_left() -> None:
+    world = ClusterModel.of(TF, {"Worker": 2, "PS": 1}, policy="ExitCode", enableDynamicWorker=True).start()
+    world.exit("demo-worker-1", 0).settle()
+    world.delete_pod("demo-worker-1").settle()
+    world.exit("demo-worker-0", 1).settle()
+    assert world.current == "Failed"
+
+
 def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
     world = ClusterModel.of(TF, {"Worker": 3, "PS": 1}, policy="ExitCode", enableDynamicWorker=True).start()
     world.exit("demo-worker-1", 1)

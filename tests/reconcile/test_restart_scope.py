@@ -17,6 +17,7 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Plan, plan
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, pod_manifest
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
 
@@ -316,3 +317,18 @@ def test_under_always_what_is_done_is_not_run_again(method: Manifest) -> None:
     manifest = job_manifest(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1}, policy="Always", run_policy=method)
     decided = decide(MXNET, manifest, {"Scheduler-0": "running,succeeded", "Server-0": "running", "Worker-0": "running"})
     assert holding(decided)[-1] == "Succeeded", "the scheduler decides, though it serves"
+
+
+# -- the end of a job with successes on record ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [{"backoffLimit": 0}, {"activeDeadlineSeconds": 100}])
+def test_what_has_succeeded_stays_on_record_when_the_job_fails(limit: dict[str, int]) -> None:
+    world = ClusterModel.of(TEST_JOB, SPEC, policy="ExitCode", run_policy={"restartScope": "Job", **limit}).start()
+    world.exit("demo-worker-0", 0).settle()
+    world.delete_pod("demo-worker-0").settle()
+    world.exit("demo-worker-1", 137)
+    world.tick(200)
+    world.step()
+    assert world.current == "Failed"
+    assert world.status["replicaStatuses"]["Worker"]["succeededIndexes"] == "0"

@@ -302,3 +302,12 @@ def test_the_status_tells_why_a_pod_is_on_record() -> None:
         ]
         counts = (again.status or read_job(TEST_JOB, {**wider, "status": status}).status).replica_statuses["Worker"]
         assert counts.failed == failed
+
+
+def test_a_failure_that_is_recorded_with_a_suspension_is_named_when_it_ends_the_job() -> None:
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 0}).start()
+    world.exit("demo-worker-1", 137)
+    world.suspend()
+    world.edit(suspend=False).settle()
+    message = world.status["conditions"][-1]["message"]
+    assert message.startswith("Job demo has failed because Worker-1: exited with code 137 (SIGKILL)")

@@ -87,6 +87,15 @@ def delete(world: PairWorld) -> None:
         world.delete_pod(name)
 
 
+def succeed_one(world: PairWorld) -> None:
+    """The program of a replica ends well, and a user deletes its pod."""
+    if name := _any_running(world):
+        _exit(world, [name], 0)
+        world.react()
+        if name in world.pods and world.pods[name].view.phase == "Succeeded":
+            world.delete_pod(name)
+
+
 def evict(world: PairWorld) -> None:
     """The kubelet evicts a pod."""
     if name := _any_running(world):
@@ -177,7 +186,7 @@ _ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 20, "growA
 FEATURES: Mapping[str, Feature] = {
     one.name: one
     for one in (
-        Feature("attempts", _JOB, (one_then_another, blip)),
+        Feature("attempts", _JOB, (one_then_another, blip, succeed_one)),
         Feature("in-place", {**_JOB, "restartMethod": "Auto"}, (blip, die)),
         Feature("elastic", {**_JOB, "elastic": _ELASTIC}, (fill, scale, evict, run_on)),
         Feature("elastic-in-place", {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC}, (fill, scale, evict, run_on)),
@@ -192,10 +201,17 @@ FEATURES: Mapping[str, Feature] = {
         Feature("gang", {}, (fill, evict), {"gang": NATIVE[0]}),
         Feature("gang-v1alpha2", {}, (fill, evict), {"gang": NATIVE[1]}),
         Feature("kueue", {}, (preempt, close_quota, hide_flavor), {"kueue": True}, queue=True),
-        Feature("tolerance", {}, (exit_one,), framework=TF, spec={"enableDynamicWorker": True}, policies=("ExitCode", "Never")),
+        Feature(
+            "tolerance",
+            {},
+            (exit_one, succeed_one),
+            framework=TF,
+            spec={"enableDynamicWorker": True},
+            policies=("ExitCode", "Never"),
+        ),
         Feature("always", {}, (exit_one,), framework=TF, policies=("Always",)),
         Feature("active-deadline", {"activeDeadlineSeconds": 900}),
-        Feature("backoff-limit", {"backoffLimit": 2}, (exit_one,)),
+        Feature("backoff-limit", {"backoffLimit": 2}, (exit_one, succeed_one)),
         Feature("min-uptime", {"minUptimeSeconds": 30}, (exit_one,)),
         Feature("clean-all", {"cleanPodPolicy": "All"}, (exit_one,)),
         Feature("suspension", {}, (suspend,)),

@@ -6,6 +6,7 @@ from itertools import pairwise
 from jobcommon.api import labels
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import ConditionType
+from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
@@ -28,6 +29,7 @@ class Oracles:
         self.ended = ""
         self.resizes: list[tuple[float, int]] = []
         self.unsized_since: float | None = None
+        self.succeeded: tuple[int | None, dict[str, frozenset[int]]] = (None, {})
         self.best = 0
         self.incidents_then = 0
 
@@ -41,6 +43,7 @@ class Oracles:
         yield from self._quota()
         yield from self._always()
         yield from self._sizes()
+        yield from self._successes()
         if self.world.truth.permanent and not self.world.job.status.finished:
             yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
 
@@ -142,7 +145,8 @@ class Oracles:
             return
         known = self.resizes[-1][1] if self.resizes else size
         if size != known or not self.resizes:
-            self.resizes.append((world.now, size))
+            at = parse_time(job.status.last_resize_time)
+            self.resizes.append((world.now if at is None else at, size))
         if elastic is None:
             if size == job.asked_of("Worker"):
                 self.unsized_since = None
@@ -155,6 +159,16 @@ class Oracles:
         grown = [at for (_, old), (at, new) in pairwise(self.resizes) if new > old]
         if any(later < at + (elastic.grow_after_seconds or 0) for at, later in pairwise(grown)):
             yield f"flaps: grown at {grown}"
+
+    def _successes(self) -> Iterator[str]:
+        """What is on record as succeeded stays so until the job begins another attempt or is suspended."""
+        status = self.world.job.status
+        done = {kind: parse_indexes(s.succeeded_indexes, 100) for kind, s in status.replica_statuses.items()}
+        attempt, before = self.succeeded
+        lost = {kind: sorted(before[kind] - done.get(kind, frozenset())) for kind in before}
+        if status.attempt == attempt and any(lost.values()):
+            yield f"successes: {lost} are not on record any more; the job is {self.world.current}"
+        self.succeeded = status.attempt, done
 
     def _always(self) -> Iterator[str]:
         job = self.world.job
