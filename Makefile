@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 # A distribution of its own, which the extra `local` needs in the same version.
 LOCAL  := --editable ./localcluster
 # uv, where it is on the PATH, installs in a quarter of the time.
-INSTALL := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+INSTALL := $(if $(shell command -v uv),UV_EXTRA_INDEX_URL="$$PIP_EXTRA_INDEX_URL" UV_INDEX_STRATEGY=unsafe-best-match uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 # What is installed follows the two pyproject.toml and nothing else; a change of them installs afresh.
 KEY    := $(shell cat pyproject.toml localcluster/pyproject.toml | cksum | cut -d ' ' -f 1)
 LIGHT  := $(VENV)/.light-$(KEY)
