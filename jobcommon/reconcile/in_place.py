@@ -249,14 +249,15 @@ def start(job: Job, slot: Slot, images: Mapping[str, str], world: Mapping[str, s
 
 
 def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:
-    """The new pod as one whose main program does not start: it asks for a node for the next attempt."""
+    """The new pod as one none of whose containers starts: it asks for a node for the next attempt."""
     annotations = {**pod["metadata"]["annotations"], labels.SPARE: "true"}
-    first, *others = pod["spec"]["containers"]
-    stopped = {**first, "image": f"{annotations.get(labels.IMAGE) or first['image']}{STOPPING_TAG}{job.attempt}"}
+    containers = [{**one, "image": f"{one.get('image')}{STOPPING_TAG}{job.attempt}"} for one in pod["spec"]["containers"]]
+    if image := annotations.get(labels.IMAGE):
+        containers[0]["image"] = f"{image}{STOPPING_TAG}{job.attempt}"
     return {
         **pod,
         "metadata": {**pod["metadata"], "annotations": annotations},
-        "spec": {**pod["spec"], "containers": [stopped, *others]},
+        "spec": {**pod["spec"], "containers": containers},
     }
 
 
