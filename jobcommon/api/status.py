@@ -70,7 +70,7 @@ class ReplicaStatus(ApiModel):
     selector: str | None = Field(None, description="A label selector of this type's pods, for the scale subresource.")
     label_selector: dict[str, Any] | None = Field(None, description="Written by older operators; not set here.")
     succeeded_indexes: str | None = Field(
-        None, description="The replicas that succeeded counts, as ranges (0-3,7). They are never run again."
+        None, description="The replicas that succeeded counts, as ranges (0-3,7). They are not run again in the same attempt."
     )
     failed_runs: int | None = Field(
         None,
@@ -225,7 +225,7 @@ class JobStatus(ApiModel):
     )
     stopped_pods: list[str] = Field(
         default_factory=list,
-        description="Those of countedPods that the operator stopped, by a scale-down or a suspension; the others have ended.",
+        description="Those of countedPods that the operator stopped; the others have ended.",
     )
 
     def condition(self, kind: ConditionType) -> JobCondition | None:

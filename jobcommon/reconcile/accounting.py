@@ -69,14 +69,14 @@ class Accounting:
     attempt: int = 0
 
     @property
-    def recorded(self) -> int:
-        """The charged failures in the stored status."""
+    def charged_on_record(self) -> int:
+        """The charged failures in the status that is to be written."""
         return sum(self.charged_by_type.values())
 
     @property
     def charged(self) -> int:
         """All failures charged to backoffLimit so far."""
-        return self.recorded + self.unrecorded
+        return self.charged_on_record + self.unrecorded
 
     def must_exist(self, now: float) -> tuple[tuple[str, str], ...]:
         """Name and UID of the pods whose failures are, or may be, entered late at `now` (seconds since the epoch). A time ahead
@@ -286,7 +286,7 @@ def restarts_made(job: Job, accounting: Accounting, slots: Slots, *, ends: bool)
     """
     failed_now = len(accounting.having(EndType.RETRYABLE)) if ends else 0
     in_place = sum(slot.failed_runs.restarted for slot in slots.living)
-    return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
+    return max(accounting.charged_on_record - failed_now + in_place, job.status.restarts or 0)
 
 
 def last_restart_time(before: JobStatus, after: tuple[int | None, ...], now: float) -> str | None:

@@ -79,11 +79,11 @@ _GO_ON = {
     Standing.UNKNOWN: Intent.LEAVE,
     Standing.UNOWNED: Intent.RELEASE,
 }
-_SPARED = {Standing.UNRECORDED: Intent.LEAVE, Standing.UNOWNED: Intent.RELEASE}
-_AFTER_END = {**_SPARED, Standing.SPARE: Intent.STOP, Standing.MAY_END: Intent.RELEASE, Standing.LOST: Intent.DISCARD}
+_ALWAYS = {Standing.UNRECORDED: Intent.LEAVE, Standing.UNOWNED: Intent.RELEASE}
+_AFTER_END = {**_ALWAYS, Standing.SPARE: Intent.STOP, Standing.MAY_END: Intent.RELEASE, Standing.LOST: Intent.DISCARD}
 INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
     Course.GO_ON: _GO_ON,
-    Course.SUSPENDED: dict.fromkeys(_GO_ON, Intent.STOP) | _SPARED,
+    Course.SUSPENDED: dict.fromkeys(_GO_ON, Intent.STOP) | _ALWAYS,
     Course.FINISHED_ALL: dict.fromkeys(_GO_ON, Intent.STOP) | _AFTER_END,
     Course.FINISHED_RUNNING: dict.fromkeys(_GO_ON, Intent.END) | _AFTER_END,
     Course.FINISHED_NONE: dict.fromkeys(_GO_ON, Intent.RELEASE) | _AFTER_END,

@@ -268,7 +268,7 @@ class Situation:
         """When the job was started, or is by this pass. The deadline does not run while the job waits in a queue."""
         if limits.is_started(self.job):
             return self.job.status.start_time
-        return None if self.blocked.start or self._holds_of_all else format_time(self.now)
+        return None if self.blocked.not_to_start or self._holds_of_all else format_time(self.now)
 
     @cached_property
     def missing(self) -> Sequence[Replica]:

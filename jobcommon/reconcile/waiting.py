@@ -210,18 +210,18 @@ _SCHEDULING = "spec.runPolicy.schedulingPolicy"
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so the job's
-    progress is unknown; `start`: the job must not be started.
+    progress is unknown; `not_to_start`: the job must not be started.
     """
 
     types: frozenset[str] = frozenset()
     unread: bool = False
-    start: bool = False
+    not_to_start: bool = False
     hold: Hold | None = None
 
     @property
     def events(self) -> list[Event]:
         """The same as an event, emitted once."""
-        reason = reasons.WAITING if self.start else reasons.INVALID_SPEC
+        reason = reasons.WAITING if self.not_to_start else reasons.INVALID_SPEC
         return [Event(WARNING, reason, str(self.hold), lasting=True)] if self.hold is not None else []
 
 
@@ -232,7 +232,7 @@ def blocked_types(framework: Framework, job: Job, *, started: bool) -> Blocked:
     """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
     if not job.errors:
         why = "" if started else framework.blocked(job)
-        return Blocked(frozenset(job.replica_specs), start=True, hold=Hold(SAYS_BLOCKED + why)) if why else _NONE
+        return Blocked(frozenset(job.replica_specs), not_to_start=True, hold=Hold(SAYS_BLOCKED + why)) if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}

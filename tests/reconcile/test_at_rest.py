@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
+from pydantic import BaseModel
 
 from jobcommon.api.observed import Observed
+from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
-from jobcommon.spec.at_rest import condition_at_rest
+from jobcommon.spec.at_rest import _PARTS, condition_at_rest
 from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -116,3 +118,17 @@ def test_a_job_that_may_need_something_is_not_at_rest(manifest: Manifest) -> Non
 @pytest.mark.parametrize("data", [b"", b"{", b'{"status": "\xff"}', b"[" * 10_000, b'{"status":' * 10_000])
 def test_an_unreadable_status_is_not_at_rest(data: bytes) -> None:
     assert condition_at_rest(data) is None
+
+
+def test_each_model_of_the_status_has_a_strict_form() -> None:
+    """Another one would make no job at rest, and nothing but the time of a start would show that."""
+    used = {kind for field in JobStatus.model_fields.values() for kind in models_in(field.annotation)}
+    known = {kind for part in _PARTS for kind in models_in(part)}
+    assert used - {JobStatus} <= known
+
+
+def models_in(annotation: object) -> set[type[BaseModel]]:
+    """The models that an annotation names."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return {annotation} if issubclass(annotation, BaseModel) else set()
+    return {model for part in get_args(annotation) for model in models_in(part)}
