@@ -327,7 +327,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         sentence = (
             f"{early.replica} ended with exit code 0 before the others, and {failure.replica}{where} lost it: {cause.text}"
         )
-        replicas, advice = [early.replica, *replicas], _UNEVEN.format(early.replica)
+        replicas, advice = [*replicas, early.replica], _UNEVEN.format(early.replica)
     return Diagnosis(
         cause.reason,
         sentence,

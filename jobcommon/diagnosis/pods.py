@@ -35,6 +35,7 @@ _PROBES = (Reason.STARTUP_PROBE_FAILED, Reason.LIVENESS_PROBE_FAILED)
 _SIDECAR = "Always"
 # What a program that lost a server fails of; of a container that has been started again, only soon after its end.
 _LOST, _JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
+_MEMORY = "a SIGKILL comes most often for its memory: raise resources.limits.memory of this container"
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 #: Reasons of pods with which nothing is wrong: they only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
@@ -236,8 +237,9 @@ def after_another(member: Member, cause: Cause, name: str, at: float | None, fou
             if isinstance(run, Terminated) and run.finished_at is not None and -1 <= at - run.finished_at <= within:
                 its = end_of_program(decode(run), run.exit_code, run.message, local=found.local)
                 if not run.exit_code:
-                    its = Cause(cause.reason, "ended with exit code 0", "let it run for as long as the program")
-                see = f"see container {other.name}: kubectl logs {pod.name} -c {other.name}; {its.advice}"
+                    its = Cause(cause.reason, "exit code 0", "let it run for as long as the program")
+                advice = _MEMORY if its.reason in ("SIGKILL", Reason.OOM_KILLED) else its.advice
+                see = f"see container {other.name}: kubectl logs {pod.name} -c {other.name}; {advice}"
                 return replace(its, text=f"its container {other.name} ended before: {its.text}; then {cause.text}", advice=see)
     return None
 

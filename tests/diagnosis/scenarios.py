@@ -524,9 +524,9 @@ The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out 
 RPC: /tensorflow.CoordinationService/Barrier"""
 
 
-def with_dead_sidecar(pod: Pod, at: float) -> Pod:
-    """Another container of it was killed."""
-    made = pod.with_sidecar(137)
+def with_dead_sidecar(pod: Pod, at: float, code: int = 137) -> Pod:
+    """Another container of it has ended."""
+    made = pod.with_sidecar(code)
     made.raw["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = format_time(at)
     return made
 
@@ -671,6 +671,23 @@ SCENARIOS = (
     ).of(
         found(
             {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 21)},
+            replicas={"Worker": 1},
+            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
+        )
+    ),
+    scenario(
+        "a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended before: exit code 0"
+    ).of(
+        found(
+            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 21, 0), "Worker-1": running},
+            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
+        )
+    ),
+    scenario(
+        "a container that was killed after the program's end", "HostUnreachable", "Worker-0", "the job has no other replica"
+    ).of(
+        found(
+            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 15)},
             replicas={"Worker": 1},
             logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
         )

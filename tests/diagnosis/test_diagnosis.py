@@ -229,6 +229,12 @@ def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> 
     assert (made["replicas"], made["node"], made["at"]) == (["Worker-1"], "node-1", None)
 
 
+def test_the_lines_shown_are_those_of_the_rank_that_failed() -> None:
+    made = diagnose(next(one for one in SCENARIOS if one.name == "a rank that ended before the others").found, NOW)
+    assert (made.replicas, made.exit_code) == (("Worker-0", "Worker-1"), 1)
+    assert "Connection closed by peer" in made.lines[-1]
+
+
 def test_state_that_could_not_be_read_is_named() -> None:
     found = replace(SCENARIOS[0].found, unread={"events": "ann may not list events in namespace default"})
     assert "events could not be read: ann may not list events in namespace default" in diagnose(found, NOW).evidence
@@ -285,7 +291,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     [
         ("a user without access to the interpreter", "the pod runs as user 1000"),
         ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
-        ("a server in the same pod that was killed", "kubectl logs demo-worker-0 -c sidecar"),
+        ("a server in the same pod that was killed", "-c sidecar; a SIGKILL comes most often for its memory"),
         ("a rank that ended before the others", "drop_last=True"),
         ("a task that did not come", "see why Worker-2 came too late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
