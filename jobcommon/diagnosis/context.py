@@ -98,8 +98,12 @@ def _of_rank(cause: Cause, found: Found) -> Cause:
     spec, match = mapping_of(found.job.get("spec")), _RANK.search(cause.text)
     workers, slots = found.read.count("Worker"), spec.get("slotsPerWorker") or 1
     commands = (command_line(one.template) for one in found.read.replica_specs.values())
-    known = match is not None and isinstance(slots, int) and not _PLACED.search(" ".join(commands))
-    if not known or match is None or spec.get("runLauncherAsWorker") or int(match[1]) // slots >= workers:
+    launcher = found.read.replica_specs.get("Launcher")
+    # A launcher with a GPU may be a host, too.
+    works = launcher is not None and (spec.get("runLauncherAsWorker") or "gpu" in str(launcher.template.get("spec")))
+    if match is None or works or not isinstance(slots, int) or slots < 1 or _PLACED.search(" ".join(commands)):
+        return cause
+    if int(match[1]) // slots >= workers:
         return cause
     return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{int(match[1]) // slots} by the hostfile)"))
 

@@ -229,6 +229,16 @@ def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> 
     assert (made["replicas"], made["node"], made["at"]) == (["Worker-1"], "node-1", None)
 
 
+@pytest.mark.parametrize("change", [{"slotsPerWorker": 2}, {"runLauncherAsWorker": True}])
+def test_the_worker_of_a_rank_is_that_of_the_hostfile(change: dict[str, Any]) -> None:
+    seeded = next(one for one in SCENARIOS if one.name == "the rank that ended MPI").found
+    made = diagnose(replace(seeded, job={**seeded.job, "spec": {**seeded.job["spec"], **change}}), NOW)
+    assert "of rank 1, which called MPI_Abort" in made.sentence
+    assert ("Worker-0 by the hostfile" in made.sentence, "by the hostfile" in made.sentence) == (
+        "slotsPerWorker" in change,
+    ) * 2
+
+
 def test_the_lines_shown_are_those_of_the_rank_that_failed() -> None:
     made = diagnose(next(one for one in SCENARIOS if one.name == "a rank that ended before the others").found, NOW)
     assert (made.replicas, made.exit_code) == (("Worker-0", "Worker-1"), 1)
