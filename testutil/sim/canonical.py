@@ -58,6 +58,9 @@ def canonical(table: str, obj: Mapping[str, Any]) -> Obj:
     status = masked.get("status")
     if isinstance(status, dict) and "conditions" in status:
         status["conditions"] = _conditions(status["conditions"], pod=table == "pods")
+    if isinstance(status, dict) and isinstance(status.get("replacedPods"), dict):
+        # Of several reasons to make a pod anew the first is given, and by a later look the pod may have ended as well.
+        status["replacedPods"] = sorted(status["replacedPods"])
     if isinstance(status, dict) and isinstance(status.get("failures"), list):
         status["failures"] = sorted(status["failures"], key=lambda failure: msgspec.json.encode(failure, order="deterministic"))
     return masked
