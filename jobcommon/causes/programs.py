@@ -91,7 +91,7 @@ LINES = (
         local="start no more processes than this machine has GPUs, and choose the GPU of each by LOCAL_RANK",
     ),
     Clue(
-        r"device-side assert|Assertion `.+` failed\.?$", Reason.GPU_ERROR, "",
+        r"device-side assert(?!ions)|Assertion `.+` failed\.?$", Reason.GPU_ERROR, "",
         "an index is out of range: compare labels with the number of classes, and token ids with the size of the embedding; "
         "CUDA_LAUNCH_BLOCKING=1 names the line of the program",
     ),
@@ -107,9 +107,27 @@ LINES = (
         r"illegal memory access|unspecified launch failure|\bXid\b|misaligned address|"
         r"CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
         r"ncclUnhandledCudaError|"
-        r"unhandled cuda error|CUDA_ERROR_(?!NO_DEVICE|OUT_OF|SYSTEM_DRIVER)\w+|CUDA error: (?!out of|no |invalid dev|initial)",
+        r"unhandled cuda error|CUDA_ERROR_(?!NO_|OUT_OF|SYSTEM_DRIVER)\w+|CUDA error: (?!out of|no |invalid dev|initial)",
         Reason.GPU_ERROR, "",
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
+    ),
+    Clue(
+        r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU", Reason.GPU_UNUSABLE, "",
+        "torch is built without kernels for this kind of GPU (torch.cuda.get_arch_list() shows for which): use an image "
+        "with a build for it, or nodes with another GPU",
+        local="torch is built without kernels for this GPU (see torch.cuda.get_arch_list()): install a build for it",
+    ),
+    Clue(
+        r"FlashAttention only supports|only (?:supported|available) on GPUs with compute capability|"
+        r"requires (?:a )?GPUs? with compute capability",
+        Reason.GPU_UNUSABLE, "",
+        "this node's GPU is older than the program needs: choose the nodes (nodeSelector nvidia.com/gpu.product), "
+        "or use another attention (sdpa) or data type",
+        local="this machine's GPU is older than the program needs: use another attention (sdpa) or data type",
+    ),
+    Clue(
+        r"already in use by process with pid|The TPU is already in use", Reason.GPU_UNUSABLE, "",
+        "another process holds the device, which takes one at a time: end that process, or open the device in one only",
     ),
     Clue(
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|driver/library version mismatch|"
@@ -119,14 +137,14 @@ LINES = (
     ),
     Clue(
         r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|no CUDA-capable device|"
-        r"no kernel image is available|CUDA_ERROR_NO_DEVICE|"
+        r"CUDA_ERROR_NO_DEVICE|"
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
         r"detected)|Torch not compiled with CUDA|"
         r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
         r"CUDA (?:unknown error|initialization)|CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVML|"
         r"torch\.cuda\.is_available\(\) is False|"
         r"deserialize object on a CUDA device|no supported devices found for platform|not compiled with (?:CUDA|GPU)|"
-        r"only supported with GPUs|CUDA is not available|requires? (?:a )?(?:CUDA|GPU)|The TPU is already in use",
+        r"only supported with GPUs|CUDA is not available|requires? (?:a )?(?:CUDA|GPU)",
         Reason.GPU_UNUSABLE, "",
         "request nvidia.com/gpu in resources.limits, and use an image whose CUDA the node's driver supports",
         local="this machine offers its pods no such device: use the CPU, or a torch that this machine's driver supports",
@@ -168,6 +186,10 @@ LINES = (
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
     # MPI
+    Clue(
+        r"MPI_ERR_TRUNCATE", Reason.COLLECTIVE_MISMATCH, "",
+        "the receiver's buffer is smaller than the message: let both sides name the same count and type",
+    ),
     Clue(r"not enough slots available .*satisfy the (\d+)", Reason.TOO_FEW_SLOTS,
     "not enough slots available for the {0} processes that mpirun should start", _SLOTS),
     Clue(r"not enough slots available|All nodes which are allocated for this job", Reason.TOO_FEW_SLOTS, "", _SLOTS),
@@ -312,6 +334,25 @@ LINES = (
     ),
     # memory and limits
     Clue(
+        r"\bibv_\w+.*(?:Cannot allocate memory|ENOMEM)|RLIMIT_MEMLOCK|memlock limit", Reason.LIMIT_REACHED, "",
+        "InfiniBand needs locked memory, not more of it: raise the limit of the container runtime (ulimit -l), add the "
+        "capability IPC_LOCK to securityContext, or set NCCL_IB_DISABLE=1",
+        local="InfiniBand needs locked memory: raise the limit (ulimit -l), or set NCCL_IB_DISABLE=1",
+    ),
+    Clue(
+        r"too many clients already|remaining connection slots are reserved|Too many connections|"
+        r"max number of clients reached", Reason.LIMIT_REACHED, "",
+        "the server takes no more connections: raise its limit (max_connections), or share connections by a pool",
+    ),
+    Clue(
+        r"\bSlowDown\b|reduce your request rate|\bThrottl\w*Exception|\((?:Throttling|RequestLimitExceeded|ServerBusy)\)|"
+        r"TooManyRequests|rateLimitExceeded|429 Client Error|HTTP Error 429|returned error: 429|\bERROR 429\b|"
+        r"429:? Too Many Requests",
+        Reason.LIMIT_REACHED, "",
+        "the server asks for fewer requests: let fewer processes read or write at once, and retry with longer pauses "
+        "(boto3: retries mode adaptive)",
+    ),
+    Clue(
         r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
         "raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory), and resources.limits.memory above it",
         local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
@@ -359,6 +400,19 @@ LINES = (
     ),
     # checkpoints and data
     Clue(
+        r"DP world size of (\d+) but the current world size is (\d+)", Reason.CHECKPOINT_MISMATCH, "",
+        "the checkpoint is of {0} ranks, and the job has {1}: run {0}, convert it (universal checkpoint), or load the weights "
+        "alone",
+    ),
+    Clue(
+        r"Failed to find any matching files for", Reason.FILE_NOT_FOUND, "",
+        "correct the checkpoint's path, which has no file: its name is what all its files begin with (as in ckpt-1)",
+    ),
+    Clue(
+        r"HeaderTooLarge", Reason.DATA_INVALID, "",
+        "it is no safetensors file, perhaps a pointer of git-lfs (head -c 200 FILE): git lfs pull, or download it again",
+    ),
+    Clue(
         r"Weights only load failed", Reason.CHECKPOINT_MISMATCH, "",
         "the file has more than tensors: torch.load(..., weights_only=False) if you trust it, "
         "torch.serialization.add_safe_globals([CLASS]), or save the state_dict alone",
@@ -376,7 +430,7 @@ LINES = (
         r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
         r"PytorchStreamReader failed|"
         r"invalid header or archive is corrupted|Weights only load failed|UnpicklingError|loaded state dict|"
-        r"HeaderTooLarge|MetadataIncompleteBuffer|"
+        r"MetadataIncompleteBuffer|"
         r"SafetensorError|Ran out of input|not compatible with .*checkpoint|checkpoint.*(?:corrupt|truncated|mismatch|"
         r"incompatible)|"
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"
@@ -406,6 +460,12 @@ LINES = (
     Clue(
         r"Tunnel connection failed|407 Proxy|Proxy Authentication Required", Reason.HOST_UNREACHABLE, "",
         "the proxy of HTTPS_PROXY refuses the connection: give its user and password in the URL, or except the host (NO_PROXY)",
+    ),
+    Clue(
+        r"RequestTimeTooSkewed|request time and the current time is too large|Signature (?:not yet current|expired)",
+        Reason.ACCESS_DENIED, "",
+        "the clock of the node is wrong, not the credentials: set it by NTP (chronyc tracking shows it), or use another node",
+        local="the clock of this machine is wrong, not the credentials: set it by NTP (chronyc tracking shows it)",
     ),
     Clue(
         # Of mpirun's launcher, which may exec into the pods of its workers only.
@@ -558,6 +618,11 @@ EXCEPTIONS = (
         r"zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
     ),
+    Clue(
+        r"resize storage that is not resizable|expects each tensor to be equal size", Reason.DATA_INVALID, "",
+        "the samples of a batch have different shapes: bring them to the same in the data set, or give the DataLoader a "
+        "collate_fn",
+    ),
     Clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
          "give the path of a file; a mount with a subPath that its volume does not have is an empty directory"),
     Clue(
@@ -579,6 +644,12 @@ REMAINS = (
     Clue(
         r"^(?:Killed|Segmentation fault|Aborted|Bus error|Illegal instruction)(?: \(core dumped\))?$",
         Reason.WORKER_PROCESS_KILLED, "", f"a program of the script was killed; if by SIGKILL, most often memory: {_MEMORY}",
+    ),
+    Clue(
+        r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ABRT|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
+        r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|: line \d+: +\d+ (?:Segmentation fault|Aborted|Illegal instruction)",
+        Reason.WORKER_PROCESS_KILLED, "",
+        "a native library crashed in this process: run it with python -X faulthandler, which prints where",
     ),
     Clue(
         r"Signal \d+ \(((?!SIGTERM)SIG\w+)\) received by PID|"

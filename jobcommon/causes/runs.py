@@ -65,8 +65,11 @@ _NO_NETWORK = re.compile(r"connection broken by|establish a new connection|name 
 _CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
 # The summary of torchrun, which is longer than what a kubelet keeps of a log.
 _FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?\s*rank\s*: (\d+) .*\n\s*exitcode\s*: (\d+)")
-# A hint that reads like an error.
-_HINT = "HYDRA_FULL_ERROR"
+# Hints that read like errors: of hydra, and of torch, which adds them to each error of CUDA.
+_HINT = re.compile(
+    r"HYDRA_FULL_ERROR|CUDA kernel errors might be asynchronously|"
+    r"(?:debugging consider passing|can also set) CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`"
+)
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
@@ -110,7 +113,7 @@ def end_of_program(
     message = _RETURN.sub(r"\\r", message)
     # It is mostly the end of what was printed.
     own = [] if message.strip() in "\n".join(lines) else message.splitlines()
-    told = [_COLOUR.sub("", line) for line in (*own, *lines) if _HINT not in line]
+    told = [_COLOUR.sub("", line) for line in (*own, *lines) if not _HINT.search(line)]
     # A shell ends so for other errors, too.
     code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
     no_command = reason in _NOT_STARTED or code_of_shell or bool(told and _BY_RUNTIME.match(told[-1]))
@@ -167,7 +170,7 @@ def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
         return None
     shown = _RETURN.sub(r"\\r", message[-_MESSAGE:]).splitlines()
-    told = [_COLOUR.sub("", line)[:_LONGEST] for line in shown if _HINT not in line]
+    told = [_COLOUR.sub("", line)[:_LONGEST] for line in shown if not _HINT.search(line)]
     return _error(reason, told, local=False)
 
 

@@ -146,7 +146,47 @@ PADDLE_OOM = (
     "----------------------\nResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 1.562500GB memory on GPU 0.\n\n"
     "Please check whether there is any other process using GPU 0.\n (at ../paddle/fluid/memory/allocation/cuda_allocator.cc:95)"
 )
+SIGNALS = {134: "SIGABRT", 152: "SIGXCPU", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
 NEVER = 600 * "step 1 loss nan\n"
+# torch adds these lines to each error of CUDA.
+ASYNCHRONOUS = (
+    "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\n"
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)
+ILLEGAL = (
+    "[rank3]:[E1126 11:02:31.402 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread "
+    f"terminated with exception: CUDA error: an illegal memory access was encountered{ASYNCHRONOUS}\n"
+    "frame #4: clone + 0x3f (0x7f2a1d12a850 in /usr/lib/x86_64-linux-gnu/libc.so.6)\n\n"
+    "terminate called after throwing an instance of 'c10::DistBackendError'"
+)
+MEMLOCK = "Call to ibv_reg_mr failed with error Cannot allocate memory"
+SKEWED = "The difference between the request time and the current time is too large."
+NO_CHECKPOINT = "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for gs://m/ckpt-9"
+IN_USE = "ABORTED: The TPU is already in use by process with pid 41. Not attempting to load libtpu.so in this process."
+CLIENTS = 'connection to server at "db.ml.svc" (10.96.14.3), port 5432 failed: FATAL:  sorry, too many clients already'
+ZERO = "The checkpoint being loaded used a DP world size of 8 but the current world size is 4. Automatic adjustment"
+
+ADVISED = [
+    ("a kernel image", 1, trace("RuntimeError: CUDA error: no kernel image is available for execution on the device" + ASYNCHRONOUS), "GpuUnusable", "on the device (train.py", "get_arch_list"),
+    ("an illegal access, of the watchdog", 134, ILLEGAL, "GpuError", "an illegal memory access was encountered", "names the line"),
+    ("a launch failure", 1, trace("RuntimeError: CUDA error: unspecified launch failure" + ASYNCHRONOUS), "GpuError", "launch failure (train.py", "names the line"),
+    ("a broken GPU, with torch's hints", 1, trace("RuntimeError: CUDA error: uncorrectable ECC error encountered" + ASYNCHRONOUS), "GpuError", "ECC", "hardware fails"),
+    ("an assertion, with torch's hints", 1, trace("RuntimeError: CUDA error: device-side assert triggered" + ASYNCHRONOUS), "GpuError", "triggered", "out of range"),
+    ("locked memory", 1, trace(NCCL.format("unhandled system error", "ncclSystemError: System call failed.", MEMLOCK)), "LimitReached", MEMLOCK, "NCCL_IB_DISABLE"),
+    ("a wrong clock", 1, trace(f"botocore.exceptions.ClientError: An error occurred (RequestTimeTooSkewed): {SKEWED}") + BY + trace(f"PermissionError: {SKEWED}"), "AccessDenied", "RequestTimeTooSkewed", "clock"),
+    ("too many clients", 1, trace(f"psycopg2.OperationalError: {CLIENTS}"), "LimitReached", "too many clients", "max_connections"),
+    ("a throttled upload", 1, trace("boto3.exceptions.S3UploadFailedError: An error occurred (SlowDown) when calling the UploadPart operation: Please reduce your request rate."), "LimitReached", "SlowDown", "fewer requests"),
+    ("too many requests", 1, trace("requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://hub.example.com/m"), "LimitReached", "429", "fewer requests"),
+    ("no checkpoint, tensorflow", 1, trace(f"RuntimeError: {NO_CHECKPOINT}") + DURING + trace(f"tf.errors_impl.NotFoundError: Error when restoring from checkpoint: {NO_CHECKPOINT}"), "FileNotFound", "gs://m/ckpt-9", "correct the checkpoint's path"),
+    ("a device in use", 1, trace(f"RuntimeError: Unable to initialize backend 'tpu': {IN_USE}"), "GpuUnusable", "pid 41", "end that process"),
+    ("a crashed rank", 139, "mpirun noticed that process rank 1 with PID 9 on node w-1 exited on signal 11 (Segmentation fault).", "WorkerProcessKilled", "rank 1", "faulthandler"),
+    ("a killed rank", 137, "mpirun noticed that process rank 1 with PID 9 on node w-1 exited on signal 9 (Killed).", "WorkerProcessKilled", "rank 1", "memory"),
+    ("a truncated message", 1, trace("mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated"), "CollectiveMismatch", "TRUNCATE", "same count"),
+    ("no safetensors", 1, trace("safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge"), "DataInvalid", "HeaderTooLarge", "git lfs pull"),
+    ("a checkpoint of more ranks", 1, trace(f"deepspeed.runtime.zero.utils.ZeRORuntimeException: {ZERO}"), "CheckpointMismatch", "size of 8", "is of 8 ranks, and the job has 4"),
+    ("an older GPU", 1, trace("RuntimeError: FlashAttention only supports Ampere GPUs or newer."), "GpuUnusable", "Ampere", "older"),
+    ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
+]  # fmt: skip
 
 ROWS = [
     # what newcomers met
@@ -277,7 +317,6 @@ ROWS = [
     # other frameworks
     ("tensorflow, no peers", 1, trace("tensorflow.python.framework.errors_impl.UnavailableError: failed to connect to all addresses"), "PeersUnreachable", "all addresses"),
     ("tensorflow, TF_CONFIG", 1, trace("ValueError: TF_CONFIG environment variable is not set"), "EnvironmentMissing", "TF_CONFIG"),
-    ("tensorflow, a checkpoint", 1, trace("tensorflow.python.framework.errors_impl.NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to find any matching files for /ckpt/1"), "CheckpointMismatch", "/ckpt/1"),
     ("jax, no coordinator", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect"), "PeersUnreachable", "Barrier timed out"),
     ("xgboost, no tracker", 1, trace("xgboost.core.XGBoostError: [10:00:00] /src/collective/comm.cc:50: Failed to connect to the tracker"), "PeersUnreachable", "tracker"),
     ("paddle, a variable", 1, unset("PADDLE_TRAINER_ENDPOINTS"), "EnvironmentMissing", "PADDLE_TRAINER_ENDPOINTS"),
@@ -420,10 +459,16 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "printed", "reason", "word"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
+@pytest.mark.parametrize(("code", "printed", "advice"), [pytest.param(*row[1:3], row[5], id=row[0]) for row in ADVISED])
+def test_the_advice_is_that_for_the_error(code: int, printed: str, advice: str) -> None:
+    assert advice in end_of_program(SIGNALS.get(code, "Error"), code, "", shown_lines(printed)).advice
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "reason", "word"), [pytest.param(*row[1:5], id=row[0]) for row in (*ROWS, *ADVISED)]
+)
 def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: str, word: str) -> None:
-    signal = {134: "SIGABRT", 152: "SIGXCPU", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}.get(code, "Error")
-    made = end_of_program(signal, code, "", shown_lines(printed))
+    made = end_of_program(SIGNALS.get(code, "Error"), code, "", shown_lines(printed))
     assert (made.reason, word in made.text) == (reason, True), made
     assert made.advice
     # Where pods are processes of this machine there are no images.
