@@ -279,10 +279,27 @@ def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
         return replace(cause, text=f"{cause.text}, of rank {match[1]}, which called MPI_Abort")
     if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
         return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
+    if cause.reason == Reason.FILE_NOT_FOUND and (before := _earlier(cause, lines)):
+        text = f"{cause.text}; printed before: {before}"
+        return replace(
+            cause, text=text, advice=f"see whether that is why the file is missing (set -eo pipefail); {cause.advice}"
+        )
     if "device-side assert" not in cause.text:
         return cause
     asserted = next((match[1] for line in lines if (match := _ASSERTED.search(line)) is not None), "")
     return replace(cause, text=f"the assertion {asserted} failed on the GPU: {cause.text}") if asserted else cause
+
+
+def _earlier(cause: Cause, lines: Sequence[str]) -> str:
+    """What ended another program of the script, whose file is missing perhaps; "" if there was only this exception."""
+    if any(plain(line) != line for line in lines):
+        # They are of several processes.
+        return ""
+    chains = _chains([one for one in raised(lines) if not one.wraps])
+    if len(chains) < 2 or in_short(chains[-1][-1].lines[0]) not in cause.text:
+        return ""
+    earlier = in_short(chains[-2][-1].lines[0], 200)
+    return earlier if earlier not in cause.text and chains[-2][-1].begin < chains[-1][0].begin else ""
 
 
 def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobcommon.api.job import template_for
 from jobcommon.api.template import command_line, containers_of, mapping_of
-from jobcommon.causes.cause import Cause
+from jobcommon.causes.cause import Cause, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import unreachable
 from jobcommon.diagnosis.found import Found
@@ -35,6 +35,8 @@ _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks in another way.
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
+_NO_GPU = re.compile(r"No CUDA GPUs are available|no CUDA-capable device|No visible GPU|CUDA_ERROR_NO_DEVICE")
+_REQUEST_GPU = "set resources.limits of its container to nvidia.com/gpu: 1, or as many as it has processes"
 _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 
@@ -44,6 +46,12 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, found)
     template = _template(replica, found)
+    if cause.reason == Reason.GPU_UNUSABLE and _NO_GPU.search(cause.text) and not _requests(template, "/"):
+        others = [kind for kind, spec in found.read.replica_specs.items() if _requests(spec.template, "nvidia.com/")]
+        text = f"{cause.text}; the template of {replica} requests no GPU" + (
+            f", that of {listed(others)} does" if others else ""
+        )
+        return replace(cause, text=text, advice=_REQUEST_GPU) if others or not found.local else cause
     denied = cause.reason in (Reason.COMMAND_NOT_EXECUTABLE, Reason.PERMISSION_DENIED) and _DENIED.search(cause.text)
     if denied and (user := _user(template)):
         advice = (
@@ -122,6 +130,13 @@ def _template(replica: str, found: Found) -> Mapping[str, Any]:
     kind, _, index = replica.rpartition("-")
     spec = found.read.replica_specs.get(kind)
     return template_for(spec, int(index)) if spec is not None and index.isdecimal() else {}
+
+
+def _requests(template: Mapping[str, Any], device: str) -> bool:
+    """Whether a container of the pod requests a device whose name has this part; devices may also be claimed."""
+    resources = [mapping_of(one.get("resources")) for one in containers_of(template)]
+    names = (name for one in resources for field in ("limits", "requests") for name in mapping_of(one.get(field)))
+    return any(device in name for name in names) or any(one.get("claims") for one in resources)
 
 
 def _user(template: Mapping[str, Any]) -> int | None:

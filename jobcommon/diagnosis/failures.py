@@ -11,7 +11,7 @@ from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.runs import end_of_program
+from jobcommon.causes.runs import end_of_program, printed
 from jobcommon.diagnosis.context import collective, host_in, in_context
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
@@ -35,6 +35,8 @@ _FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\
 _LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
 _AS_FIRST = re.compile(r"\b1/\d+ clients joined")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
+# NCCL's thread has found an error of CUDA; the process ends some seconds later.
+_BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 # What Python raises when it is stopped.
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 _MOST = 200
@@ -123,6 +125,8 @@ def _when_stopped(found: Found, failure: Failure) -> Cause:
     """What a replica had failed of, by its last lines, that had not ended when its job failed."""
     lines = (failure.message or "").splitlines()
     cause = last_exception(lines, local=found.local)[0] or unresolved(lines, failure.replica, found)
+    if cause is None and (by := next((line for line in lines if _BY_WATCHDOG in line), "")):
+        cause = printed([by], local=found.local)
     if cause is None or _OF_STOP.search(cause.text):
         return Cause(STOPPED, "ran when the job ended", symptom=True, vague=True)
     return replace(in_context(cause, failure.replica, found), text=f"{cause.text}; it had not ended when the job failed")

@@ -372,6 +372,23 @@ def stopped_with(*lines: str, peer: str = LOST) -> Found:
     return replace(later, job={**later.job, "status": status}, pods=later.pods[:1], gone=frozenset({"demo-worker-1"}))
 
 
+ILLEGAL = (
+    "[rank3]:[E1126 11:02:31.402 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread "
+    "terminated with exception: CUDA error: an illegal memory access was encountered\n"
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n\n"
+    "frame #4: clone + 0x3f (0x7f2a1d12a850 in /usr/lib/x86_64-linux-gnu/libc.so.6)\n\n"
+    "terminate called after throwing an instance of 'c10::DistBackendError'"
+)
+
+
+def without_gpu() -> Found:
+    """Worker-1 finds no GPU: only the template of the Master requests any."""
+    made = failed(1, lines=(*EINOPS[:1], "RuntimeError: No CUDA GPUs are available"), replicas={"Master": 1, "Worker": 2})
+    job = deepcopy(dict(made.job))
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"] = EIGHT_GPUS["resources"]
+    return replace(made, job=job)
+
+
 SPAWNING = (
     EINOPS[0],
     '  File "<string>", line 1, in <module>',
@@ -827,6 +844,17 @@ SCENARIOS = (
             "[rank2]:[W1126 12:10:11.283 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed",
         )
     ),
+    scenario(
+        "an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end",
+        "GpuError",
+        "Worker-1 on node node-1: [E1126",
+        "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 lost it",
+    ).of(stopped_with(*ILLEGAL.splitlines())),
+    scenario(
+        "no GPU, which the template does not request",
+        "GpuUnusable",
+        "are available; the template of Worker-1 requests no GPU, that of Master does",
+    ).of(without_gpu()),
     scenario(
         "a replica that hung before the rendezvous",
         "PeersUnreachable",

@@ -300,6 +300,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     ("name", "advice"),
     [
         ("a user without access to the interpreter", "the pod runs as user 1000"),
+        ("no GPU, which the template does not request", "set resources.limits of its container to nvidia.com/gpu"),
         ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
         ("a server in the same pod that was killed", "-c sidecar; a SIGKILL comes most often for its memory"),
         ("a rank that ended before the others", "drop_last=True"),

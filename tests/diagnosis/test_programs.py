@@ -184,6 +184,7 @@ ADVISED = [
     ("a truncated message", 1, trace("mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated"), "CollectiveMismatch", "TRUNCATE", "same count"),
     ("no safetensors", 1, trace("safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge"), "DataInvalid", "HeaderTooLarge", "git lfs pull"),
     ("a checkpoint of more ranks", 1, trace(f"deepspeed.runtime.zero.utils.ZeRORuntimeException: {ZERO}"), "CheckpointMismatch", "size of 8", "is of 8 ranks, and the job has 4"),
+    ("a file that another program should have written", 1, trace("KeyError: 'timestamp'") + "\n" + trace("FileNotFoundError: [Errno 2] No such file or directory: 'features.npy'"), "FileNotFound", "features.npy' (train.py, line 12); printed before: KeyError: 'timestamp'", "pipefail"),
     ("an older GPU", 1, trace("RuntimeError: FlashAttention only supports Ampere GPUs or newer."), "GpuUnusable", "Ampere", "older"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
