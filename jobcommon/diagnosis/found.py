@@ -10,7 +10,9 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, pod_view
+from jobcommon.api.quantity import Quantity
 from jobcommon.api.replica import Replica
+from jobcommon.api.resources import pod_resources, total
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time
@@ -98,6 +100,12 @@ class Found:
     def members(self) -> "tuple[Member, ...]":
         """The job's pods that can be read, in the order of its replicas, but for `spare`."""
         return tuple(member for member in self._all if not is_spare(member.pod))
+
+    @cached_property
+    def requested(self) -> Mapping[str, Quantity]:
+        """What the job's pods request together; those that have ended, or are to go, hold nothing for long."""
+        there = (one for one in self.members if one.pod.phase not in ("Succeeded", "Failed") and one.pod.deletion_time is None)
+        return total(pod_resources(one.raw) for one in there)
 
     @cached_property
     def spare(self) -> "tuple[Member, ...]":

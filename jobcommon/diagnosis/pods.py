@@ -117,7 +117,7 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         text = f"held back by the scheduling gate {', '.join(gates)}"
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate removes it, such as a queue")
     if pod.unschedulable:
-        return unschedulable(pod.unschedulable, member.raw, found.nodes)
+        return unschedulable(pod.unschedulable, member.raw, found.nodes, found.requested)
     name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)
     patience = REPORT_AFTER if name == _DEFAULT_SCHEDULER else FOREIGN_SCHEDULER_SECONDS
     if pod.creation_time is not None and now > pod.creation_time + patience:

@@ -82,12 +82,18 @@ _CLUES = (
 )
 
 
-def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Cause:
-    """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read."""
+def unschedulable(
+    message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], requested: Mapping[str, Quantity]
+) -> Cause:
+    """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read;
+    `requested` is what the job's pods request together.
+    """
     told = _TRAILER.sub("", in_short(message, 4000))
     cause = revealed(told, _CLUES) or Cause(Reason.UNSCHEDULABLE, told, "change the pod template, or add nodes")
     if cause.reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(told, pod, nodes)) is not None:
         return short
+    if cause.reason == Reason.INSUFFICIENT_RESOURCES and (much := _too_much(told, requested, nodes)) is not None:
+        return much
     text = f"no node for it: {cause.text}"
     if cause.reason == Reason.UNTOLERATED_TAINT and "{" not in told and (taints := _taints(nodes)):
         # Since Kubernetes 1.36 the scheduler does not name them.
@@ -125,6 +131,20 @@ def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str
                 f"no node is large enough: it requests {name}={amount}, {have}",
                 f"request less {name}, or add nodes that have it",
                 then="the job waits until there is such a node",
+            )
+    return None
+
+
+def _too_much(message: str, wanted: Mapping[str, Quantity], nodes: Sequence[Mapping[str, Any]]) -> Cause | None:
+    """The cause if the job's pods would not fit together, were all nodes empty."""
+    for name in _INSUFFICIENT.findall(message):
+        have = sum((_allocatable(node, name) for node in nodes), Quantity())
+        if nodes and name in wanted and have.nanos < wanted[name].nanos:
+            return Cause(
+                Reason.INSUFFICIENT_RESOURCES,
+                f"no node for it: the job's pods request {name}={wanted[name]} together, all nodes have {have}",
+                f"request less {name}, start fewer replicas, or add nodes",
+                then="the job's pods do not all run until there are such nodes",
             )
     return None
 

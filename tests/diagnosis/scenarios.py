@@ -1226,6 +1226,9 @@ SCENARIOS = (
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])
     ),
+    scenario("GPUs for a part of the job", "InsufficientResources", "request nvidia.com/gpu=16 together, all nodes have 8").of(
+        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8"), node("node-2")])
+    ),
     scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])
     ),
