@@ -78,7 +78,13 @@ class Kubectl:
         return done.stdout
 
     def until(self, wanted: str, *arguments: str) -> None:
-        """Watch until `wanted` is seen: the `arguments` end with the JSONPath of what to see of an object."""
+        """Watch until `wanted` is seen: the `arguments` end with the JSONPath of what to see of an object.
+
+        Of an object that is named kubectl drops the first event of the watch, also if it is newer than what was read before.
+        """
+        verb, kind, name, *rest = arguments
+        if not name.startswith("-"):
+            arguments = verb, kind, f"--field-selector=metadata.name={name}", *rest
         watching = self.start(*arguments[:-1], arguments[-1] + '{"\\n"}', "--watch")
         seen: list[str] = []
         try:
