@@ -82,16 +82,17 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     template = template_for(spec, replica.index)
     metadata = template.get("metadata") or {}
     variables = framework.env(job, replica)
+    annotated = _annotated(job, variables)
     roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
     own_labels = {**replica_labels(framework, job, replica), **roles}
     pod: dict[str, Any] = {
         "apiVersion": CORE,
         "kind": "Pod",
         "metadata": owned(job, job.pod_name(replica), {**labels.of_template(metadata.get("labels")), **own_labels}),
-        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}, variables),
+        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}, variables, annotated),
     }
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
-    attempt |= _world(framework, job, variables)
+    attempt |= _world(framework, job, annotated)
     if annotations := {**labels.of_template(metadata.get("annotations")), **attempt}:
         pod["metadata"]["annotations"] = annotations
     if job.options.tracking_finalizer:
@@ -101,15 +102,13 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
 
 def world(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
     """The annotations of a pod with what it knows of the others: the size of the attempt, and the variables that follow it."""
-    return _world(framework, job, framework.env(job, replica))
+    return _world(framework, job, _annotated(job, framework.env(job, replica)))
 
 
-def _world(framework: Framework, job: Job, variables: Collection[EnvVar]) -> dict[str, str]:
+def _world(framework: Framework, job: Job, annotated: Collection[EnvVar]) -> dict[str, str]:
     if not job.restarts_together:
         return {}
-    return {labels.SIZE: size_text(framework, job)} | {
-        f"{labels.VARIABLE}{v.name}": v.value for v in _annotated(job, variables)
-    }
+    return {labels.SIZE: size_text(framework, job)} | {f"{labels.VARIABLE}{v.name}": v.value for v in annotated}
 
 
 def _annotated(job: Job, variables: Collection[EnvVar]) -> Collection[EnvVar]:
@@ -204,9 +203,9 @@ def _pod_spec(
     spec: ReplicaSpec,
     template: dict[str, Any],
     variables: Collection[EnvVar],
+    annotated: Collection[EnvVar],
 ) -> dict[str, Any]:
     policy = spec.restart_policy or RestartPolicy.NEVER
-    annotated = _annotated(job, variables)
     main = framework.main_container(spec, replica.index)
     pod_spec = {
         **template,
