@@ -12,7 +12,7 @@ from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.pods import cause_of
-from jobcommon.manifests.size import elastic_of, named
+from jobcommon.manifests.size import elastic_of, fewest, named
 from jobcommon.reconcile import in_place
 from jobcommon.reconcile.elastic import Elastic
 from jobcommon.reconcile.ending import is_over
@@ -91,5 +91,5 @@ def bounds(found: Found) -> list[str]:
     if not isinstance(said, int) or said == asked:
         return []
     name = "maxReplicas" if said > asked else "minReplicas"
-    value = elastic.max_replicas if said > asked else elastic.min_replicas or 1
+    value = elastic.max_replicas if said > asked else fewest(elastic)
     return [f"the spec asks for {said} {named(kind)}: runPolicy.elastic.{name} is {value}"]

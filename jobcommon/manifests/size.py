@@ -42,10 +42,15 @@ def elastic_of(framework: Framework, job: Job) -> Elasticity | None:
     return elastic if job.restarts_together and framework.scaled_type in job.replica_specs else None
 
 
+def fewest(elastic: Elasticity) -> int:
+    """The fewest replicas with which the job goes on."""
+    return elastic.min_replicas or 1
+
+
 def within_bounds(elastic: Elasticity, count: int) -> int:
     """The number of replicas within the bounds."""
     most = elastic.max_replicas if elastic.max_replicas is not None else MAX_REPLICAS
-    return max(min(count, most), elastic.min_replicas or 1)
+    return max(min(count, most), fewest(elastic))
 
 
 def fixed_counts(framework: Framework, job: Job, counts: Mapping[str, int] | None = None) -> dict[str, int]:

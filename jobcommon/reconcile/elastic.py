@@ -161,8 +161,8 @@ class Elastic(Extension):
         began = max(parse_time(at) or 0.0 for at in (status.start_time, status.last_restart_time))
         found = [(replica, began) for replica in situation.holds] if situation.change.due is None else []
         for slot in (*situation.slots.notable, *situation.slots.earlier):
-            if slot.removal_due is not None and slot.removal_due <= situation.now:
-                found.append((slot.replica, slot.removal_due))
+            if (since := self._silent_since(slot)) is not None:
+                found.append((slot.replica, since))
             elif slot.state is STARTING and not slot.pod.scheduled:
                 found.append((slot.replica, max(slot.pod.creation_time or began, began)))
         ours = ((r, at) for r, at in found if r.type == self._kind and r.index < self._job.count(self._kind))
@@ -185,12 +185,14 @@ class Elastic(Extension):
         """The number of replicas without those that have no node."""
         have = self._job.count(self._kind)
         # The name of a pod on a node that is silent cannot be had again.
-        stuck = (slot.replica.index for slot in self._situation.slots.ours if self._is_stuck(slot))
-        count = min([have - len(self._missing), *stuck])
+        ours = (slot for slot in self._situation.slots.ours if slot.replica.type == self._kind)
+        count = min([have - len(self._missing), *(s.replica.index for s in ours if self._silent_since(s) is not None)])
         return within_bounds(self._policy, count) if self._policy is not None else have
 
-    def _is_stuck(self, slot: Slot) -> bool:
-        return slot.replica.type == self._kind and slot.removal_due is not None and slot.removal_due <= self._situation.now
+    def _silent_since(self, slot: Slot) -> float | None:
+        """Since when a pod should have been removed by its kubelet; None if that is not due."""
+        due = slot.removal_due
+        return due if due is not None and due <= self._situation.now else None
 
     # -- growing ----------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from jobcommon.framework import Framework, Job, Tally
 from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned
 from jobcommon.manifests.gang_needs import Needs
-from jobcommon.manifests.size import elastic_of, within_bounds
+from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
@@ -143,7 +143,7 @@ class Gang(Extension):
         elastic = elastic_of(self.framework, self.job)
         if wanted is None and elastic is not None:
             kind = self.framework.scaled_type
-            wanted = everything - self.job.count(kind) + min(within_bounds(elastic, 0), self.job.count(kind))
+            wanted = everything - self.job.count(kind) + min(fewest(elastic), self.job.count(kind))
         if wanted is not None and wanted > everything:
             return wanted
         return min(everything if wanted is None else wanted, len(self.members))

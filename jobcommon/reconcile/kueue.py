@@ -22,7 +22,7 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.manifests.children import MAX_LABEL, job_selector, owned, owner_reference
-from jobcommon.manifests.size import elastic_of, within_bounds
+from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
@@ -234,7 +234,7 @@ class Queue(Extension):
     @cached_property
     def _pod_sets(self) -> PodSets:
         elastic = elastic_of(self.framework, self.job)
-        return PodSets(self.job, {self.framework.scaled_type: within_bounds(elastic, 0)} if elastic is not None else {})
+        return PodSets(self.job, {self.framework.scaled_type: fewest(elastic)} if elastic is not None else {})
 
     def most(self, kind: str) -> int | None:
         """The replicas of a type for which there is quota, of a job that may run with fewer than it asks for."""

@@ -19,6 +19,7 @@ from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
 from jobcommon.manifests.gang_needs import annotations_of_all
+from jobcommon.manifests.size import fewest
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
@@ -180,7 +181,7 @@ def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
     if (elastic := policy.elastic) is not None:
         if policy.restart_scope != RestartScope.JOB:
             yield FieldError("spec.runPolicy.elastic", ELASTIC_RESTARTS)
-        if (elastic.min_replicas or 1) > (elastic.max_replicas or MAX_REPLICAS):
+        if fewest(elastic) > (elastic.max_replicas or MAX_REPLICAS):
             yield FieldError("spec.runPolicy.elastic.minReplicas", ELASTIC_BOUNDS)
     for name in DEADLINES:
         if given.get(name, 0) >= (policy.active_deadline_seconds or inf):
