@@ -14,7 +14,7 @@ from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
-from jobcommon.diagnosis.failures import cause_of_failure, ended_early, lines_of, meanwhile, root
+from jobcommon.diagnosis.failures import cause_of_failure, ended_early, first_failure, lines_of, meanwhile, other_failures, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent, unresolved
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
@@ -272,7 +272,7 @@ def _deadline(found: Found, message: str) -> Diagnosis:
         "end the wait, as the message says" if waited else "raise runPolicy.activeDeadlineSeconds, or let it train for less"
     )
     text = f"active for longer than runPolicy.activeDeadlineSeconds ({seconds} s){why}"
-    return replace(_of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(_first_failure(found, 0)))
+    return replace(_of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(first_failure(found)))
 
 
 def _deleting(found: Found, now: float) -> Diagnosis:
@@ -312,7 +312,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
         lost = f"; {charged.replica} lost it" if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
-    evidence += _first_failure(found, 1, failure, charged)
+    evidence += other_failures(found, cause, failure, charged)
     others = meanwhile(found, cause, (failure.replica,), now, parse_time(failure.time))
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
@@ -338,16 +338,6 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         node=failure.node or "",
         exit_code=failure.exit_code,
     )
-
-
-def _first_failure(found: Found, beyond: int, *told: Failure) -> list[str]:
-    """The first of more than so many failures on record, by what its own run has left, unless it is told."""
-    failures = found.status.failures
-    if len(failures) <= beyond or failures[0] in told:
-        return []
-    first = failures[0]
-    when = f" at {first.time}" if first.time else ""
-    return [f"the first of {len(failures)} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------
@@ -434,7 +424,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
-    evidence += _first_failure(found, 0)
+    evidence += first_failure(found)
     # An operator that owns the Workloads of jobs states no such thing.
     outside = [text for text in not_queued(job) if is_stated(current, text)]
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]

@@ -40,6 +40,7 @@ _BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 # What Python raises when it is stopped.
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 _MOST = 200
+_NUMBER = re.compile(r"\d+")
 _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
 
 
@@ -80,9 +81,8 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     named = [f for f in charged if f"{f.replica}: " in message and f"code {f.exit_code} " in message]
     recorded = [f for f in charged if f in found.status.failures] or charged
     decisive = named[-1] if named else recorded[-1 if latest else 0]
-    # An earlier run of a replica belongs to an earlier attempt.
-    latest_of = {f.replica: f for f in sorted(every, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
-    charged, every = ([f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"] for some in (charged, every))
+    every = _of_its_attempt(found, every, decisive)
+    charged = [failure for failure in charged if failure in every]
     for some, before in ((charged, TOGETHER_SECONDS), (every, _PATIENCE)):
         # A replica that has ended without an error caused less than one with an error.
         order = sorted(some, key=lambda f: (f.exit_code == 0, _apart(f, decisive) > TOGETHER_SECONDS))
@@ -94,6 +94,23 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
         return own, decisive
     together = [decisive, *(f for f in (*charged, *stops) if f is not decisive and _close(f, decisive, TOGETHER_SECONDS))]
     return min(together, key=lambda f: cause_of_failure(found, f).distance), decisive
+
+
+def _of_its_attempt(found: Found, some: Sequence[Failure], decisive: Failure) -> list[Failure]:
+    """Those that may explain the decisive one: the last of each replica, unless its run, or its attempt, began later.
+
+    A run that lost others, in a job that restarts each replica by itself, may have lost them through any earlier failure.
+    """
+    latest_of = {f.replica: f for f in sorted(some, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
+    latest = [f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"]
+    at, together = parse_time(decisive.time), found.read.restarts_together
+    if at is None or not (together or not cause_of_failure(found, decisive).symptom):
+        return latest
+    starts = [parse_time(f.time) for f in some if f.replica == decisive.replica and f is not decisive]
+    starts += [run.started_at for run in _runs(found, decisive) if _is_run(run, decisive)]
+    starts += [parse_time(found.status.last_restart_time)] if together else []
+    began = max((start for start in starts if start is not None and start <= at), default=0.0)
+    return [f for f in latest if f is decisive or f.time is None or (parse_time(f.time) or 0.0) > began]
 
 
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
@@ -134,7 +151,18 @@ def _when_stopped(found: Found, failure: Failure) -> Cause:
 
 def lines_of(found: Found, failure: Failure) -> Sequence[str]:
     """The last lines of the run that failed; none if those that were read are another run's."""
-    runs = [
+    runs = _runs(found, failure)
+    if runs and parse_time(failure.time) is not None:
+        same = any(_is_run(run, failure) for run in runs)
+    else:
+        # What was kept of the pod that is gone is its latest log.
+        same = not runs or failure == next((f for f in reversed(found.status.failures) if f.pod == failure.pod), failure)
+    return found.logs.get(failure.pod or "", ()) if same else ()
+
+
+def _runs(found: Found, failure: Failure) -> list[Terminated]:
+    """The failed runs in the pod of that name."""
+    return [
         run
         for member in found.members
         if member.pod.name == failure.pod
@@ -142,13 +170,41 @@ def lines_of(found: Found, failure: Failure) -> Sequence[str]:
         for run in (container.state, container.last)
         if isinstance(run, Terminated) and run.exit_code and run.finished_at is not None
     ]
+
+
+def _is_run(run: Terminated, failure: Failure) -> bool:
     at = parse_time(failure.time)
-    if runs and at is not None:
-        same = any(abs((run.finished_at or 0.0) - at) <= _SAME and run.exit_code == failure.exit_code for run in runs)
-    else:
-        # What was kept of the pod that is gone is its latest log.
-        same = not runs or failure == next((f for f in reversed(found.status.failures) if f.pod == failure.pod), failure)
-    return found.logs.get(failure.pod or "", ()) if same else ()
+    return at is not None and abs((run.finished_at or 0.0) - at) <= _SAME and run.exit_code == failure.exit_code
+
+
+def other_failures(found: Found, cause: Cause, *named: Failure) -> list[str]:
+    """How many failures on record have that cause, and the first that has another."""
+    failures = _on_record(found)
+    alike = [failure for failure in failures if _outline(cause_of_failure(found, failure)) == _outline(cause)]
+    facts = [f"{len(alike)} of {len(failures)} failures on record have this cause"] if len(alike) > 1 else []
+    return facts + (first_failure(found) if failures and failures[0] not in (*named, *alike) else [])
+
+
+def _outline(cause: Cause) -> tuple[str, str]:
+    """What is the same of a cause that occurs again: the steps, addresses and times in its text are not."""
+    return cause.reason, _NUMBER.sub("", cause.text)
+
+
+def _on_record(found: Found) -> list[Failure]:
+    """Without those that ran when the job failed."""
+    return [failure for failure in found.status.failures if failure.reason != STOPPED]
+
+
+def first_failure(found: Found) -> list[str]:
+    """The first of the failures on record, by what its own run has left."""
+    failures = _on_record(found)
+    if not failures:
+        return []
+    first = failures[0]
+    # Where every attempt so far ended by a failure, the first one ended attempt 0.
+    alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
+    when = (f" at {first.time}" if first.time else "") + (", in attempt 0" if alone else "")
+    return [f"the first of {len(failures)} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, at: float | None = None) -> str:

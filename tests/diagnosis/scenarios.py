@@ -22,6 +22,7 @@ from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.pairs.world import PairWorld
 
@@ -350,6 +351,16 @@ def elastic(case: str) -> tuple[Found, float]:
     return Found(SCALED_JOB, world.manifest, [pod.raw for pod in world.pods.values()]), world.now
 
 
+def attempts(*ends: tuple[str, int, str], seconds: float = 5.0, **run_policy: Any) -> tuple[Found, float]:
+    """A job of two workers after these ends, each so many seconds after the start: of which replica, its code and message."""
+    model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="ExitCode", run_policy=run_policy)
+    for slot, code, message in ends:
+        model.start().tick(seconds).exit(f"demo-{slot.lower()}", code, message=message).settle()
+        model.stop_terminating().tick(seconds).settle()
+    gone = frozenset({"demo-worker-0", "demo-worker-1"} - model.pods.keys())
+    return Found(PYTORCH, model.manifest, [pod.raw for pod in model.pods.values()], gone=gone), model.now
+
+
 STOPPED = "in_attempt 0 0,stopped_by_image 1,ordered_to_stop 90"
 NOT_STOPPED = "in_attempt 0 0,with_stopping_image 1,ordered_to_stop 90"
 
@@ -639,6 +650,17 @@ REFUSED: tuple[tuple[str, ...], ...] = (
     ("service account", 'pods "demo-worker-0" is forbidden: error looking up service account default/trainer: serviceaccount "trainer" not found', "ServiceAccountNotFound", '"trainer"'),
     ("priority class", 'pods "demo-worker-0" is forbidden: no PriorityClass with name urgent was found', "PriorityClassNotFound", '"urgent"'),
     ("right of the operator", NO_RIGHT, "OperatorForbidden", "training-operator", "create pods"),
+)  # fmt: skip
+OTHERS = "RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3"
+EMPTY = "\n".join((*EINOPS[:1], "EOFError: Ran out of input"))
+TOGETHER = {"restartScope": "Job", "backoffLimit": 2}
+#: Jobs that ended after several attempts: how long each took, the run policy, how each ended, and the cause.
+ATTEMPTS: tuple[tuple[Any, ...], ...] = (
+    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError"),
+    ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError"),
+    ("a last attempt that was killed", 40, TOGETHER, (*[("Worker-0", 255, EMPTY)] * 2, ("Worker-1", 137, "")), "SIGKILL", "Worker-1"),
+    ("attempts without a peer, after one that failed by itself", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, OTHERS)] * 2), "PeersUnreachable", "Worker-0 on node node-1: exit code 255"),
+    ("runs without a peer that was killed", 5, {"backoffLimit": 1}, (("Worker-1", 137, ""), ("Worker-0", 255, OTHERS)), "SIGKILL", "Worker-1", "; Worker-0 lost it"),
 )  # fmt: skip
 
 SCENARIOS = (
@@ -1066,6 +1088,10 @@ SCENARIOS = (
     ),
     scenario("a crash long before the exception that ended the job", "PythonException", "Worker-1", "RuntimeError").of(
         failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER])
+    ),
+    *(
+        scenario(name, *cause, now=START + 9000).of(attempts(*ends, seconds=seconds, **policy)[0])
+        for name, seconds, policy, ends, *cause in ATTEMPTS
     ),
     scenario("restarted in place", "ProgramFailed", "Worker-1", "exit code 1", "restarted 3 times").of(crash(1, 3)),
     scenario("started again after a stop in place", "Running", "2/2 Running").of(

@@ -18,6 +18,7 @@ from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
+    ATTEMPTS,
     DIED,
     NOT_STOPPED,
     NOW,
@@ -269,6 +270,13 @@ def test_the_first_failure_is_not_explained_by_a_later_runs_log() -> None:
     assert "RuntimeError" in made.sentence
     told = "failed with exit code 3; its log is gone"
     assert f"the first of 2 failures on record was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
+
+
+def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> None:
+    other = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0])
+    facts = diagnose(other.found, other.now).evidence
+    assert facts[1] == "2 of 3 failures on record have this cause"
+    assert facts[2].startswith("the first of 3 failures on record was Worker-1 at 2023-11-14T22:13:25Z, in attempt 0: killed")
 
 
 def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
