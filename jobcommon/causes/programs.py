@@ -112,7 +112,8 @@ LINES = (
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
     ),
     Clue(
-        r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU", Reason.GPU_UNUSABLE, "",
+        r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|HIP error: invalid device function|"
+        r"invalid value for --gpu-architecture|no kernel found for|Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
         "torch is built without kernels for this kind of GPU (torch.cuda.get_arch_list() shows for which): use an image "
         "with a build for it, or nodes with another GPU",
         local="torch is built without kernels for this GPU (see torch.cuda.get_arch_list()): install a build for it",
@@ -279,6 +280,30 @@ LINES = (
         "two modules import each other, or a file of yours has the name of a module: rename it, or import inside the function",
     ),
     Clue(
+        r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
+        "the program is built for a newer Java than this one: use a newer Java, or build for this one (--release)",
+    ),
+    Clue(
+        r"NoSuchMethodError|NoSuchFieldError|AbstractMethodError|IncompatibleClassChangeError", Reason.VERSIONS_CONFLICT, "",
+        "two versions of a Java library are on the class path: keep the one that the program is built with",
+    ),
+    Clue(
+        r"Could not find or load main class|NoClassDefFoundError|ClassNotFoundException", Reason.MODULE_NOT_FOUND, "",
+        "add the jar that has this class to Java's class path (-cp, --jars, spark.jars)",
+    ),
+    Clue(
+        r"OMP: Error #15", Reason.VERSIONS_CONFLICT, "",
+        "two OpenMP libraries are loaded, as by packages of pip and of conda: install both from one source",
+    ),
+    Clue(
+        r"unsupported locale setting|cannot change locale", Reason.ENVIRONMENT_MISSING, "",
+        "there is no such locale here: set LC_ALL=C.UTF-8 in env of the container, or install the locale",
+    ),
+    Clue(
+        r"ZoneInfoNotFoundError|No time zone found with key", Reason.MODULE_NOT_FOUND, "",
+        "there are no time zones here: install tzdata (pip or the system's package)",
+    ),
+    Clue(
         r"No matching distribution found|Could not find a version that satisfies", Reason.VERSIONS_CONFLICT, "",
         "correct the package's name and version; pip lists the versions that this Python can install, none for an unknown name",
     ),
@@ -327,6 +352,22 @@ LINES = (
     Clue(
         r"unable to lock file", Reason.STORAGE_FAILED, "",
         "another process has the file open, or its volume has no locks: set HDF5_USE_FILE_LOCKING=FALSE if it is only read",
+    ),
+    Clue(
+        r"Timed out waiting for lock|file lock '.*' could not be acquired|filelock\.\w*\.?Timeout|Unable to create '\S+\.lock'|"
+        r"Could not get lock|Waiting for (?:another|process with pid)\b.*lock",
+        Reason.STORAGE_FAILED, "",
+        "another process holds the lock, or one has died with it: see who uses the file, and remove the lock if it is nobody",
+    ),
+    Clue(
+        r"Device or resource busy|Directory not empty: '\S*|\[Errno (?:16|26|39|52|70|108|112|121)\]|Remote I/O error",
+        Reason.STORAGE_FAILED, "",
+        "another process uses this file or directory, or its volume does not answer: see who has it open",
+    ),
+    Clue(
+        r"FileExistsError|\[Errno 17\]|destination path '.*' already exists", Reason.FILE_NOT_FOUND, "",
+        "it exists already, from an earlier attempt or made by another replica at the same time: let the program accept that "
+        "(os.makedirs(..., exist_ok=True)), or name it by rank and attempt",
     ),
     Clue(
         r"detected dubious ownership in repository|externally-managed-environment", Reason.PERMISSION_DENIED, "",
@@ -468,6 +509,17 @@ LINES = (
         local="the clock of this machine is wrong, not the credentials: set it by NTP (chronyc tracking shows it)",
     ),
     Clue(
+        r"\bkinit\b|GSSAPI|GSSException|\bKerberos\b|\bKRB5|\bTGT\b", Reason.ACCESS_DENIED, "",
+        "Kerberos refuses the program: see that its keytab is mounted and not expired, that kinit runs "
+        "before and again in long runs, and that the node's clock is right",
+    ),
+    Clue(
+        r"\blicen[sc]es?\b.{,60}\b(?:not found|expired|denied|fail\w*|invalid|not (?:valid|available)|checkout|exceeded|"
+        r"unavailable|in use)|"
+        r"\b(?:no|invalid|expired|missing|checkout|find|obtain|get|acquire)\b.{,30}\blicen[sc]e\b", Reason.ACCESS_DENIED, "",
+        "the program gets no licence: mount its file or name its server in env, and see whether it has a free seat",
+    ),
+    Clue(
         # Of mpirun's launcher, which may exec into the pods of its workers only.
         r"pods \"[\w.-]+\" (?:not found|is forbidden: User \"\S+-launcher\" cannot get resource)", Reason.PEERS_UNREACHABLE, "",
         _PEERS, symptom=True, local=_LOCAL_PEERS,
@@ -490,7 +542,9 @@ LINES = (
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
     Clue(
-        r"404 Client Error|returned error: 404|\bERROR 404\b|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|"
+        r"404 Client Error|\b404 (?:GET|POST|PUT)\b|ResourceNotFound|RESOURCE_DOES_NOT_EXIST|"
+        r"specified (?:bucket|container|key|blob|object) does not exist|"
+        r"returned error: 404|\bERROR 404\b|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|"
         r"NoSuchBucket|"
         r"NoSuchKey|HTTP Error 404|"
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
@@ -507,12 +561,18 @@ LINES = (
         local=_LOCAL_HUB,
     ),
     Clue(
+        r"(?:HTTP Error|returned error:|status(?: code)?:?|response) 5\d\d\b|\b5\d\d Server Error|\bERROR 5\d\d\b|"
+        r"\((?:InternalError|ServiceUnavailable)\)|\b50[0234]:? (?:Bad Gateway|Service Unavailable|Gateway Time-?out|"
+        r"Internal Server)|Backend Error|StatusCode\.(?:INTERNAL|UNIMPLEMENTED)",
+        Reason.HOST_UNREACHABLE, "", "the server answers with an error of its own: see its state and its log, and retry later",
+    ),
+    Clue(
         r"curl: \((?:5|6|7|28|35|52|56)\)|^wget: .*(?:failed|refused|timed out)|failed: Connection (?:refused|timed out)\.$|"
         r"NoBrokersAvailable|ServerSelectionTimeoutError|Can't connect to \w+ server|"
         r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
         r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
-        r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|HTTP Error 5\d\d|5\d\d Server Error",
+        r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|UnknownHostException|KafkaTimeoutError",
         Reason.HOST_UNREACHABLE, "", _HUB,
         local=_LOCAL_HUB,
     ),
@@ -552,14 +612,18 @@ LINES = (
         r"Network is unreachable|No route to host|Connection timed out|ConnectionRefusedError|ConnectionResetError|"
         r"BrokenPipeError|Connection refused|Collective ops is aborted|"
         r"HorovodInternalError|Socket Timeout|"
-        r"(?:getaddrinfo|gaierror|resolve|Name or service not known|Temporary failure in name resolution)",
+        r"getaddrinfo|gaierror|Name or service not known|Temporary failure in name resolution|"
+        r"resolv(?:e|ing)\b.{,40}\b(?:host|address|name|IP|DNS|endpoint|service|target|\w+-\d+)|"
+        r"(?:host|address|name|endpoint)\b.{,80}\bresolv(?:e|ed|ing)\b|not resolvable",
         Reason.PEERS_UNREACHABLE, "", _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
     # arguments
     Clue(
         r"error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
         r"one of the arguments|invalid choice)|"
-        r"no such option|Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
+        r"no such option|(?:unknown|unrecognized|unexpected) (?:flag|option|argument|command)s?\b|"
+        r"flag provided but not defined|Unrecognized VM option|Invalid maximum heap size|"
+        r"Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
         r"No such command)|"
         r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|(?<!set: )illegal option|"
         r"Could not consume arg",
@@ -631,7 +695,8 @@ EXCEPTIONS = (
     ),
     Clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
     Clue(r"FileNotFoundError|No such file or directory|unable to open database file|"
-         r"NoSuchFileError|does not exist|NotADirectory",
+         r"NoSuchFileError|\b(?:file|directory|folder|path|checkpoint)\b.{,120}does(?: not|n't) exist|"
+         r"[/.][\w./-]+[\'\"]? does(?: not|n't) exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     Clue(
         r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",
@@ -672,6 +737,16 @@ REMAINS = (
     Clue(
         r"Container failed !!!", Reason.PROGRAM_FAILED, "",
         "paddle.distributed.launch writes the processes' output to log/workerlog.N: put --log_dir on a volume",
+    ),
+    Clue(
+        # Of Go and Rust, whose stack follows.
+        r"^(?:panic|fatal error): |^thread '.*' (?:\(\d+\) )?panicked at ",
+        Reason.PROGRAM_FAILED, "", "correct what the message names: the program, its data or its settings",
+    ),
+    Clue(
+        # Of Java, and of what is built on it.
+        r"Exception in thread \"|^(?:Caused by: )?(?:java|javax|org|com|scala|kotlin|io)\.[\w.$]+(?:Exception|Error)\b",
+        Reason.PROGRAM_FAILED, "", "correct what the exception names: the program, its data or its settings",
     ),
     Clue(
         # An exception that the program has caught and printed.

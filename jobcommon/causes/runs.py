@@ -70,6 +70,11 @@ _HINT = re.compile(
     r"HYDRA_FULL_ERROR|CUDA kernel errors might be asynchronously|"
     r"(?:debugging consider passing|can also set) CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`"
 )
+# Exceptions that a mistake in the program raises; others may be raised for its data, its settings or another machine.
+_OF_PROGRAM = re.compile(
+    r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
+)
+_MISTAKE = "correct the program; its last lines show where"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
@@ -366,7 +371,9 @@ def _quoted(one: Raised, reason: str) -> str:
 
 def _unknown(one: Raised) -> Cause:
     return Cause(
-        Reason.PYTHON_EXCEPTION, _quoted(one, Reason.PYTHON_EXCEPTION), "correct the program; its last lines show where"
+        Reason.PYTHON_EXCEPTION,
+        _quoted(one, Reason.PYTHON_EXCEPTION),
+        _MISTAKE if _OF_PROGRAM.search(one.type) else "correct what the message names: the program, its data or its settings",
     )
 
 
