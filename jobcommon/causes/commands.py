@@ -9,13 +9,13 @@ LINE_ENDS = (
         r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter|'#!"
         r".*\\r|\S\\r: |set: Illegal option -$).*)",
         Reason.SHELL_ERROR,
-        "the script has Windows' line ends (CRLF): {0}",
+        "the script has Windows line endings (CRLF): {0}",
         "convert the script: dos2unix FILE",
     ),
 )
 
 _INTERPRETER = (
-    "correct the #! line of the script, whose line ends must not be those of Windows (dos2unix FILE), or start it with its "
+    "correct the #! line of the script and convert Windows line endings (dos2unix FILE), or start the script with its "
     "interpreter: command: [python, FILE]"
 )
 #: The script is there, but not what is to run it.
@@ -23,7 +23,7 @@ INTERPRETERS = (
     Clue(
         r"^exec (\S+): no such file or directory",
         Reason.COMMAND_NOT_FOUND,
-        "the command {0} exists, but not the interpreter in its #! line",
+        "the command {0} exists, but the interpreter in its #! line does not",
         _INTERPRETER,
     ),
     Clue(
@@ -51,8 +51,8 @@ COMMANDS = (
         r"chdir|set in config\.json failed|^\[Errno (?:2|13|20)\] [^:]+: '/",
         Reason.WORKING_DIRECTORY_NOT_FOUND,
         "",
-        "correct workingDir in the pod template: it must be a directory of the image or of a volume",
-        local="correct workingDir in the pod template: it must be a directory of this machine",
+        "correct workingDir in the pod template: it must be a directory in the image or in a volume",
+        local="correct workingDir in the pod template: it must be a directory on this machine",
     ),
     Clue(
         r"error while loading shared libraries: ([^:\s]+)",
@@ -65,14 +65,14 @@ COMMANDS = (
         r"exec format error",
         Reason.WRONG_ARCHITECTURE,
         "",
-        "build the image for the architecture of the nodes; a script begins with a line such as #!/bin/sh",
-        local="use a program built for this machine; a script begins with a line such as #!/bin/sh",
+        "build the image for the architecture of the nodes; a script must begin with a line such as #!/bin/sh",
+        local="use a program built for this machine; a script must begin with a line such as #!/bin/sh",
     ),
     Clue(
         r"argument list too long",
         Reason.LIMIT_REACHED,
         "",
-        "shorten command, args or env of the container: Linux takes at most 128 KiB for a word and 2 MiB in all",
+        "shorten command, args or env of the container: Linux allows 128 KiB for one argument and 2 MiB in total",
     ),
     Clue(
         r"permission denied",
@@ -86,7 +86,8 @@ COMMANDS = (
         r"(?:^|: )(\.{0,2}/\S+): not found$",
         Reason.COMMAND_NOT_FOUND,
         "",
-        "correct the path; if the file is there, its #! line names a missing interpreter or ends as in Windows (dos2unix FILE)",
+        "correct the path; if the file exists, its #! line names a missing interpreter or has a Windows line ending (dos2unix "
+        "FILE)",
     ),
     Clue(
         r"executable file not found|no such file or directory|not found in \$PATH",

@@ -11,45 +11,46 @@ from jobcommon.causes.cause_reasons import Reason
 _HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
 _HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), or load the data into a volume beforehand"
 _LOCAL_HUB = "check the address and this machine's network or proxy, or load the data beforehand"
-_OWNER = "see who owns the file and as whom the pod runs: securityContext runAsUser and fsGroup"
-_RANK = "see rank {0}: its last lines, or py-spy dump while it hangs"
-_ACCESS = "give the program its token by an environment variable from a Secret, and check what the token may read"
-_SLOTS = "set slotsPerWorker to the processes of a worker, start fewer (-n), or add workers; --oversubscribe shares cores"
-_SSH = "mount the keys that ssh reads with mode 0600, and set OMPI_MCA_plm_rsh_args to -o StrictHostKeyChecking=no"
+_OWNER = "check the owner of the file and the user of the pod (securityContext: runAsUser, fsGroup)"
+_RANK = "check rank {0}: its last lines, or py-spy dump while it hangs"
+_ACCESS = "pass the token in an environment variable from a Secret, and check what the token may read"
+_SLOTS = "set slotsPerWorker to the processes per worker, start fewer (-n), or add workers; --oversubscribe shares cores"
+_SSH = "mount the SSH keys with mode 0600, and set OMPI_MCA_plm_rsh_args to -o StrictHostKeyChecking=no"
 _SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB"
 _LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"
-_NCCL = "run once with NCCL_DEBUG=INFO, which says what NCCL tried"
+_NCCL = "run once with NCCL_DEBUG=INFO, which shows what NCCL tried"
 _MEMORY = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
-_RANKS = "the ranks that print no time-out hang: kubectl exec POD -- py-spy dump --pid 1, or set TORCH_DISTRIBUTED_DEBUG=DETAIL"
-_LOST = "see whether another replica failed or never started, whether the world size is that of the job"
+_RANKS = "the ranks that print no timeout hang: kubectl exec POD -- py-spy dump --pid 1, or set TORCH_DISTRIBUTED_DEBUG=DETAIL"
+_LOST = "check whether another replica failed or never started, whether the world size matches the job"
 _PEERS = f"{_LOST}, and whether a NetworkPolicy blocks the job's Service"
 _LOCAL_PEERS = f"{_LOST}, and which address and port it should listen on"
-_FILES = "correct the path or workingDir; in a pod only the image and its volumes exist"
-_LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where jobcommon was started"
+_FILES = "correct the path or workingDir; a pod sees only its image and its volumes"
+_LOCAL_FILES = "correct the path; a relative path starts at workingDir, or at the directory where jobcommon was started"
 
 #: Shells.
 SHELL = (
     Clue(
         r"(?:^|: )(\w+): (?:unbound variable|parameter (?:not set|null or not set))", Reason.ENVIRONMENT_MISSING, "",
-        "the shell needs the variable {0}: set it in env of the container, or give it a default: ${{{0}:-VALUE}}",
+        "the shell needs the variable {0}: set it in the container's env, or give it a default: ${{{0}:-VALUE}}",
     ),
     Clue(
         # ${NAME:?words}
         r"(?-i:(?:: |^)(?:line )?\d+: ([A-Z][A-Z0-9_]+): )(?!.*(?:not found|denied|No such|is a directory))",
-        Reason.ENVIRONMENT_MISSING, "", "the shell needs the variable {0}: set it in env of the container",
+        Reason.ENVIRONMENT_MISSING, "", "the shell needs the variable {0}: set it in the container's env",
     ),
     Clue(
         r"(?:: |^)(source|\[\[|pushd|popd|shopt|declare|typeset|function): (?:command )?not found|"
         r"Illegal option -o pipefail|\"\(\" unexpected", Reason.SHELL_ERROR, "",
-        "sh is dash in many images, which is no bash: start the script by bash, command: [bash, -c, ...]",
+        "sh is dash in many images, not bash: run the script with bash, command: [bash, -c, ...]",
     ),
     Clue(
         r"Run 'conda init' before", Reason.SHELL_ERROR, "",
-        "a shell of a pod reads no .bashrc: conda run -n ENV COMMAND, or source the environment's etc/profile.d/conda.sh",
+        "the shell of a pod does not read .bashrc: use conda run -n ENV COMMAND, or source the environment's "
+        "etc/profile.d/conda.sh",
     ),
     Clue(
         r"\bsyntax error\b|Illegal number: \$|unexpected EOF while looking for|Unterminated quoted string|bad substitution",
-        Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
+        Reason.SHELL_ERROR, "", 'correct the shell command; "$$" in a manifest stands for "$", and dash is not bash',
     ),
 )  # fmt: skip
 
@@ -99,9 +100,9 @@ LINES = (
         # Of the driver's Xid numbers, those of the device and not of the program.
         r"uncorrectable (?:ECC|NVLink)|ECC error|CUDA_ERROR_ECC|\bXid\b.*: (?:48|63|64|74|79|92|94|95|119|120)\b|"
         r"fallen off the bus|GPU is lost|hardware failure", Reason.GPU_ERROR, "",
-        "the GPU's hardware fails, not the program: drain the node (kubectl drain NODE) and have the GPU reset or replaced; "
+        "the GPU has failed, not the program: drain the node (kubectl drain NODE) and have the GPU reset or replaced; "
         "nvidia-smi -q -d ECC and dmesg on the node show more",
-        local="this machine's GPU fails, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
+        local="this machine's GPU has failed, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
     ),
     Clue(
         r"illegal memory access|unspecified launch failure|\bXid\b|misaligned address|"
@@ -114,27 +115,30 @@ LINES = (
     Clue(
         r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|HIP error: invalid device function|"
         r"invalid value for --gpu-architecture|no kernel found for|Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
-        "torch is built without kernels for this kind of GPU (torch.cuda.get_arch_list() shows for which): use an image "
-        "with a build for it, or nodes with another GPU",
+        "torch is built without kernels for this GPU (torch.cuda.get_arch_list() lists the supported ones): use an image "
+        "built for it, or nodes with another GPU",
         local="torch is built without kernels for this GPU (see torch.cuda.get_arch_list()): install a build for it",
     ),
     Clue(
         r"FlashAttention only supports|only (?:supported|available) on GPUs with compute capability|"
         r"requires (?:a )?GPUs? with compute capability",
         Reason.GPU_UNUSABLE, "",
-        "this node's GPU is older than the program needs: choose the nodes (nodeSelector nvidia.com/gpu.product), "
-        "or use another attention (sdpa) or data type",
-        local="this machine's GPU is older than the program needs: use another attention (sdpa) or data type",
+        "the node's GPU is too old for the program: select other nodes (nodeSelector nvidia.com/gpu.product), or use another "
+        "attention (sdpa) or data type",
+        local="this machine's GPU is too old for the program: use another attention (sdpa) or data type",
     ),
     Clue(
         r"already in use by process with pid|The TPU is already in use", Reason.GPU_UNUSABLE, "",
-        "another process holds the device, which takes one at a time: end that process, or open the device in one only",
+        "another process holds the device, which admits one process at a time: end that process, or open the device in a "
+        "single process",
     ),
     Clue(
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|driver/library version mismatch|"
         r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", Reason.GPU_UNUSABLE, "",
-        "update the node's NVIDIA driver, or use an image built for a CUDA that this driver supports (nvidia-smi shows which)",
-        local="update this machine's NVIDIA driver, or install a build for a CUDA that it supports (nvidia-smi shows which)",
+        "update the node's NVIDIA driver, or use an image built for a CUDA version that this driver supports (nvidia-smi "
+        "shows which)",
+        local="update this machine's NVIDIA driver, or install a build for a CUDA version that it supports (nvidia-smi shows "
+        "which)",
     ),
     Clue(
         r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|no CUDA-capable device|"
@@ -147,8 +151,8 @@ LINES = (
         r"deserialize object on a CUDA device|no supported devices found for platform|not compiled with (?:CUDA|GPU)|"
         r"only supported with GPUs|CUDA is not available|requires? (?:a )?(?:CUDA|GPU)",
         Reason.GPU_UNUSABLE, "",
-        "request nvidia.com/gpu in resources.limits, and use an image whose CUDA the node's driver supports",
-        local="this machine offers its pods no such device: use the CPU, or a torch that this machine's driver supports",
+        "request nvidia.com/gpu in resources.limits, and use an image whose CUDA version the node's driver supports",
+        local="this machine has no such device for pods: use the CPU, or a build of torch that this machine's driver supports",
     ),
     # collectives
     Clue(
@@ -189,7 +193,7 @@ LINES = (
     # MPI
     Clue(
         r"MPI_ERR_TRUNCATE", Reason.COLLECTIVE_MISMATCH, "",
-        "the receiver's buffer is smaller than the message: let both sides name the same count and type",
+        "the receiver's buffer is smaller than the message: use the same count and type on both sides",
     ),
     Clue(r"not enough slots available .*satisfy the (\d+)", Reason.TOO_FEW_SLOTS,
     "not enough slots available for the {0} processes that mpirun should start", _SLOTS),
@@ -211,7 +215,7 @@ LINES = (
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
         r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
         r"failed to run command '([\w+-]+)'|No such file or directory: '([\w+./-]+)'[\s\S]*/subprocess\.py\"",
-        Reason.COMMAND_NOT_FOUND, "", "install the program in the image; workers of an MPIJob need it, too, and Open MPI",
+        Reason.COMMAND_NOT_FOUND, "", "install the program in the image; the workers of an MPIJob need it and Open MPI, too",
         local="install it on this machine{debian}, or correct the command",
     ),
     Clue(
@@ -219,7 +223,7 @@ LINES = (
         r"network)|OPAL ERROR|"
         r"unable to reach each other for MPI|not built with (?:SLURM|PMI)",
         Reason.MPI_NOT_STARTED, "",
-        "use one version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
+        "use the same version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
     ),
     # the environment
     Clue(
@@ -229,7 +233,7 @@ LINES = (
     ),
     Clue(
         r"KeyError: '((?:LOCAL|GROUP|ROLE)_\w*(?:RANK|SIZE))'", Reason.ENVIRONMENT_MISSING, "",
-        "torchrun sets {0}: start the script with it, or set {0} in env if each pod has one process; "
+        "torchrun sets {0}: start the script with torchrun, or set {0} in env if each pod has one process; "
         "jobcommon run SCRIPT sets it",
     ),
     Clue(
@@ -241,15 +245,15 @@ LINES = (
         r"(?:missing|set|"
         r"define) (?:the )?(?:required )?environment variable:? (\w+)|"
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
-        Reason.ENVIRONMENT_MISSING, "", "set the variable in env of the container; of a script: --env NAME=VALUE",
+        Reason.ENVIRONMENT_MISSING, "", "set the variable in the container's env; with jobcommon run: --env NAME=VALUE",
     ),
     Clue(
         r"No module named 'encodings'|init_fs_encoding|Could not find platform independent libraries",
-        Reason.ENVIRONMENT_MISSING, "", "PYTHONHOME or PYTHONPATH leads to another Python: unset it in env of the container",
+        Reason.ENVIRONMENT_MISSING, "", "PYTHONHOME or PYTHONPATH points to another Python: remove it from the container's env",
     ),
     Clue(
         r"getpwuid\(\): uid not found|cannot find name for user ID|No such user", Reason.ENVIRONMENT_MISSING, "",
-        "no user has that number: set HOME, USER and LOGNAME in env of the container, or another runAsUser",
+        "no user has this UID: set HOME, USER and LOGNAME in the container's env, or use another runAsUser",
     ),
     # imports and versions
     Clue(
@@ -259,33 +263,34 @@ LINES = (
         local="install the package {0}{1}{2} on this machine",
     ),
     Clue(
-        r"Unable to locate package (\S+)", Reason.FILE_NOT_FOUND, "", "run apt-get update before, or correct the name {0}",
+        r"Unable to locate package (\S+)", Reason.FILE_NOT_FOUND, "", "run apt-get update first, or correct the name {0}",
     ),
     Clue(
         r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|(?:: |\n)No module named '?([\w.]+)|"
         r"PackageNotFoundError: .*for (\S+)|DistributionNotFound: The '([\w-]+)|requires \w+: .pip install (\w+)|"
         r"requires the (\S+) library|Missing optional dependency '([\w-]+)'",
         Reason.MODULE_NOT_FOUND, "", "install the module in the image, or correct PYTHONPATH and workingDir",
-        local="install it into the environment that pods run in: pip install {pip}; or correct PYTHONPATH and workingDir",
+        local="install it in the environment that pods use: pip install {pip}; or correct PYTHONPATH and workingDir",
     ),
     Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
         r"GLIBCXX|CXXABI)_[\d.]+' not found|"
         r"undefined symbol",
-        Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that fits it",
+        Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that matches the image",
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
     Clue(
         r"partially initialized module", Reason.PYTHON_EXCEPTION, "",
-        "two modules import each other, or a file of yours has the name of a module: rename it, or import inside the function",
+        "two modules import each other, or one of your files has the name of a module: rename it, or import inside the "
+        "function",
     ),
     Clue(
         r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
-        "the program is built for a newer Java than this one: use a newer Java, or build for this one (--release)",
+        "the program is built for a newer Java version: use that version, or build the program for this one (--release)",
     ),
     Clue(
         r"NoSuchMethodError|NoSuchFieldError|AbstractMethodError|IncompatibleClassChangeError", Reason.VERSIONS_CONFLICT, "",
-        "two versions of a Java library are on the class path: keep the one that the program is built with",
+        "two versions of a Java library are on the class path: keep the version that the program is built with",
     ),
     Clue(
         r"Could not find or load main class|NoClassDefFoundError|ClassNotFoundException", Reason.MODULE_NOT_FOUND, "",
@@ -293,19 +298,20 @@ LINES = (
     ),
     Clue(
         r"OMP: Error #15", Reason.VERSIONS_CONFLICT, "",
-        "two OpenMP libraries are loaded, as by packages of pip and of conda: install both from one source",
+        "two OpenMP libraries are loaded, for example by pip and conda packages: install both from one source",
     ),
     Clue(
         r"unsupported locale setting|cannot change locale", Reason.ENVIRONMENT_MISSING, "",
-        "there is no such locale here: set LC_ALL=C.UTF-8 in env of the container, or install the locale",
+        "the locale is not installed: set LC_ALL=C.UTF-8 in the container's env, or install the locale",
     ),
     Clue(
         r"ZoneInfoNotFoundError|No time zone found with key", Reason.MODULE_NOT_FOUND, "",
-        "there are no time zones here: install tzdata (pip or the system's package)",
+        "the time zone database is missing: install tzdata (with pip, or the system's package)",
     ),
     Clue(
         r"No matching distribution found|Could not find a version that satisfies", Reason.VERSIONS_CONFLICT, "",
-        "correct the package's name and version; pip lists the versions that this Python can install, none for an unknown name",
+        "correct the package's name and version; pip lists the versions that this Python can install; an empty list means an "
+        "unknown name",
     ),
     Clue(
         r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|"
@@ -313,61 +319,63 @@ LINES = (
         r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but|is required)|"
         r"is required for a normal functioning",
         Reason.VERSIONS_CONFLICT, "",
-        "install versions that belong together, and see that no file of yours has the name of a module",
-        local="install versions that belong together (pip check), and see that no file of yours has the name of a module",
+        "install compatible versions, and rename any file of yours that has the name of a module",
+        local="install compatible versions (pip check), and rename any file of yours that has the name of a module",
     ),
     Clue(
         r"\b(?:SyntaxError|IndentationError|TabError): ", Reason.SYNTAX_ERROR, "",
-        "correct the script where the last lines show it, or run it with the version of Python that it is written for",
+        "correct the script at the line shown, or run it with the version of Python that it is written for",
     ),
     # files, disks, rights
     Clue(
         r"can't open file '([^']+)': \[Errno 2\]", Reason.FILE_NOT_FOUND,
-        "the script {0} does not exist", f"correct command: {_FILES}",
-        local=f"correct command: {_LOCAL_FILES}",
+        "the script {0} does not exist", f"in the container's command, {_FILES}",
+        local=f"in the container's command, {_LOCAL_FILES}",
     ),
     Clue(
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
         # torch.save, numpy and TensorFlow name no disk.
         r"PytorchStreamWriter failed|inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error|"
         r"\b\d+ requested and \d+ written|file write failed",
-        Reason.DISK_FULL, "", "write to a larger volume, or keep fewer checkpoints; a file that is left is incomplete",
+        Reason.DISK_FULL, "", "write to a larger volume, or keep fewer checkpoints; the file left behind is incomplete",
     ),
     Clue(
         r"\[Errno 27\]|File size limit exceeded", Reason.LIMIT_REACHED, "",
-        "a file became larger than its limit: raise it (ulimit -f), or write smaller files",
+        "a file exceeded the size limit: raise the limit (ulimit -f), or write smaller files",
     ),
     Clue(
         r"CPU time limit exceeded", Reason.LIMIT_REACHED, "",
-        "the program used more CPU time than its limit: raise it (ulimit -t), or start the program without",
+        "the program exceeded its CPU time limit: raise or remove it (ulimit -t)",
     ),
     Clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
-         "write to a volume, such as an emptyDir, whose mount does not have readOnly: true"),
+         "write to a volume, such as an emptyDir, that is not mounted with readOnly: true"),
     Clue(
         r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|"
         r"Transport endpoint is not connected|database is locked",
         Reason.STORAGE_FAILED, "",
-        "the volume does not answer: see its server or driver, and whether other pods on the node use it",
+        "the volume does not respond: check its server or driver, and whether other pods on the node can use it",
     ),
     Clue(
         r"unable to lock file", Reason.STORAGE_FAILED, "",
-        "another process has the file open, or its volume has no locks: set HDF5_USE_FILE_LOCKING=FALSE if it is only read",
+        "another process has the file open, or its volume does not support locks: set HDF5_USE_FILE_LOCKING=FALSE if the file "
+        "is only read",
     ),
     Clue(
         r"Timed out waiting for lock|file lock '.*' could not be acquired|filelock\.\w*\.?Timeout|Unable to create '\S+\.lock'|"
         r"Could not get lock|Waiting for (?:another|process with pid)\b.*lock",
         Reason.STORAGE_FAILED, "",
-        "another process holds the lock, or one has died with it: see who uses the file, and remove the lock if it is nobody",
+        "another process holds the lock, or died while holding it: check who uses the file, and remove the lock if it is "
+        "unused",
     ),
     Clue(
         r"Device or resource busy|Directory not empty: '\S*|\[Errno (?:16|26|39|52|70|108|112|121)\]|Remote I/O error",
         Reason.STORAGE_FAILED, "",
-        "another process uses this file or directory, or its volume does not answer: see who has it open",
+        "another process uses this file or directory, or its volume does not respond: check who has it open",
     ),
     Clue(
         r"FileExistsError|\[Errno 17\]|destination path '.*' already exists", Reason.FILE_NOT_FOUND, "",
-        "it exists already, from an earlier attempt or made by another replica at the same time: let the program accept that "
-        "(os.makedirs(..., exist_ok=True)), or name it by rank and attempt",
+        "it exists already, from an earlier attempt or from another replica: make the program accept that (os.makedirs(..., "
+        "exist_ok=True)), or put rank and attempt into its name",
     ),
     Clue(
         r"detected dubious ownership in repository|externally-managed-environment", Reason.PERMISSION_DENIED, "",
@@ -376,21 +384,21 @@ LINES = (
     # memory and limits
     Clue(
         r"\bibv_\w+.*(?:Cannot allocate memory|ENOMEM)|RLIMIT_MEMLOCK|memlock limit", Reason.LIMIT_REACHED, "",
-        "InfiniBand needs locked memory, not more of it: raise the limit of the container runtime (ulimit -l), add the "
+        "InfiniBand needs to lock memory, not more memory: raise the limit of the container runtime (ulimit -l), add the "
         "capability IPC_LOCK to securityContext, or set NCCL_IB_DISABLE=1",
-        local="InfiniBand needs locked memory: raise the limit (ulimit -l), or set NCCL_IB_DISABLE=1",
+        local="InfiniBand needs to lock memory: raise the limit (ulimit -l), or set NCCL_IB_DISABLE=1",
     ),
     Clue(
         r"too many clients already|remaining connection slots are reserved|Too many connections|"
         r"max number of clients reached", Reason.LIMIT_REACHED, "",
-        "the server takes no more connections: raise its limit (max_connections), or share connections by a pool",
+        "the server accepts no more connections: raise its limit (max_connections), or use a connection pool",
     ),
     Clue(
         r"\bSlowDown\b|reduce your request rate|\bThrottl\w*Exception|\((?:Throttling|RequestLimitExceeded|ServerBusy)\)|"
         r"TooManyRequests|rateLimitExceeded|429 Client Error|HTTP Error 429|returned error: 429|\bERROR 429\b|"
         r"429:? Too Many Requests",
         Reason.LIMIT_REACHED, "",
-        "the server asks for fewer requests: let fewer processes read or write at once, and retry with longer pauses "
+        "the server limits the rate of requests: use fewer concurrent readers and writers, and retry with longer delays "
         "(boto3: retries mode adaptive)",
     ),
     Clue(
@@ -407,31 +415,33 @@ LINES = (
     Clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
         r"terminated abruptly while the future was|BrokenProcessPool|died with <Signals\.SIGKILL|TerminatedWorkerError",
-        Reason.WORKER_PROCESS_KILLED, "", f"most often memory: {_MEMORY}",
+        Reason.WORKER_PROCESS_KILLED, "", f"usually a lack of memory: {_MEMORY}",
     ),
     Clue(
         r"Too many open files|can't start new thread|pthread_create|Resource temporarily unavailable|"
         r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
         r"OMP: Error #34|fork: retry|inotify watch limit|File name too long",
         Reason.LIMIT_REACHED, "",
-        "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the pids of the pod)",
+        "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the PID limit of the "
+        "pod)",
     ),
     Clue(
         r"Address already in use|EADDRINUSE|\[Errno 98\]|errno: 98\b|Failed to bind|port is already (?:allocated|"
         r"in use)|Only one usage of each socket|Could not start gRPC server",
-        Reason.PORT_IN_USE, "", "choose another port, or end what still uses it",
+        Reason.PORT_IN_USE, "", "choose another port, or stop the process that still uses it",
     ),
     Clue(
         r"Cannot assign requested address|\[Errno 99\]|errno: 99\b", Reason.PEERS_UNREACHABLE, "",
-        "the program listens on an address that is not its pod's: let the master listen on 0.0.0.0, and see MASTER_ADDR",
+        "the program listens on an address that its pod does not have: make the master listen on 0.0.0.0, and check "
+        "MASTER_ADDR",
     ),
     Clue(
         r"socket\w*Connect: .*(?:No route to host|Network is unreachable|Connection (?:timed out|refused))|"
         r"Call to connect to \S+ failed : (?:No route|Network is unreach|Connection (?:timed|refused))",
         Reason.PEERS_UNREACHABLE, "",
-        "set NCCL_SOCKET_IFNAME to the interface of the pods' network, as in eth0 (NCCL_DEBUG=INFO shows which it uses), "
-        "and see whether a NetworkPolicy lets the pods reach each other on every port", symptom=True,
-        local="set NCCL_SOCKET_IFNAME to the interface between the replicas (NCCL_DEBUG=INFO shows which it uses)",
+        "set NCCL_SOCKET_IFNAME to the interface of the pods' network, such as eth0 (NCCL_DEBUG=INFO shows the one in use), "
+        "and check that every NetworkPolicy lets the pods reach each other on all ports", symptom=True,
+        local="set NCCL_SOCKET_IFNAME to the interface between the replicas (NCCL_DEBUG=INFO shows the one in use)",
     ),
     Clue(
         r"no socket interface found|NCCL_SOCKET_IFNAME|GLOO_SOCKET_IFNAME|unable to resolve .*to (?:a )?(?:usable|"
@@ -442,30 +452,31 @@ LINES = (
     # checkpoints and data
     Clue(
         r"DP world size of (\d+) but the current world size is (\d+)", Reason.CHECKPOINT_MISMATCH, "",
-        "the checkpoint is of {0} ranks, and the job has {1}: run {0}, convert it (universal checkpoint), or load the weights "
-        "alone",
+        "{0} ranks wrote the checkpoint, and the job has {1}: run {0} ranks, convert it (universal checkpoint), or load only "
+        "the weights",
     ),
     Clue(
         r"Failed to find any matching files for", Reason.FILE_NOT_FOUND, "",
-        "correct the checkpoint's path, which has no file: its name is what all its files begin with (as in ckpt-1)",
+        "correct the checkpoint's path, which matches no file: it is the common prefix of the checkpoint's files (such as "
+        "ckpt-1)",
     ),
     Clue(
         r"HeaderTooLarge", Reason.DATA_INVALID, "",
-        "it is no safetensors file, perhaps a pointer of git-lfs (head -c 200 FILE): git lfs pull, or download it again",
+        "it is not a safetensors file, perhaps a Git LFS pointer (head -c 200 FILE): run git lfs pull, or download it again",
     ),
     Clue(
         r"Weights only load failed", Reason.CHECKPOINT_MISMATCH, "",
-        "the file has more than tensors: torch.load(..., weights_only=False) if you trust it, "
-        "torch.serialization.add_safe_globals([CLASS]), or save the state_dict alone",
+        "the file contains more than tensors: use torch.load(..., weights_only=False) if you trust it, or "
+        "torch.serialization.add_safe_globals([CLASS]), or save only the state_dict",
     ),
     Clue(
         r"BadZipFile|BadGzipFile|not a gzip file|\btarfile\.ReadError|not a (?:zip|tar) archive", Reason.DATA_INVALID, "",
-        "the file is no such archive, or is incomplete: see what it is (file, head -c 200), perhaps the page of an error, "
-        "and load it again",
+        "the file is not such an archive, or is incomplete: check its content (file, head -c 200), which may be an error "
+        "page, and download it again",
     ),
     Clue(
         r"Ran out of input[\s\S]*(?:multiprocessing/spawn\.py|from_parent)", Reason.PYTHON_EXCEPTION, "",
-        "the process that started this one failed while it sent what this one was to read: see its exception", symptom=True,
+        "the parent process failed while it sent data to this process: see the exception of the parent", symptom=True,
     ),
     Clue(
         r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
@@ -477,7 +488,8 @@ LINES = (
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"
         r"doesn't match (?:the )?(?:size of )?checkpoint",
         Reason.CHECKPOINT_MISMATCH, "",
-        "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier one or delete it",
+        "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier checkpoint or "
+        "delete it",
     ),
     Clue(
         r"JSONDecodeError|yaml\.\w+\.\w+Error|(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
@@ -495,29 +507,31 @@ LINES = (
         r"has expired)|self.signed certificate|"
         r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|hostname mismatch|x509:|SSL certificate problem",
         Reason.TLS_FAILED, "",
-        "compare the clock here with the certificate's dates, and give the program the CA that signed it "
+        "compare the clock with the certificate's dates, and give the program the CA that signed it "
         "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
     ),
     Clue(
         r"Tunnel connection failed|407 Proxy|Proxy Authentication Required", Reason.HOST_UNREACHABLE, "",
-        "the proxy of HTTPS_PROXY refuses the connection: give its user and password in the URL, or except the host (NO_PROXY)",
+        "the proxy in HTTPS_PROXY refuses the connection: put the user and password into its URL, or exclude the host "
+        "(NO_PROXY)",
     ),
     Clue(
         r"RequestTimeTooSkewed|request time and the current time is too large|Signature (?:not yet current|expired)",
         Reason.ACCESS_DENIED, "",
-        "the clock of the node is wrong, not the credentials: set it by NTP (chronyc tracking shows it), or use another node",
-        local="the clock of this machine is wrong, not the credentials: set it by NTP (chronyc tracking shows it)",
+        "the node's clock is wrong, not the credentials: synchronize it (NTP; chronyc tracking shows the offset), or use "
+        "another node",
+        local="this machine's clock is wrong, not the credentials: synchronize it (NTP; chronyc tracking shows the offset)",
     ),
     Clue(
         r"\bkinit\b|GSSAPI|GSSException|\bKerberos\b|\bKRB5|\bTGT\b", Reason.ACCESS_DENIED, "",
-        "Kerberos refuses the program: see that its keytab is mounted and not expired, that kinit runs "
-        "before and again in long runs, and that the node's clock is right",
+        "Kerberos rejects the program: check that its keytab is mounted and valid, that kinit runs first and again in long "
+        "runs, and that the node's clock is right",
     ),
     Clue(
         r"\blicen[sc]es?\b.{,60}\b(?:not found|expired|denied|fail\w*|invalid|not (?:valid|available)|checkout|exceeded|"
         r"unavailable|in use)|"
         r"\b(?:no|invalid|expired|missing|checkout|find|obtain|get|acquire)\b.{,30}\blicen[sc]e\b", Reason.ACCESS_DENIED, "",
-        "the program gets no licence: mount its file or name its server in env, and see whether it has a free seat",
+        "the program gets no licence: mount its file or name its server in env, and check whether it has a free seat",
     ),
     Clue(
         # Of mpirun's launcher, which may exec into the pods of its workers only.
@@ -526,7 +540,7 @@ LINES = (
     ),
     Clue(
         r"is forbidden: User \\?\"system:serviceaccount:", Reason.ACCESS_DENIED, "",
-        "give the pod's ServiceAccount this right by a Role and a RoleBinding, and name the account in serviceAccountName",
+        "grant the pod's ServiceAccount this right with a Role and a RoleBinding, and name the account in serviceAccountName",
     ),
     Clue(
         r"40[13] Client Error|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
@@ -550,7 +564,7 @@ LINES = (
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
         r"fatal: (?:repository )?'.+' (?:does not appear to be a git repository|does not exist|not found)",
         Reason.FILE_NOT_FOUND, "",
-        "correct the name of the model, data set, repository or object; a private one needs a token, too",
+        "correct the name of the model, data set, repository or object; if it is private, a token is needed, too",
     ),
     Clue(
         rf"(?:Failed to resolve|couldn't connect to|Could not resolve(?: host)?:?|could not connect to server:?|"
@@ -564,7 +578,7 @@ LINES = (
         r"(?:HTTP Error|returned error:|status(?: code)?:?|response) 5\d\d\b|\b5\d\d Server Error|\bERROR 5\d\d\b|"
         r"\((?:InternalError|ServiceUnavailable)\)|\b50[0234]:? (?:Bad Gateway|Service Unavailable|Gateway Time-?out|"
         r"Internal Server)|Backend Error|StatusCode\.(?:INTERNAL|UNIMPLEMENTED)",
-        Reason.HOST_UNREACHABLE, "", "the server answers with an error of its own: see its state and its log, and retry later",
+        Reason.HOST_UNREACHABLE, "", "the server reports an internal error: check its state and its log, and retry later",
     ),
     Clue(
         r"curl: \((?:5|6|7|28|35|52|56)\)|^wget: .*(?:failed|refused|timed out)|failed: Connection (?:refused|timed out)\.$|"
@@ -579,12 +593,13 @@ LINES = (
     # peers of the job
     Clue(
         r"RendezvousTimeoutError", Reason.PEERS_UNREACHABLE,
-        "fewer torchrun agents came to the rendezvous than --nnodes asks for (RendezvousTimeoutError)",
-        "set --nnodes to the number of replicas, and see that all start and reach --rdzv-endpoint", symptom=True,
+        "fewer torchrun agents joined the rendezvous than --nnodes requires (RendezvousTimeoutError)",
+        "set --nnodes to the number of replicas, and check that all replicas start and reach --rdzv-endpoint", symptom=True,
     ),
     Clue(
         r"wait timeout after (\d+)ms, keys: /default_pg/\d+//\w+//\d+/0(?!\d)", Reason.PEERS_UNREACHABLE,
-        "rank 0 did not publish its address within {0} ms (wait timeout): it has not begun, or waits for other ranks itself",
+        "rank 0 did not publish its address within {0} ms (wait timeout): it has not started, or is waiting for other ranks "
+        "itself",
         _PEERS, symptom=True, local=_LOCAL_PEERS, vague=True,
     ),
     Clue(
@@ -627,7 +642,7 @@ LINES = (
         r"No such command)|"
         r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|(?<!set: )illegal option|"
         r"Could not consume arg",
-        Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; of a script, what follows --",
+        Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; with jobcommon run, the arguments after --",
     ),
     *SHELL,
     # what is left of NCCL's
@@ -638,7 +653,7 @@ LINES = (
 EXCEPTIONS = (
     Clue(
         r"Input (?:\w+ )?contains (?:NaN|infinity)", Reason.DATA_INVALID, "",
-        "see the data: replace missing and infinite values, or leave out their rows",
+        "check the data: replace missing and infinite values, or drop their rows",
     ),
     Clue(
         r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|summary|tensor|weight|values?|input|"
@@ -650,29 +665,29 @@ EXCEPTIONS = (
     ),
     Clue(
         r"'ascii' codec can't|'latin-1' codec can't encode|'charmap' codec can't encode", Reason.ENVIRONMENT_MISSING, "",
-        "set PYTHONUTF8=1 in env of the container, whose locale is not UTF-8, or name the encoding: encoding='utf-8'",
+        "set PYTHONUTF8=1 in the container's env, because its locale is not UTF-8, or pass encoding='utf-8'",
     ),
     Clue(
         r"before the\s+current process has finished its bootstrapping phase|Please use the 'if __name__ == '__main__'",
         Reason.PYTHON_EXCEPTION,
-        "it starts processes while its script is imported, which has no if __name__ == \"__main__\": (RuntimeError of spawn)",
-        'put what the script does into a function, and call it below if __name__ == "__main__": spawned processes import it',
+        "the script starts processes when it is imported, without if __name__ == \"__main__\": (RuntimeError of spawn)",
+        'move the script\'s code into a function, and call it under if __name__ == "__main__": spawned processes import it',
     ),
     Clue(
         r"multiprocessing\.\w+\.TimeoutError|\b_?queue\.Empty|concurrent\.futures\.\w+\.TimeoutError",
         Reason.PYTHON_EXCEPTION, "",
-        "a process or thread that it started gave no answer in time: see what that printed before", symptom=True,
+        "a process or thread that it started did not answer in time: see what it printed before", symptom=True,
     ),
     Clue(
         r"context has already been set", Reason.PYTHON_EXCEPTION, "",
-        "the start method is set twice, the second time perhaps by a spawned process, which imports the script: set it below "
+        "the start method is set twice, the second time perhaps by a spawned process, which imports the script: set it under "
         'if __name__ == "__main__"',
     ),
     Clue(
         r"Can't pickle (?:local object|<function)|Can't get (?:local )?(?:attribute|object) '|cannot pickle '",
         Reason.PYTHON_EXCEPTION, "",
-        "what a spawned process or a data loader's worker is given must be importable: define it at the top of a module, no "
-        "lambda and no open file; or start processes by fork (multiprocessing_context='fork')",
+        "arguments of a spawned process or a data loader worker must be picklable: define functions and classes at the top "
+        "level of a module, pass no lambda and no open file; or start processes with fork (multiprocessing_context='fork')",
     ),
     Clue(
         r"contains pickled \(object\) data|reading magic string|Failed to interpret file|containing pickled data|"
@@ -680,18 +695,18 @@ EXCEPTIONS = (
         r"UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
         r"corrupt(?:ed)?\b|truncated|"
         r"zlib\.error|ParserError|DataLossError",
-        Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
+        Reason.DATA_INVALID, "", "check the file: it is damaged, incomplete or not in the format that the program reads",
     ),
     Clue(
         r"resize storage that is not resizable|expects each tensor to be equal size", Reason.DATA_INVALID, "",
-        "the samples of a batch have different shapes: bring them to the same in the data set, or give the DataLoader a "
+        "the samples of a batch have different shapes: give them the same shape in the data set, or pass the DataLoader a "
         "collate_fn",
     ),
     Clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
-         "give the path of a file; a mount with a subPath that its volume does not have is an empty directory"),
+         "give the path of a file; a mount whose subPath does not exist in the volume is an empty directory"),
     Clue(
         r"DataLoader timed out", Reason.PYTHON_EXCEPTION, "",
-        "a worker of the data loader hangs: see its storage, use num_workers=0 once, or multiprocessing_context='spawn'",
+        "a data loader worker hangs: check its storage, try num_workers=0, or use multiprocessing_context='spawn'",
     ),
     Clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
     Clue(r"FileNotFoundError|No such file or directory|unable to open database file|"
@@ -708,7 +723,8 @@ EXCEPTIONS = (
 REMAINS = (
     Clue(
         r"^(?:Killed|Segmentation fault|Aborted|Bus error|Illegal instruction)(?: \(core dumped\))?$",
-        Reason.WORKER_PROCESS_KILLED, "", f"a program of the script was killed; if by SIGKILL, most often memory: {_MEMORY}",
+        Reason.WORKER_PROCESS_KILLED, "", "a program in the script was killed; the cause of SIGKILL is usually a lack of "
+        f"memory: {_MEMORY}",
     ),
     Clue(
         r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ABRT|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
@@ -722,17 +738,18 @@ REMAINS = (
         r"Terminated)\)|"
         r"terminated with signal (SIG\w+)|"
         r"KILLED BY SIGNAL: (\d+)|: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
-        Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
+        Reason.WORKER_PROCESS_KILLED, "", f"the cause of SIGKILL is usually a lack of memory: {_MEMORY}",
     ),
     Clue(
         r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-(?:9|11|6|7|4)\b|"
         r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) (?:137|139|134)\b",
         Reason.WORKER_PROCESS_KILLED, "",
-        f"a launcher shows the signal as a negative number; of -9 the cause is most often memory: {_MEMORY}",
+        f"a launcher prints the signal as a negative number; the cause of -9 (SIGKILL) is usually a lack of memory: {_MEMORY}",
     ),
     Clue(
         r'\(most recent call first\): File "(?:[^"]*/)?([^"]+)", line (\d+) in (.+)', Reason.PROGRAM_FAILED,
-        "Python's faulthandler shows it in {2} ({0}, line {1})", "see why it did not go on there; a time-out may have ended it",
+        "Python's faulthandler shows it in {2} ({0}, line {1})", "see why it did not continue there; a timeout may have ended "
+        "it",
     ),
     Clue(
         r"Container failed !!!", Reason.PROGRAM_FAILED, "",
@@ -761,7 +778,7 @@ REMAINS = (
          r"No such file or directory)",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     Clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
-         "see the lines that the rank printed before", symptom=True),
+         "see what the rank printed before", symptom=True),
 )  # fmt: skip
 
 #: A line of these levels is not the error.

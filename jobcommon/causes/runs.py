@@ -20,17 +20,17 @@ _FAULTHANDLER = "run with python -X faulthandler"
 _SIGNALS = {
     "SIGKILL": (
         "killed by SIGKILL",
-        "often the node had no memory left, or it did not end within its grace period",
+        "often the node ran out of memory, or the program did not stop within its grace period",
     ),
     "SIGSEGV": ("crashed with a segmentation fault", f"a native library is at fault: {_FAULTHANDLER}"),
-    "SIGTERM": ("stopped by SIGTERM", "something asked it to end: a deletion, a clean-up, or a launcher whose peer has failed"),
+    "SIGTERM": ("stopped by SIGTERM", "a deletion, a clean-up, or a launcher whose peer has failed asked it to stop"),
     "SIGABRT": ("aborted", f"a native library or an assertion gave up: {_FAULTHANDLER}"),
     "SIGBUS": ("crashed with a bus error", "often /dev/shm is full: mount an emptyDir with medium: Memory at /dev/shm"),
     "SIGILL": ("ran an illegal instruction", "the image is built for another kind of CPU than the node has"),
     "SIGFPE": ("crashed with an arithmetic error", f"a native library is at fault: {_FAULTHANDLER}"),
-    "SIGINT": ("interrupted by SIGINT", "something asked it to end"),
-    "SIGXCPU": ("used more CPU time than its limit", "raise the limit (ulimit -t), or start the program without"),
-    "SIGXFSZ": ("wrote a larger file than its limit", "raise the limit (ulimit -f), or write smaller files"),
+    "SIGINT": ("interrupted by SIGINT", "a user or another program asked it to stop"),
+    "SIGXCPU": ("exceeded its CPU time limit", "raise or remove the limit (ulimit -t)"),
+    "SIGXFSZ": ("exceeded its file size limit", "raise the limit (ulimit -f), or write smaller files"),
 }
 
 _LOCAL_SIGNALS = {
@@ -41,11 +41,11 @@ _LOCAL_SIGNALS = {
 _OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "OOMKilled")
 _CODES = {
     2: "; by convention: wrong arguments",
-    124: "; of the command timeout: it ran for too long",
-    255: "; often of ssh or mpirun",
+    124: "; the timeout command stopped it",
+    255: "; often from ssh or mpirun",
 }
 _TIMEOUT = 124
-_TIMED_OUT = "see why it did not end in time, or give the command timeout more of it"
+_TIMED_OUT = "see why it did not finish in time, or raise the limit of the timeout command"
 _ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
     r"not found|assert",
@@ -113,7 +113,7 @@ def end_of_program(
     if reason == "OOMKilled":
         advice = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
         if local:
-            advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
+            advice = "this machine ran out of memory: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
     message = _RETURN.sub(r"\\r", message)
     # It is mostly the end of what was printed.
@@ -144,11 +144,7 @@ def end_of_program(
         return Cause(reason, f"killed by {reason} ({code})", said)
     meaning = "" if _ERROR_LINE.search(last) else _CODES.get(exit_code or 0, "")
     said = (
-        _TIMED_OUT
-        if exit_code == _TIMEOUT
-        else "correct what the program's own message names"
-        if _BY_ITSELF.match(last)
-        else said
+        _TIMED_OUT if exit_code == _TIMEOUT else "correct what the program's message names" if _BY_ITSELF.match(last) else said
     )
     shown = f": {in_short(last)}" if last else "; its log is gone" if gone else ""
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
@@ -226,7 +222,7 @@ def _crash(reason: str, told: Sequence[str]) -> re.Match[str] | None:
 
 
 _GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"
-_SILENT = "it printed nothing: let the program print why it ends, and run python with -u"
+_SILENT = "it printed nothing: make the program print why it ends, and run python with -u"
 
 
 def _latest(lines: Sequence[str], *, local: bool) -> Cause | None:
@@ -266,7 +262,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
             if (cause := _of_line(line, clues, local=local)) is not None:
                 return replace(cause, text=said + cause.text)
     if (rank := _FIRST_RANK.search("\n".join(lines))) is not None:
-        text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun has no more"
+        text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
         return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
     if said:
         text = said.removesuffix(": ") if not (last := _last_line(own)) else said + in_short(last)
@@ -281,13 +277,13 @@ def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
     if "onnect: " in cause.text and (match := next(filter(None, map(_INTERFACE.search, lines)), None)) is not None:
         return replace(cause, text=f"{cause.text}; NCCL uses the interface {match[1]}")
     if (match := next(filter(None, map(_ABORTED_RANK.search, lines)), None)) is not None and match[0] not in cause.text:
-        return replace(cause, text=f"{cause.text}, of rank {match[1]}, which called MPI_Abort")
+        return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort")
     if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
         return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
     if cause.reason == Reason.FILE_NOT_FOUND and (before := _earlier(cause, lines)):
         text = f"{cause.text}; printed before: {before}"
         return replace(
-            cause, text=text, advice=f"see whether that is why the file is missing (set -eo pipefail); {cause.advice}"
+            cause, text=text, advice=f"check whether that is why the file is missing (set -eo pipefail); {cause.advice}"
         )
     if "device-side assert" not in cause.text:
         return cause

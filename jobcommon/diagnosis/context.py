@@ -30,13 +30,13 @@ _LIMITED = {
     Reason.LIMIT_REACHED: "nuft", Reason.WORKER_PROCESS_KILLED: "tvm",
 }  # fmt: skip
 # A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
-_RANK = re.compile(r"of rank (\d+), which called MPI_Abort")
+_RANK = re.compile(r"rank (\d+) called MPI_Abort")
 _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks in another way.
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
 _NO_GPU = re.compile(r"No CUDA GPUs are available|no CUDA-capable device|No visible GPU|CUDA_ERROR_NO_DEVICE")
-_REQUEST_GPU = "set resources.limits of its container to nvidia.com/gpu: 1, or as many as it has processes"
+_REQUEST_GPU = "set nvidia.com/gpu in resources.limits of its container to 1, or to its number of processes"
 _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 
@@ -49,19 +49,19 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     if cause.reason == Reason.GPU_UNUSABLE and _NO_GPU.search(cause.text) and not _requests(template, "/"):
         others = [kind for kind, spec in found.read.replica_specs.items() if _requests(spec.template, "nvidia.com/")]
         text = f"{cause.text}; the template of {replica} requests no GPU" + (
-            f", that of {listed(others)} does" if others else ""
+            f", the template of {listed(others)} does" if others else ""
         )
         return replace(cause, text=text, advice=_REQUEST_GPU) if others or not found.local else cause
     denied = cause.reason in (Reason.COMMAND_NOT_EXECUTABLE, Reason.PERMISSION_DENIED) and _DENIED.search(cause.text)
     if denied and (user := _user(template)):
         advice = (
-            f"the pod runs as user {user} (securityContext.runAsUser): give this user the right to the file and to the "
-            "directories above it (of a volume: fsGroup), or run as another user"
+            f"the pod runs as user {user} (securityContext.runAsUser): give this user access to the file and to the "
+            "directories above it (on a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
     letters = _LIMITED.get(cause.reason, "")
     if limits := [match[0] for match in _LIMIT.finditer(command_line(template)) if match[1] in letters]:
-        return replace(cause, advice=f"the command sets {', '.join(limits)}: raise or leave out the limit that it reached")
+        return replace(cause, advice=f"the command sets {', '.join(limits)}: raise or remove the limit that it reached")
     return cause
 
 
@@ -95,9 +95,7 @@ def _of_tasks(cause: Cause, found: Found) -> Cause:
     return replace(
         cause,
         text=" ".join(text.split()),
-        advice=f"see why {missing} came too late or not at all: what it did before, such as a download"
-        if late
-        else cause.advice,
+        advice=f"see why {missing} was late or missing: it may have been busy with a download" if late else cause.advice,
     )
 
 

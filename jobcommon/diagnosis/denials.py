@@ -6,7 +6,7 @@ from jobcommon.api.kueue import POD_WEBHOOK_FAILS
 from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 
-CREATE_RETRY = "the operator tries again, after 10 s at first and every 10 minutes at the latest"
+CREATE_RETRY = "the operator retries, first after 10 s, then at most 10 minutes apart"
 _REFUSED = re.compile(r"(\w+)/(\S+) is refused: (.*)", re.DOTALL)
 _CONFLICT = re.compile(r"(\w+/\S+) exists already and is not this job's")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: ([^;]+)")
@@ -17,7 +17,7 @@ _CLUES = (
         r"failed quota: ([^:]+): must specify ([^;]+)",
         Reason.QUOTA_EXCEEDED,
         "the quota {0} requires each pod to specify {1}",
-        "set {1} under resources of every container, or let a LimitRange give defaults",
+        "set {1} in resources of every container, or define defaults in a LimitRange",
     ),
     Clue(
         r"(?:maximum|minimum) \S+ usage per \w+ is|must be less than or equal to .* limit|limit to request ratio",
@@ -28,7 +28,7 @@ _CLUES = (
     Clue(
         POD_WEBHOOK_FAILS,
         Reason.WEBHOOK_UNREACHABLE,
-        "Kueue's webhook for pods fails: its manager does not run, or its ServiceAccount may not read the pod's owner",
+        "Kueue's webhook for pods fails: its manager is not running, or its ServiceAccount may not read the pod's owner",
         "jobcommon doctor names the rights that Kueue lacks (docs/kueue.md); nothing is wrong with the job",
     ),
     Clue(
@@ -40,13 +40,13 @@ _CLUES = (
     Clue(
         r'admission webhook "([^"]+)" denied the request(?:: (.*))?',
         Reason.DENIED_BY_WEBHOOK,
-        "the webhook {0} denies it: {1}",
+        "the webhook {0} denied it: {1}",
         "change what the webhook names",
     ),
     Clue(
         r"ValidatingAdmissionPolicy '([^']+)'.*denied request: (.*)",
         Reason.DENIED_BY_POLICY,
-        "the policy {0} denies it: {1}",
+        "the policy {0} denied it: {1}",
         "change what the policy names",
     ),
     Clue(

@@ -33,8 +33,8 @@ MAX_LINES = 12
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, Reason.RESIZING, *CALM)
 _OF_ENVIRONMENT = (Reason.MODULE_NOT_FOUND, Reason.VERSIONS_CONFLICT)
 _HIDDEN = (
-    "the exit code was 0: of a pipe, such as python train.py | tee log, it is the last program's unless the shell has set -o "
-    "pipefail (bash); || true and a handler of all exceptions hide it, too"
+    "the exit code was 0: a pipeline, such as python train.py | tee log, exits with the code of its last program unless the "
+    "shell sets -o pipefail (bash); || true and a handler of all exceptions also hide a failure"
 )
 # Of several causes the first one here is told; others come between, and calm ones last.
 _FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
@@ -77,7 +77,7 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     state = current.type if current is not None else ""
     evidence = [*made.evidence]
     if made.reason in _OF_ENVIRONMENT and found.python:
-        evidence.append(f"the pods' python is {found.python}; --python of jobcommon run and up names another")
+        evidence.append(f"the pods' python is {found.python}; --python of jobcommon run and up selects another")
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     evidence += found.read.warnings
@@ -129,7 +129,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
         return _deleting(found, now)
     if job.managed_elsewhere:
         text = f"another controller manages the job: {job.managed_by}"
-        return _of_job(Cause(Reason.MANAGED_ELSEWHERE, text, "ask that controller: runPolicy.managedBy names it"))
+        return _of_job(Cause(Reason.MANAGED_ELSEWHERE, text, "see that controller, which runPolicy.managedBy names"))
     if job.suspended or is_queued(status, job.labels):
         return _of_job(suspended(found))
     if current is None:
@@ -138,7 +138,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
         return _unnoticed(found, missed)
     message = current.message
     if current.type == ConditionType.STALLED:
-        return _of_job(Cause(Reason.STALLED, in_short(message), "see what its ranks wait for: py-spy dump, or their logs"))
+        return _of_job(Cause(Reason.STALLED, in_short(message), "check what its ranks wait for: py-spy dump, or their logs"))
     if blocked := said_after(message, f"; {SAYS_BLOCKED}"):
         return _of_job(Cause(Reason.OPERATOR_BLOCKED, in_short(blocked), "change the operator's options"))
     if invalid := said_after(message, SAYS_INVALID):
@@ -158,7 +158,7 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
     alone = [(m, its) for m in run if (its := raised_alone(m, found, now) or _unresolved(m, found)) is not None]
     worst = _worst([*causes, *alone])
     if found.status.resizing and (not worst or worst[0][1].reason in CALM):
-        then, at = stops_awaited(found, now) or ("the programs start when all pods run", None)
+        then, at = stops_awaited(found, now) or ("the programs start when all pods are running", None)
         return replace(_of_job(resizing(found)), then=then, at=at)
     if worst:
         ends = root(found, message, latest=True) if worst[0][1].symptom else None
@@ -167,7 +167,7 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
         made = _of_pods(found, worst, causes, now)
         shrinks_at, _ = next_resizes(found, now)
         if shrinks_at is not None and not worst[0][0].pod.scheduled:
-            made = replace(made, then="an attempt begins without those that have no node by then", at=shrinks_at)
+            made = replace(made, then="an attempt begins without the pods that have no node by then", at=shrinks_at)
         return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)
 
@@ -187,7 +187,7 @@ def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
     return replace(
         made,
         sentence=f"{made.sentence}; {member.replica}: {cause.text}",
-        advice=f"{made.advice}; of {member.replica}: {cause.advice}" if cause.advice else made.advice,
+        advice=f"{made.advice}; for {member.replica}: {cause.advice}" if cause.advice else made.advice,
         lines=tuple(found.logs.get(member.pod.name, ())),
         replicas=(member.replica,),
         node=member.pod.node_name,
@@ -196,8 +196,8 @@ def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
 
 
 _UNEVEN = (
-    "see why {} ended early: most often its part of the data is smaller; give all ranks as many steps (drop_last=True, a "
-    "DistributedSampler that pads), or train under torch's Join"
+    "see why {} ended early: usually its share of the data is smaller; give all ranks the same number of steps "
+    "(drop_last=True, a DistributedSampler that pads), or train under torch's Join"
 )
 _BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
 
@@ -214,7 +214,7 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
     failed = [m for m in found.members if m.pod.phase == "Failed"]
     if failed:
         how = f"ended with an error, by itself or because it was stopped ({ended(failed[0], found).text})"
-        evidence.append(f"{listed([m.replica for m in failed])} {how}: the job has succeeded all the same")
+        evidence.append(f"{listed([m.replica for m in failed])} {how}: the job has succeeded nevertheless")
     if status.restarts:
         evidence.append(f"restarts: {status.restarts}")
     text, advice = f"{job.kind} {job.name} has succeeded", ""
@@ -227,7 +227,7 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
     then, at = after_the_end(found)
     grace, left = limits.grace(replace(job, status=status), now), [m.replica for m in found.members if m.pod.phase == "Running"]
     if left and at is None and grace is not None and now < grace:
-        then, at = f"replicas that still run are stopped: {listed(left)}", grace
+        then, at = f"replicas that are still running are stopped: {listed(left)}", grace
     return Diagnosis(Reason.SUCCEEDED, text, evidence=tuple(evidence), advice=advice, then=then, at=at)
 
 
@@ -256,7 +256,7 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
     else:
         made = _of_failure(found, *ends, now)
     if reason == reasons.NO_PROGRESS:
-        made = replace(made, evidence=(*made.evidence, "the job ended because its restarts brought no progress"))
+        made = replace(made, evidence=(*made.evidence, "the job ended because restarts brought no progress"))
     if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
         limit = job.run_policy.backoff_limit
         made = replace(made, evidence=(*made.evidence, f"the job ended because its backoffLimit of {limit} is used up"))
@@ -268,9 +268,7 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     seconds = found.read.run_policy.active_deadline_seconds
     waited = said_after(message, SAYS_WAITING)
     why = f"; until then it waited: {in_short(waited)}" if waited else ""
-    advice = (
-        "end the wait, as the message says" if waited else "raise runPolicy.activeDeadlineSeconds, or let it train for less"
-    )
+    advice = "resolve what it waited for" if waited else "raise runPolicy.activeDeadlineSeconds, or train for less time"
     text = f"active for longer than runPolicy.activeDeadlineSeconds ({seconds} s){why}"
     return replace(_of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(first_failure(found)))
 
@@ -281,13 +279,13 @@ def _deleting(found: Found, now: float) -> Diagnosis:
         return stuck
     finalizers = ", ".join((found.job.get("metadata") or {}).get("finalizers") or ())
     if not finalizers:
-        return _of_job(Cause(Reason.DELETING, "the job is being deleted", then="it is gone when its pods are"))
-    on = ", and its pods run on" if any(member.pod.phase == "Running" for member in found.members) else ""
+        return _of_job(Cause(Reason.DELETING, "the job is being deleted", then="the job is removed when its pods are gone"))
+    on = ", and its pods are still running" if any(member.pod.phase == "Running" for member in found.members) else ""
     return _of_job(
         Cause(
             Reason.DELETING,
             f"the job is being deleted; it waits for the finalizers {finalizers}{on}",
-            "a finalizer is removed by the controller that set it; if that is gone for good: kubectl patch "
+            "a finalizer is removed by the controller that set it; if that controller is gone for good: kubectl patch "
             f'{found.framework.singular} {found.read.name} --type merge -p \'{{"metadata":{{"finalizers":null}}}}\'',
             then="nothing, until the finalizers are removed; then its pods are deleted, too",
         )
@@ -310,7 +308,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
-        lost = f"; {charged.replica} lost it" if not cause.symptom else ""
+        lost = f"; {charged.replica} failed because of it" if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     evidence += other_failures(found, cause, failure, charged)
     others = meanwhile(found, cause, (failure.replica,), now, parse_time(failure.time))
@@ -319,13 +317,14 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         lines = (failure.message or "").splitlines()
         code = f"exit code {failure.exit_code}" if failure.exit_code is not None else ""
         kept = (", ".join(filter(None, (code, failure.node))) or "no exit code") + (" and the message" if lines else "")
-        evidence.append(f"the log of {failure.pod} is gone; the status has kept {kept}")
+        evidence.append(f"the log of {failure.pod} is gone; the status keeps {kept}")
         if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
     sentence, replicas = f"{failure.replica}{where}: {cause.text}{lost}{others}", [failure.replica]
     if (early := ended_early(found, cause, parse_time(failure.time))) is not None:
         sentence = (
-            f"{early.replica} ended with exit code 0 before the others, and {failure.replica}{where} lost it: {cause.text}"
+            f"{early.replica} ended with exit code 0 before the others, and {failure.replica}{where} failed without it: "
+            f"{cause.text}"
         )
         replicas, advice = [*replicas, early.replica], _UNEVEN.format(early.replica)
     return Diagnosis(
@@ -391,7 +390,7 @@ def _of_pods(
         then, at = replacement(found, now)
     if (deadline := limits.active_deadline(found.read, found.status.start_time)) is not None:
         if not then:
-            then, at = "the job fails when its activeDeadlineSeconds are over", deadline.at
+            then, at = "the job fails when its activeDeadlineSeconds have passed", deadline.at
         else:
             evidence.append("runPolicy.activeDeadlineSeconds limits the wait")
     runs = [_last_run(container) for container in (*member.pod.containers, *member.pod.init_containers)]
@@ -429,14 +428,14 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     outside = [text for text in not_queued(job) if is_stated(current, text)]
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]
     due = limits.active_deadline(job, status.start_time)
-    then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
+    then, at = ("the job fails if it has not finished by then (activeDeadlineSeconds)", due.at) if due else ("", None)
     evidence += [*died_beside(found), *recreated(found)]
     quiet, facts, advice = silent(found, now)
-    text = f"{job.kind} {job.name} runs: {count}{quiet}"
+    text = f"{job.kind} {job.name} is running: {count}{quiet}"
     advice = advice or in_short("".join(outside[1:]))
     if (fewer := smaller(found, now)) is not None:
         cause, others = fewer
-        text, advice = f"{job.kind} {job.name} runs {cause.text}: {count}{quiet}", advice or cause.advice
+        text, advice = f"{job.kind} {job.name} is running {cause.text}: {count}{quiet}", advice or cause.advice
         return replace(_of_job(cause), sentence=text, evidence=(*others, *evidence, *facts), advice=advice)
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
 

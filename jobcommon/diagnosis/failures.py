@@ -41,7 +41,7 @@ _BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 _MOST = 200
 _NUMBER = re.compile(r"\d+")
-_LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
+_LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
 
 
 def ends(found: Found) -> list[Failure]:
@@ -145,7 +145,7 @@ def _when_stopped(found: Found, failure: Failure) -> Cause:
     if cause is None and (by := next((line for line in lines if _BY_WATCHDOG in line), "")):
         cause = printed([by], local=found.local)
     if cause is None or _OF_STOP.search(cause.text):
-        return Cause(STOPPED, "ran when the job ended", symptom=True, vague=True)
+        return Cause(STOPPED, "was running when the job ended", symptom=True, vague=True)
     return replace(in_context(cause, failure.replica, found), text=f"{cause.text}; it had not ended when the job failed")
 
 
@@ -181,7 +181,7 @@ def other_failures(found: Found, cause: Cause, *named: Failure) -> list[str]:
     """How many failures on record have that cause, and the first that has another."""
     failures = _on_record(found)
     alike = [failure for failure in failures if _outline(cause_of_failure(found, failure)) == _outline(cause)]
-    facts = [f"{len(alike)} of {len(failures)} failures on record have this cause"] if len(alike) > 1 else []
+    facts = [f"{len(alike)} of {len(failures)} recorded failures have this cause"] if len(alike) > 1 else []
     return facts + (first_failure(found) if failures and failures[0] not in (*named, *alike) else [])
 
 
@@ -266,7 +266,7 @@ def _of_member(member: Member, found: Found, now: float, at: float | None) -> st
         if at is not None and starts and min(starts) > at:
             return f"started {span(min(starts) - at)} later"
         line = found.last_lines.get(pod.name, "")
-        return "still runs" + (f", its last line: {in_short(line, _MOST)}" if line else "")
+        return "is still running" + (f", its last line: {in_short(line, _MOST)}" if line else "")
     return "has ended with exit code 0" if pod.phase == "Succeeded" else ""
 
 
@@ -276,7 +276,7 @@ def _of_the_past(found: Found, pod: str, at: float | None) -> str:
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
     if stop is not None:
         line = next((line for line in reversed((stop.message or "").splitlines()) if line.strip()), "")
-        return f"ran when the job ended, its last line: {in_short(line, _MOST)}"
+        return f"was running when the job ended, its last line: {in_short(line, _MOST)}"
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         return "" if any(f.pod == pod for f in found.status.failures) else _LOG_GONE
     warning = next((event for event in events if event.warning), None)

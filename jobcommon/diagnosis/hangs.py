@@ -34,16 +34,16 @@ def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
     if shortest >= QUIET_SECONDS:
         last = next(m for m in found.members if quiet.get(m.replica) == shortest)
         line = in_short(found.last_lines.get(last.pod.name, ""), 200)
-        text = f"; nothing was printed for {span(shortest)}" + (f", at last by {last.replica}: {line}" if line else "")
+        text = f"; nothing was printed for {span(shortest)}" + (f"; the last line, by {last.replica}: {line}" if line else "")
     if longest < HANGING_SECONDS:
         return text, (), ""
     names = [replica for replica, seconds in quiet.items() if seconds >= longest - QUIET_SECONDS]
     if shortest < HANGING_SECONDS and len(names) < len(quiet):
-        return text, (f"{listed(names)} printed nothing for {span(longest)}, others did",), ""
+        return text, (f"{listed(names)} printed nothing for {span(longest)}, but others did",), ""
     ages = " to ".join(dict.fromkeys((span(shortest), span(longest))))
     facts = (f"the last line of {listed(list(quiet))} is {ages} old",)
     pod = next(m.pod.name for m in found.members if m.replica == names[0])
-    return text, facts, f"if no step takes so long, it hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
+    return text, facts, f"if no step takes this long, the program hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
 
 
 def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
@@ -60,8 +60,8 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
         return None
     what = f"its {of} has ended with an exception" if of else f"its log {'repeats' if again else 'ends with'} an exception"
     since = f", and has printed nothing for {span(quiet)} since" if quiet >= QUIET_SECONDS or of else ""
-    text = f"{what}: {cause.text}; the process goes on{since}"
-    return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
+    text = f"{what}: {cause.text}; the process is still running{since}"
+    return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job fails, too")
 
 
 def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None:
@@ -82,7 +82,7 @@ def died_beside(found: Found) -> Iterator[str]:
         lines = [line for line in map(plain, found.tails.get(member.pod.name, ())) if line.strip()]
         for one in raised(lines):
             if one.begin and (thread := _THREAD.match(lines[one.begin - 1])) is not None:
-                yield f"{member.replica} goes on, but its {thread[1]} has ended: {in_short(one.lines[0], 200)}"
+                yield f"{member.replica} is still running, but its {thread[1]} has ended: {in_short(one.lines[0], 200)}"
 
 
 def last_exception(lines: Sequence[str], *, local: bool) -> tuple[Cause | None, str]:
@@ -109,5 +109,5 @@ def recreated(found: Found) -> Iterator[str]:
     for member in found.members:
         created = member.pod.creation_time
         if created is not None and created > start + _CREATED_SECONDS and member.replica not in failed:
-            cause = "one before it was deleted, or the job was scaled"
+            cause = "an earlier pod was deleted, or the job was scaled"
             yield f"the pod of {member.replica} was created {span(created - start)} after the start: {cause}"

@@ -16,17 +16,17 @@ def after_the_end(found: Found) -> tuple[str, float | None]:
     job = replace(found.read, status=found.status)
     due = limits.expiry(job)
     if due is not None:
-        return "the job is deleted, as ttlSecondsAfterFinished says", due
+        return "the job is deleted (ttlSecondsAfterFinished)", due
     if job.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
-        return "nothing: the job is over, and its pods are deleted (cleanPodPolicy All)", None
-    return "nothing: the job is over", None
+        return "nothing: the job has finished, and its pods are deleted (cleanPodPolicy All)", None
+    return "nothing: the job has finished", None
 
 
 def replacement(found: Found, now: float) -> tuple[str, float | None]:
     """What the operator does about failed pods, and when at the earliest, by its pace of restarts; None for at once."""
     status, limit = found.status, found.read.run_policy.backoff_limit
     used = sum(of_type.charged for of_type in status.replica_statuses.values())
-    left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
+    left = f"; {used} failed runs so far, {limit + 1} end the job (backoffLimit {limit})" if limit is not None else ""
     if (stops := stops_awaited(found, now)) is not None:
         return f"{stops[0]}{left}", stops[1]
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]

@@ -27,17 +27,17 @@ def unanswered(found: Found, now: float) -> Cause:
     if (raised := framework_error(found)) is not None:
         return raised
     if age < ANSWER_SECONDS:
-        return Cause(Reason.STARTING, "the job was created just now; no operator has answered yet")
+        return Cause(Reason.STARTING, "the job was created just now; no operator has reconciled it yet")
     if (version := _without_status(found)) is not None:
         name = f"{found.framework.plural}.{found.framework.group}"
         return Cause(
             Reason.DEFINITION_OUTDATED,
-            f"the CustomResourceDefinition {name} has no status subresource in {version}, so no operator can answer the job",
+            f"the CustomResourceDefinition {name} has no status subresource in {version}, so no operator can report its state",
             f"jobcommon crds --framework {found.framework.name} | kubectl apply --server-side --force-conflicts -f -",
         )
     known = {
-        True: "; a pod of the operators runs: does it handle this kind and namespace?",
-        False: "; no pod of the operators runs in this cluster",
+        True: "; a pod of the operators is running: does it handle this kind and namespace?",
+        False: "; no pod of the operators is running in this cluster",
         None: "",
     }[found.operator]
     advice = "install or start the operators, for this kind and namespace (docs/install.md); /readyz says what is missing"
@@ -51,8 +51,10 @@ def behind(found: Found, now: float) -> Cause | None:
         return None
     if (raised := framework_error(found)) is not None:
         return raised
-    text = f"no operator acts on the job: {missed}, and its status does not say so{_lease(found, now)}"
-    return Cause(Reason.NO_OPERATOR, text, "start the operators, or see their log: kubectl logs; jobcommon doctor says more")
+    text = f"no operator acts on the job: {missed}, and its status does not show it{_lease(found, now)}"
+    return Cause(
+        Reason.NO_OPERATOR, text, "start the operators, or check their log (kubectl logs); jobcommon doctor reports more"
+    )
 
 
 def may_be_behind(found: Found) -> bool:
@@ -68,7 +70,7 @@ def framework_error(found: Found) -> Cause | None:
                 Reason.FRAMEWORK_ERROR,
                 f"the operator runs, but a function of the framework {found.framework.name} raises {in_short(event.message)}",
                 "correct the framework; the operator's log has the traceback, and jobcommon plan -f shows it without a cluster",
-                then="the operator tries again, a minute apart at the latest",
+                then="the operator retries, at most a minute apart",
             )
     return None
 
@@ -117,7 +119,7 @@ def _lease(found: Found, now: float) -> str:
     spec = (found.lease or {}).get("spec") or {}
     renewed = parse_time(spec.get("renewTime"))
     if renewed is None or not spec.get("holderIdentity"):
-        return "; its lease is released: no leader runs" if found.lease is not None else ""
+        return "; its lease is released: no operator leads" if found.lease is not None else ""
     return f"; the leader {spec['holderIdentity']} renewed its lease {span(now - renewed)} ago"
 
 

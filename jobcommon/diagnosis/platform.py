@@ -6,12 +6,16 @@ from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.reconcile.ending import STOPPED_BY_IMAGE
 
-_REFUSED = "the kubelet refused the pod: another one took the resources first, or a device is broken"
+_REFUSED = "the kubelet refused the pod: another pod took the resources first, or a device is broken"
 _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "Evicted": (Reason.EVICTED, "evicted by its node", "request what it really uses, ephemeral-storage included"),
     "EvictionByEvictionAPI": (Reason.EVICTED, "evicted through the API, as kubectl drain does", ""),
     "DeletionByTaintManager": (Reason.EVICTED, "evicted because its node was tainted", "tolerate the taint, or see the node"),
-    "TerminationByKubelet": (Reason.NODE_SHUTDOWN, "ended by its kubelet: the node shut down or ran short", ""),
+    "TerminationByKubelet": (
+        Reason.NODE_SHUTDOWN,
+        "ended by its kubelet: the node shut down or ran short of resources of resources",
+        "",
+    ),
     "NodeShutdown": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),
     "Shutdown": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),
     "Terminated": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),
@@ -20,7 +24,7 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "Preempted": (Reason.PREEMPTED, "preempted by a pod of higher priority", "give the job a priorityClassName"),
     "NodeLost": (Reason.NODE_LOST, "lost with its node", ""),
     "DeletionByPodGC": (Reason.NODE_LOST, "lost with its node", ""),
-    "ContainerStatusUnknown": (Reason.NODE_LOST, "lost: its node knows nothing of the container any more", ""),
+    "ContainerStatusUnknown": (Reason.NODE_LOST, "lost: its node no longer knows the container", ""),
     "Lost": (Reason.NODE_LOST, "lost: no node reported how it ended", ""),
     "NodeAffinity": (Reason.NODE_REFUSED, "refused by its node, whose labels have changed", ""),
     "UnexpectedAdmissionError": (Reason.NODE_REFUSED, "refused by its node", _REFUSED),
@@ -28,12 +32,12 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "Deleted": (
         Reason.DELETED,
         "deleted, by a user or another controller",
-        "see who deletes pods; where replicas cannot go on without each other, set runPolicy.restartScope: Job",
+        "find out who deletes pods; if replicas cannot continue without each other, set runPolicy.restartScope: Job",
     ),
     STOPPED_BY_IMAGE: (
         Reason.DELETED,
         "stopped by an image that a user or another controller has set in its pod",
-        "see who changes pods",
+        "find out who changes pods",
     ),
     "DeadlineExceeded": (
         Reason.POD_DEADLINE_EXCEEDED,

@@ -35,7 +35,7 @@ _PROBES = (Reason.STARTUP_PROBE_FAILED, Reason.LIVENESS_PROBE_FAILED)
 _SIDECAR = "Always"
 # What a program that lost a server fails of; of a container that has been started again, only soon after its end.
 _LOST, _JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
-_MEMORY = "a SIGKILL comes most often for its memory: raise resources.limits.memory of this container"
+_MEMORY = "the cause of SIGKILL is usually a lack of memory: raise resources.limits.memory of this container"
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 #: Reasons of pods with which nothing is wrong: they only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
@@ -90,19 +90,19 @@ def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
             if not pod.finalizers:
                 return None
             names = ", ".join(pod.finalizers)
-            advice = f"see the controller that set it; if that is gone for good: kubectl edit pod {pod.name}"
-            return Cause(Reason.FINALIZER_STUCK, f"has ended and is deleted, but the finalizer {names} holds it", advice)
+            advice = f"check the controller that set it; if that controller is gone for good: kubectl edit pod {pod.name}"
+            return Cause(Reason.FINALIZER_STUCK, f"has ended and is being deleted, but the finalizer {names} blocks it", advice)
         return Cause(
             Reason.FINALIZER_STUCK,
-            f"has ended and is deleted, but the operator does not remove the finalizer {FINALIZER}",
+            f"has ended and is being deleted, but the operator does not remove the finalizer {FINALIZER}",
             "start the operators; if they were uninstalled: jobcommon release-finalizers",
-            then="nothing, until an operator runs",
+            then="nothing, until an operator is running",
         )
     state = _state_of(pod.node_name, found)
     safe = f"; if its program may run twice: kubectl annotate pod {pod.name} {labels.SAFE_TO_DELETE}=true"
     return Cause(
         Reason.NODE_DOES_NOT_ANSWER,
-        f"deleted, but its node {pod.node_name} does not end it{state}",
+        f"deleted, but its node {pod.node_name} does not stop it{state}",
         "restart the node; if it is shut down for good, taint it with "
         f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete pod {pod.name} --force"
         + (safe if found.read.run_policy.node_loss_seconds is not None else ""),
@@ -115,16 +115,16 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
     gates = [str(gate.get("name")) for gate in mappings_in(spec.get("schedulingGates"))]
     if gates:
         text = f"held back by the scheduling gate {', '.join(gates)}"
-        return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate removes it, such as a queue")
+        return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate, such as a queue, removes it")
     if pod.unschedulable:
         return unschedulable(pod.unschedulable, member.raw, found.nodes, found.requested)
     name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)
     patience = REPORT_AFTER if name == _DEFAULT_SCHEDULER else FOREIGN_SCHEDULER_SECONDS
     if pod.creation_time is not None and now > pod.creation_time + patience:
         waits = span(now - pod.creation_time)
-        advice = "install or restart it, or correct schedulerName; of a gang, see the operator's --gang-scheduler-name"
+        advice = "install or restart it, or correct schedulerName; for a gang, check the operator's --gang-scheduler-name"
         return Cause(
-            Reason.NO_SCHEDULER, f'no scheduler has taken it up for {waits}; is the scheduler "{name}" running?', advice
+            Reason.NO_SCHEDULER, f'no scheduler has tried to place it for {waits}; is the scheduler "{name}" running?', advice
         )
     return Cause(Reason.STARTING, "is being scheduled")
 
@@ -142,8 +142,8 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
             said = unhealthy(events, container.name, Reason.STARTUP_PROBE_FAILED)
             if said is not None:
                 detail = said.text.partition(": ")[2] or said.text
-                text = f"its sidecar {container.name} does not pass its startup probe ({since}): {detail}"
-                return replace(said, text=text, then="the program starts when the sidecar has")
+                text = f"its sidecar {container.name} has not passed its startup probe ({since}): {detail}"
+                return replace(said, text=text, then="the program starts when the sidecar has started")
     for container in (*pod.init_containers, *pod.containers):
         state = container.state
         if isinstance(state, Waiting):
@@ -160,10 +160,15 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
 def _preparing(member: Member, found: Found, name: str, since: str, now: float) -> Cause:
     """An init container that runs: for how long, and what it printed last."""
     pod = member.pod.name
-    text = f"its init container {name} runs" if not since else f"its init container {name} has run for {since}"
+    text = f"its init container {name} is running" if not since else f"its init container {name} has run for {since}"
     if (line := found.last_lines.get(pod, "")) and (at := found.printed_at.get(pod)) is not None:
         text += f"; its last line, {span(now - at)} old: {in_short(line, 200)}"
-    return Cause(Reason.INIT_CONTAINER_RUNNING, text, f"kubectl logs {pod} -c {name}", then="then the program starts")
+    return Cause(
+        Reason.INIT_CONTAINER_RUNNING,
+        text,
+        f"kubectl logs {pod} -c {name}",
+        then="the program starts when the init container has finished",
+    )
 
 
 def _not_started(member: Member, name: str) -> bool:
@@ -183,7 +188,7 @@ def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
         cause = _cause_of_run(member, found, container, last)
         # A probe needs its time to fail again.
         if now - state.started_at < (PROBE_SECONDS if cause.reason in _PROBES else RELAPSE_SECONDS):
-            again = f"; restarted {container.restart_count} times, it runs again for {span(now - state.started_at)}"
+            again = f"; restarted {container.restart_count} times, running again for {span(now - state.started_at)}"
             return replace(cause, text=cause.text + again)
     return None
 
@@ -196,7 +201,7 @@ def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
         return None
     return Cause(
         Reason.SIDECAR_RUNNING,
-        f"its container {main} has succeeded, but container {', '.join(running)} runs on",
+        f"its container {main} has succeeded, but container {', '.join(running)} is still running",
         "make it an init container with restartPolicy: Always (a native sidecar), which the kubelet stops at the end",
         then="the replica succeeds when its last container ends",
     )
@@ -237,10 +242,10 @@ def after_another(member: Member, cause: Cause, name: str, at: float | None, fou
             if isinstance(run, Terminated) and run.finished_at is not None and -1 <= at - run.finished_at <= within:
                 its = end_of_program(decode(run), run.exit_code, run.message, local=found.local)
                 if not run.exit_code:
-                    its = Cause(cause.reason, "exit code 0", "let it run for as long as the program")
+                    its = Cause(cause.reason, "exit code 0", "it must run for as long as the program")
                 advice = _MEMORY if its.reason in ("SIGKILL", Reason.OOM_KILLED) else its.advice
                 see = f"see container {other.name}: kubectl logs {pod.name} -c {other.name}; {advice}"
-                return replace(its, text=f"its container {other.name} ended before: {its.text}; then {cause.text}", advice=see)
+                return replace(its, text=f"its container {other.name} ended first: {its.text}; then {cause.text}", advice=see)
     return None
 
 
@@ -258,7 +263,7 @@ def _restarting(member: Member, found: Found, container: ContainerView, run: Ter
     again = f"; restarted {times} times" if times > 1 else "; restarted once" if times else ""
     pause = min(_FIRST_PAUSE * 2.0 ** min(max(times - 1, 0), 10), _LONGEST_PAUSE) if times else 0.0
     at = run.finished_at + pause if run.finished_at is not None else None
-    then = "the kubelet starts it again"
+    then = "the kubelet restarts it"
     return Cause(cause.reason, f"{cause.text}{again}", cause.advice, cause.symptom, then, at)
 
 
@@ -266,7 +271,7 @@ def _node(pod: PodView, found: Found) -> Cause | None:
     state = _state_of(pod.node_name, found)
     if not state:
         return None
-    advice = "see the node: kubectl describe node " + pod.node_name
+    advice = "check the node: kubectl describe node " + pod.node_name
     then = "Kubernetes evicts its pods after 5 minutes, and the operator replaces them"
     return Cause(Reason.NODE_DOES_NOT_ANSWER, f"its node {pod.node_name} does not respond{state}", advice, then=then)
 
@@ -304,7 +309,7 @@ def _slow(member: Member, found: Found, now: float) -> Cause:
     if since is None or now < since + REPORT_AFTER or any(_begun(pod)):
         return Cause(Reason.STARTING, "its containers are being created")
     if pod.ready_to_start:
-        text = "its containers are not created yet; the image may still be pulled"
+        text = "its containers are not created yet; the kubelet may still be pulling the image"
         return Cause(Reason.PULLING_IMAGE, text, f"kubectl describe pod {pod.name}")
     text = "its volumes or network are not ready"
     return Cause(Reason.VOLUMES_NOT_READY, text, f"check its volumes: kubectl describe pod {pod.name}")

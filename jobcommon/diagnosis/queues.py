@@ -37,8 +37,8 @@ def suspended(found: Found) -> Cause:
     if workload is None and told:
         return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {told}"), "change what the message names")
     if workload is None:
-        text = f"in Kueue's queue {queue}, which has not taken it up: there is no Workload of it yet"
-        return Cause(Reason.QUEUED_BY_KUEUE, text, "kubectl get localqueues; see that Kueue runs and supports the kind")
+        text = f"in Kueue's queue {queue}, which has not accepted it: it has no Workload yet"
+        return Cause(Reason.QUEUED_BY_KUEUE, text, "kubectl get localqueues; check that Kueue is running and supports the kind")
     said = _queue_says(workload)
     text = f"in Kueue's queue {queue}" + (f": {said}" if said else "")
     advice = f"kubectl describe workload {(workload.get('metadata') or {}).get('name', '')}"

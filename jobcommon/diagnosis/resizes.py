@@ -36,7 +36,7 @@ def stops_awaited(found: Found, now: float) -> tuple[str, float | None] | None:
         return f"attempt {job.attempt} begins: all replicas have stopped", None
     due = min((in_place.given_up_at(job, replicas[pod.name], pod, now) for pod in asked), default=inf)
     names = listed([str(replicas[pod.name]) for pod in left])
-    rest = "; what has not stopped by then gets a new pod" if isfinite(due) else ""
+    rest = "; a replica that has not stopped by then gets a new pod" if isfinite(due) else ""
     return f"attempt {job.attempt} begins when {names} {'has' if len(left) == 1 else 'have'} stopped{rest}", due if isfinite(
         due
     ) else None
@@ -66,11 +66,11 @@ def smaller(found: Found, now: float) -> tuple[Cause, Sequence[str]] | None:
     what = "nodes and quota" if QUEUE_LABEL in job.labels else "nodes"
     left_out = listed([str(Replica(kind, index)) for index in range(have, asked)])
     if job.status.awaited_checkpoint is not None:
-        then, at = f"it grows at the next report of a checkpoint after {job.status.awaited_checkpoint}", None
+        then, at = f"it grows when a checkpoint after this one is reported: {job.status.awaited_checkpoint}", None
     elif now < grows_at:
-        then, at = f"{what} are asked for again for {left_out}", grows_at
+        then, at = f"{what} are requested again for {left_out}", grows_at
     else:
-        then, at = f"it grows when there are {what} for {left_out}", None
+        then, at = f"it grows when {what} are free for {left_out}", None
     return Cause(Reason.FEWER_REPLICAS, text, wait[0][1].advice if wait else "", then=then, at=at), facts
 
 
@@ -92,4 +92,4 @@ def bounds(found: Found) -> list[str]:
         return []
     name = "maxReplicas" if said > asked else "minReplicas"
     value = elastic.max_replicas if said > asked else fewest(elastic)
-    return [f"the spec asks for {said} {named(kind)}: runPolicy.elastic.{name} is {value}"]
+    return [f"the spec requests {said} {named(kind)}: runPolicy.elastic.{name} is {value}"]

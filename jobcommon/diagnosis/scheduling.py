@@ -10,7 +10,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, Clue, in_short, listed, revealed
 from jobcommon.causes.cause_reasons import Reason
 
-SCHEDULER_RETRY = "the scheduler tries again when nodes or pods change"
+SCHEDULER_RETRY = "the scheduler retries when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
 _TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate)\b.*", re.DOTALL)
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
@@ -32,7 +32,7 @@ _CLUES = (
     Clue(
         r"node\(s\) had volume node affinity conflict",
         Reason.VOLUME_CLAIM_UNBOUND,
-        "its volume is in another zone or on another node than those that are free",
+        "its volume is not reachable from the free nodes (another zone or node)",
         "remove the nodeSelector that excludes the volume's zone, or use a volume of another zone",
     ),
     Clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
@@ -45,7 +45,7 @@ _CLUES = (
     Clue(
         r"Too many pods",
         Reason.INSUFFICIENT_RESOURCES,
-        "the nodes run as many pods as they may",
+        "the nodes have reached their limit of pods",
         "wait until other pods end, or add nodes",
     ),
     Clue(
@@ -125,7 +125,7 @@ def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str
             continue
         largest = max((_allocatable(node, name) for node in nodes), key=lambda quantity: quantity.nanos)
         if largest.nanos < amount.nanos:
-            have = f"the largest has {largest}" if largest.nanos else "none has any"
+            have = f"the largest has {largest}" if largest.nanos else "no node has any"
             return Cause(
                 Reason.NODE_TOO_SMALL,
                 f"no node is large enough: it requests {name}={amount}, {have}",

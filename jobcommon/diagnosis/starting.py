@@ -13,8 +13,8 @@ from jobcommon.causes.commands import COMMANDS
 from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.stops import CLUES
 
-PULL_RETRY = "the kubelet tries again, every 5 minutes at the latest"
-KUBELET_RETRY = "the kubelet tries again"
+PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
+KUBELET_RETRY = "the kubelet retries"
 
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed")
 _QUOTED = re.compile(r'image "([^"]*)"')
@@ -25,7 +25,7 @@ _PULLS = (
         r"no match for platform|no matching manifest for",
         Reason.WRONG_ARCHITECTURE,
         "",
-        "build the image for the architecture of the nodes, or choose others by nodeSelector kubernetes.io/arch",
+        "build the image for the architecture of the nodes, or select other nodes (nodeSelector kubernetes.io/arch)",
     ),
     Clue(
         r"toomanyrequests|429 Too Many|pull rate limit",
@@ -38,13 +38,14 @@ _PULLS = (
         r"context deadline exceeded|HTTP response to HTTPS client",
         Reason.REGISTRY_UNREACHABLE,
         "",
-        "check the registry's name in the image, and that the node reaches it",
+        "check the registry's name in the image, and that the node can reach it",
     ),
     Clue(
         r"denied|unauthorized|authorization failed|authentication required|no basic auth|403 Forbidden|401 Unauthorized",
         Reason.IMAGE_PULL_DENIED,
         "",
-        "set imagePullSecrets in the pod template, and check the image's name: registries answer so for unknown ones, too",
+        "set imagePullSecrets in the pod template, and check the image's name: registries give the same answer for unknown "
+        "images",
     ),
     Clue(
         r"not found|manifest unknown|does not exist|NotFound",
@@ -106,7 +107,7 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
     reason = state.reason
     if reason == "InvalidImageName":
         return Cause(
-            Reason.INVALID_IMAGE_NAME, message, "correct image in the pod template", then="nothing, until it is changed"
+            Reason.INVALID_IMAGE_NAME, message, "correct image in the pod template", then="nothing, until the image is changed"
         )
     if reason == "ErrImageNeverPull":
         # The embedded cluster says so in its message.
@@ -158,10 +159,12 @@ def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause |
             found = cause.reason if cause else Reason.VOLUMES_NOT_READY
             return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=KUBELET_RETRY)
         if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):
-            advice = "the node's network or container runtime is at fault: see the node, or delete the pod to try another"
+            advice = "the node's network or container runtime is at fault: check it, or delete the pod to try another node"
             return Cause(Reason.SANDBOX_FAILED, in_short(event.message), advice, then=KUBELET_RETRY)
         if event.reason == "Pulling":
-            return Cause(Reason.PULLING_IMAGE, in_short(event.message), then="the container starts when the image is there")
+            return Cause(
+                Reason.PULLING_IMAGE, in_short(event.message), then="the container starts when the image has been pulled"
+            )
         if event.reason in ("Pulled", "Created", "Started"):
             return None
     return None

@@ -11,7 +11,7 @@ _WITHIN_SECONDS = 120.0
 _STOPPED = (137, 143)
 _ANNOUNCED = ("Killing", "FailedPostStartHook")
 
-_HOOK = "correct lifecycle.postStart, which may run before the program: try its command by kubectl exec"
+_HOOK = "correct lifecycle.postStart, which may run before the program: try its command with kubectl exec"
 
 CLUES = (
     Clue(

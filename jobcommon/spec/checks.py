@@ -149,8 +149,8 @@ CHECKS = (
     ),
     Check(
         "NeverSucceeds",
-        "a replica on which success depends has `restartPolicy: Always` with `restartScope: Pod`: the kubelet starts it "
-        "again after exit 0",
+        "a replica on which success depends has `restartPolicy: Always` with `restartScope: Pod`: the kubelet restarts it "
+        "after exit 0",
         _never_succeeds,
     ),
     Check(

@@ -349,7 +349,7 @@ FORECASTS = (
     ({}, {**TOGETHER, "restartMethod": "Auto"}, 4, "attempt 3 begins with 4 workers: all replicas restart, in their pods"),
     ({}, TOGETHER, 3, "nothing restarts: attempt 2 has 3 workers"),
     ({}, {**TOGETHER, "suspend": True}, 4, "it begins with 4 workers when it starts"),
-    ({}, {**TOGETHER, "elastic": {"maxReplicas": 3}}, 4, "the spec asks for 4 workers: runPolicy.elastic.maxReplicas is 3"),
+    ({}, {**TOGETHER, "elastic": {"maxReplicas": 3}}, 4, "the spec requests 4 workers: runPolicy.elastic.maxReplicas is 3"),
     (
         {},
         {**TOGETHER, "elastic": {"maxReplicas": 4}},

@@ -660,7 +660,7 @@ ATTEMPTS: tuple[tuple[Any, ...], ...] = (
     ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError"),
     ("a last attempt that was killed", 40, TOGETHER, (*[("Worker-0", 255, EMPTY)] * 2, ("Worker-1", 137, "")), "SIGKILL", "Worker-1"),
     ("attempts without a peer, after one that failed by itself", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, OTHERS)] * 2), "PeersUnreachable", "Worker-0 on node node-1: exit code 255"),
-    ("runs without a peer that was killed", 5, {"backoffLimit": 1}, (("Worker-1", 137, ""), ("Worker-0", 255, OTHERS)), "SIGKILL", "Worker-1", "; Worker-0 lost it"),
+    ("runs without a peer that was killed", 5, {"backoffLimit": 1}, (("Worker-1", 137, ""), ("Worker-0", 255, OTHERS)), "SIGKILL", "Worker-1", "; Worker-0 failed because of it"),
 )  # fmt: skip
 
 SCENARIOS = (
@@ -705,7 +705,7 @@ SCENARIOS = (
         "a server in the same pod that was killed",
         "SIGKILL",
         "Worker-0",
-        "its container sidecar ended before: killed",
+        "its container sidecar ended first: killed",
         "then exit code 1: Conn",
     ).of(
         found(
@@ -715,7 +715,7 @@ SCENARIOS = (
         )
     ),
     scenario(
-        "a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended before: exit code 0"
+        "a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended first: exit code 0"
     ).of(
         found(
             {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 21, 0), "Worker-1": running},
@@ -773,7 +773,7 @@ SCENARIOS = (
         "the rank that ended MPI",
         "PythonException",
         "ValueError: bad shard",
-        "of rank 1, which called MPI_Abort (Worker-1 by the hostfile)",
+        "rank 1 called MPI_Abort (Worker-1 by the hostfile)",
     ).of(
         launched(
             1, *EINOPS[:1], "ValueError: bad shard", "-" * 74, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD"
@@ -858,7 +858,7 @@ SCENARIOS = (
         "an error before the peers' ends, of a replica that was slower to end",
         "GpuOutOfMemory",
         "Worker-1 on node node-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB",
-        "; it had not ended when the job failed; Worker-0 lost it",
+        "; it had not ended when the job failed; Worker-0 failed because of it",
     ).of(
         stopped_with(
             *EINOPS[:1],
@@ -870,18 +870,18 @@ SCENARIOS = (
         "an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end",
         "GpuError",
         "Worker-1 on node node-1: [E1126",
-        "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 lost it",
+        "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 failed because of it",
     ).of(stopped_with(*ILLEGAL.splitlines())),
     scenario(
         "no GPU, which the template does not request",
         "GpuUnusable",
-        "are available; the template of Worker-1 requests no GPU, that of Master does",
+        "are available; the template of Worker-1 requests no GPU, the template of Master does",
     ).of(without_gpu()),
     scenario(
         "a replica that hung before the rendezvous",
         "PeersUnreachable",
         "Worker-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out",
-        "; Worker-1 ran when the job ended, its last line: waiting for /data/dataset.lock",
+        "; Worker-1 was running when the job ended, its last line: waiting for /data/dataset.lock",
     ).of(stopped_with("waiting for /data/dataset.lock", peer=f"torch.distributed.DistStoreError: {ALONE}")),
     scenario(
         "a name that did not resolve until the job failed",
@@ -918,7 +918,7 @@ SCENARIOS = (
         "the cause ends after those that lost it, and is not on record",
         "PythonException",
         "Worker-1 on node node-1: exit code 1: RuntimeError: mat1",
-        "; Worker-0 lost it",
+        "; Worker-0 failed because of it",
     ).of(
         then(
             found(
@@ -932,7 +932,7 @@ SCENARIOS = (
     scenario(
         "a peer that was deleted",
         "Deleted",
-        "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 lost it",
+        "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 failed because of it",
     ).of(deleted_peer()),
     scenario("a peer that was deleted, of a job that restarts", "Deleted", "Worker-1 on node node-2: deleted").of(
         deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3})
@@ -940,18 +940,18 @@ SCENARIOS = (
     scenario(
         "a peer whose pod was still being deleted",
         "Deleted",
-        "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 lost it",
+        "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it",
     ).of(replace(leaving_peer(), pods=[])),
     scenario(
         "a peer whose pod was still being evicted",
         "Evicted",
-        "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 lost it",
+        "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 failed because of it",
     ).of(leaving_peer("disrupted")),
     scenario(
         "a peer that was deleted, and whose new pod could not join",
         "Deleted",
         "Worker-1 on node node-2: deleted",
-        "; Worker-0 lost it",
+        "; Worker-0 failed because of it",
     ).of(
         replace(
             then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}),
@@ -964,7 +964,10 @@ SCENARIOS = (
         "Worker-0 on node node-1: exit code 1: RuntimeError: mat1",
     ).of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
     scenario(
-        "a rank that was killed long before the others gave up", "OOMKilled", "Worker-0: used more memory", "; Worker-1 lost it"
+        "a rank that was killed long before the others gave up",
+        "OOMKilled",
+        "Worker-0: used more memory",
+        "; Worker-1 failed because of it",
     ).of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
     scenario(
         "a rendezvous without a replica that has no node",
@@ -983,7 +986,7 @@ SCENARIOS = (
     scenario(
         "a rendezvous without a replica that does something else",
         "PeersUnreachable",
-        "; Worker-1 still runs, its last line: downloading 7 of 90",
+        "; Worker-1 is still running, its last line: downloading 7 of 90",
     ).of(
         found(
             {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
@@ -1013,7 +1016,7 @@ SCENARIOS = (
         "a barrier that a rank which hangs does not reach",
         "CollectiveTimeout",
         "rank 0 did not reach the barrier in 5000 ms",
-        "; Worker-0 still runs, its last line: downloading",
+        "; Worker-0 is still running, its last line: downloading",
     ).of(
         failed(
             1,
@@ -1025,7 +1028,7 @@ SCENARIOS = (
     scenario(
         "a launcher that wants a worker which the job does not have",
         "PeersUnreachable",
-        "; no pod of the job is named demo-worker-9, Worker-0 still runs",
+        "; no pod of the job is named demo-worker-9, Worker-0 is still running",
     ).of(
         found(
             {"Launcher-0": launching, "Worker-0": running, "Worker-1": running},
@@ -1060,7 +1063,7 @@ SCENARIOS = (
         "a thread that has ended",
         "StorageFailed",
         "Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]",
-        "the process goes on",
+        "the process is still running",
     ).of(raising(*DIED, at=NOW - 9)),
     scenario(
         "a process that has ended, and is waited for", "StorageFailed", "its Process loader-1 has ended with an exception"
@@ -1103,7 +1106,7 @@ SCENARIOS = (
         )
     ),
     scenario(
-        "between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, it runs again for 5 s"
+        "between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, running again for 5 s"
     ).of(beside(lambda pod: again(pod, NOW - 5), policy="OnFailure", logs={"demo-worker-1": EINOPS})),
     scenario("failed often, and runs since", "Running", "2/2 Running").of(
         beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", logs={"demo-worker-1": EINOPS})
@@ -1116,7 +1119,7 @@ SCENARIOS = (
     scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(
         beside(init_ended, logs={"demo-worker-1": ("no data",)})
     ),
-    scenario("sidecar", "SidecarRunning", "container sidecar runs on").of(beside(lambda pod: pod.main_ended(0))),
+    scenario("sidecar", "SidecarRunning", "container sidecar is still running").of(beside(lambda pod: pod.main_ended(0))),
     scenario("readiness", "ReadinessProbeFailed", "connection refused").of(
         beside(never_ready, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])
     ),
@@ -1144,7 +1147,7 @@ SCENARIOS = (
         failed(137, events=probed("Liveness", "sidecar"))
     ),
     scenario(
-        "liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, it runs again for 90 s"
+        "liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, running again for 90 s"
     ).of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", events=probed("Liveness", at=NOW - 101))),
     scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(
         beside(never_ready, events=probed("Startup")[:1])
@@ -1152,7 +1155,7 @@ SCENARIOS = (
     scenario(
         "a sidecar that does not start",
         "StartupProbeFailed",
-        "its sidecar prepare does not pass its startup probe (100 s): HTTP probe failed",
+        "its sidecar prepare has not passed its startup probe (100 s): HTTP probe failed",
     ).of(beside(lambda pod: with_sidecar(pod, started=False), events=probed("Startup", "prepare")[:1])),
     scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(
         beside(lambda pod: with_sidecar(pod, started=True))
@@ -1209,7 +1212,7 @@ SCENARIOS = (
         "terminating on a dead node",
         "NodeDoesNotAnswer",
         "Worker-1 on node node-1",
-        "does not end it",
+        "does not stop it",
         "Kubelet stopped posting",
     ).of(
         found(
@@ -1363,7 +1366,7 @@ SCENARIOS = (
     scenario("a pod has just ended", "Running", "1/2 Running, 1 succeeded").of(
         then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})
     ),
-    scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods run on").of(
+    scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods are still running").of(
         deleted_with("example.com/hold")
     ),
     scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(beside(held_by_another)),
@@ -1380,7 +1383,7 @@ SCENARIOS = (
     scenario(
         "nothing is printed",
         "Running",
-        "2/2 Running; nothing was printed for 20 min, at last by Worker-1: waiting for /data/_SUCCESS",
+        "2/2 Running; nothing was printed for 20 min; the last line, by Worker-1: waiting for /data/_SUCCESS",
         now=NOW + 1200,
     ).of(
         both_running(

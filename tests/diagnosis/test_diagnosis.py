@@ -55,7 +55,7 @@ def test_a_replica_that_is_silent_while_others_print_is_named() -> None:
     found = both_running(printed_at={"demo-worker-0": NOW + 1190, "demo-worker-1": NOW})
     made = diagnose(found, NOW + 1200)
     assert "nothing was printed" not in made.sentence
-    assert "Worker-1 printed nothing for 20 min, others did" in made.evidence
+    assert "Worker-1 printed nothing for 20 min, but others did" in made.evidence
 
 
 def test_the_lines_shown_end_with_the_one_that_tells_the_cause() -> None:
@@ -76,7 +76,7 @@ def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:
     assert not any("was created" in fact for fact in made.evidence)
     found = then(both_running(), {"Worker-1": lambda pod: created(pod.running(), START + 60)})
     facts = diagnose(found, NOW).evidence
-    assert "the pod of Worker-1 was created 60 s after the start: one before it was deleted, or the job was scaled" in facts
+    assert "the pod of Worker-1 was created 60 s after the start: an earlier pod was deleted, or the job was scaled" in facts
 
 
 def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
@@ -96,16 +96,21 @@ def test_pods_still_running_after_success_are_named() -> None:
     assert ended is not None
     made = diagnose(succeeded, ended + 10)
     assert (made.reason, made.at) == ("Succeeded", ended + 60)
-    assert made.then == "replicas that still run are stopped: Worker-0"
+    assert made.then == "replicas that are still running are stopped: Worker-0"
     how = "Worker-1 ended with an error, by itself or because it was stopped (failed with exit code 1)"
-    assert f"{how}: the job has succeeded all the same" in made.evidence
-    assert diagnose(succeeded, ended + 60).then == "nothing: the job is over"
+    assert f"{how}: the job has succeeded nevertheless" in made.evidence
+    assert diagnose(succeeded, ended + 60).then == "nothing: the job has finished"
 
 
 #: how the pods of an attempt are that is being stopped in place, what happens next, and until when
 STOPS = {
-    "one hangs": (NOT_STOPPED, STOPPED, "Worker-0 has stopped; what has not stopped by then gets a new pod", START + 150),
-    "both go": (NOT_STOPPED, NOT_STOPPED, "Worker-0, Worker-1 have stopped; what has not", START + 150),
+    "one hangs": (
+        NOT_STOPPED,
+        STOPPED,
+        "Worker-0 has stopped; a replica that has not stopped by then gets a new pod",
+        START + 150,
+    ),
+    "both go": (NOT_STOPPED, NOT_STOPPED, "Worker-0, Worker-1 have stopped; a replica that has not", START + 150),
     "one is replaced": (STOPPED, f"in_attempt 0 0,deleting {NOW:.0f}", "attempt 1 begins when Worker-1 has stopped", None),
     "none": (STOPPED, STOPPED, "attempt 1 begins: all replicas have stopped", None),
 }
@@ -122,11 +127,11 @@ def test_a_restart_in_place_says_what_it_waits_for(first: str, second: str, said
 
 def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None:
     made = diagnose(removed(failed(1, run_policy={"cleanPodPolicy": "All"})), NOW)
-    assert "the log of demo-worker-1 is gone; the status has kept exit code 1, node-1" in made.evidence
+    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, node-1" in made.evidence
     assert "terminationMessagePolicy: File" in made.advice
     assert "cleanPodPolicy: Running" in made.advice
     kept = diagnose(removed(failed(1, message="shard 7 is empty")), NOW)
-    assert "the log of demo-worker-1 is gone; the status has kept exit code 1, node-1 and the message" in kept.evidence
+    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, node-1 and the message" in kept.evidence
     assert kept.lines == ("shard 7 is empty",)
     assert "cleanPodPolicy" not in kept.advice
 
@@ -170,14 +175,24 @@ def test_what_the_manifest_is_warned_of_is_evidence_while_the_job_runs_and_when_
 
 #: by what becomes of an elastic job of three workers: the reason, and what is said of it, of its evidence and of what follows
 RESIZES = {
-    "smaller": ("FewerReplicas", "runs with 2 of 3 workers since 2", "the last resize: it is resized from 3 to 2", "Worker-2"),
-    "asks": ("FewerReplicas", "runs with 2 of 3 workers since 2", "Worker-2: no node for it", "it grows when there are nodes"),
-    "bounded": ("Running", "3/3 Running", "the spec asks for 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
+    "smaller": (
+        "FewerReplicas",
+        "is running with 2 of 3 workers since 2",
+        "the last resize: it is resized from 3 to 2",
+        "Worker-2",
+    ),
+    "asks": (
+        "FewerReplicas",
+        "is running with 2 of 3 workers since 2",
+        "Worker-2: no node for it",
+        "it grows when nodes are free",
+    ),
+    "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
     "awaits": (
         "FewerReplicas",
-        "runs with 3 of 4 workers",
+        "is running with 3 of 4 workers",
         "condition Running",
-        "it grows at the next report of a checkpoint after 7",
+        "it grows when a checkpoint after this one is reported: 7",
     ),
     "resizing": (
         "Resizing",
@@ -189,9 +204,9 @@ RESIZES = {
         "Unschedulable",
         "Worker-1: no node for it",
         "condition Restarting",
-        "an attempt begins without those that have no node by then",
+        "an attempt begins without the pods that have no node by then",
     ),
-    "lacks too many": ("Unschedulable", "Worker-1: no node for it", "condition Restarting", "the scheduler tries again"),
+    "lacks too many": ("Unschedulable", "Worker-1: no node for it", "condition Restarting", "the scheduler retries"),
 }
 
 
@@ -234,7 +249,7 @@ def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> 
 def test_the_worker_of_a_rank_is_that_of_the_hostfile(change: dict[str, Any]) -> None:
     seeded = next(one for one in SCENARIOS if one.name == "the rank that ended MPI").found
     made = diagnose(replace(seeded, job={**seeded.job, "spec": {**seeded.job["spec"], **change}}), NOW)
-    assert "of rank 1, which called MPI_Abort" in made.sentence
+    assert "rank 1 called MPI_Abort" in made.sentence
     assert ("Worker-0 by the hostfile" in made.sentence, "by the hostfile" in made.sentence) == (
         "slotsPerWorker" in change,
     ) * 2
@@ -275,7 +290,7 @@ def test_the_first_failure_is_not_explained_by_a_later_runs_log() -> None:
 def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> None:
     other = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0])
     facts = diagnose(other.found, other.now).evidence
-    assert facts[1] == "2 of 3 failures on record have this cause"
+    assert facts[1] == "2 of 3 recorded failures have this cause"
     assert facts[2].startswith("the first of 3 failures on record was Worker-1 at 2023-11-14T22:13:25Z, in attempt 0: killed")
 
 
@@ -288,7 +303,7 @@ def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
 def test_a_thread_that_died_while_its_program_prints_on_is_told() -> None:
     made = diagnose(both_running(tails={"demo-worker-1": (*DIED, *("step 1",) * 9)}), NOW)
     assert made.well
-    told = "Worker-1 goes on, but its thread loader has ended: OSError: [Errno 116]"
+    told = "Worker-1 is still running, but its thread loader has ended: OSError: [Errno 116]"
     assert any(fact.startswith(told) for fact in made.evidence)
 
 
@@ -308,11 +323,11 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     ("name", "advice"),
     [
         ("a user without access to the interpreter", "the pod runs as user 1000"),
-        ("no GPU, which the template does not request", "set resources.limits of its container to nvidia.com/gpu"),
+        ("no GPU, which the template does not request", "set nvidia.com/gpu in resources.limits of its container"),
         ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
-        ("a server in the same pod that was killed", "-c sidecar; a SIGKILL comes most often for its memory"),
+        ("a server in the same pod that was killed", "-c sidecar; the cause of SIGKILL is usually a lack of memory"),
         ("a rank that ended before the others", "drop_last=True"),
-        ("a task that did not come", "see why Worker-2 came too late"),
+        ("a task that did not come", "see why Worker-2 was late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
         ("a connection of a job without peers", "whether a server listens there"),
