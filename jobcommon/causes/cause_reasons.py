@@ -114,6 +114,7 @@ class Reason(StrEnum):
     NOT_A_NUMBER = "NotANumber"
     PYTHON_EXCEPTION = "PythonException"
     PROGRAM_FAILED = "ProgramFailed"
+    ENDED_EARLY = "EndedEarly"
     POD_DEADLINE_EXCEEDED = "PodDeadlineExceeded"
 
     # its memory and GPUs

@@ -14,9 +14,18 @@ from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
-from jobcommon.diagnosis.failures import cause_of_failure, ended_early, first_failure, lines_of, meanwhile, other_failures, root
+from jobcommon.diagnosis.failures import (
+    alike,
+    cause_of_failure,
+    ended_early,
+    first_failure,
+    lines_of,
+    meanwhile,
+    other_failures,
+    root,
+)
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent, unresolved
+from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, servers_gone, silent, unresolved
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
@@ -160,6 +169,10 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
     if found.status.resizing and (not worst or worst[0][1].reason in CALM):
         then, at = stops_awaited(found, now) or ("the programs start when all pods are running", None)
         return replace(_of_job(resizing(found)), then=then, at=at)
+    again = current.type == ConditionType.RESTARTING and not found.status.resizing
+    if worst and again and worst[0][1].reason in CALM:
+        begins = f"{listed([member.replica for member, _ in worst])}: {worst[0][1].text}"
+        return _restarting(found, root(found, message, latest=True), now, begins)
     if worst:
         ends = root(found, message, latest=True) if worst[0][1].symptom else None
         if ends is not None and ends[0] is not ends[1]:
@@ -304,14 +317,16 @@ def _stuck_finalizers(found: Found, now: float) -> Diagnosis | None:
 def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) -> Diagnosis:
     """The diagnosis by the failure that explains the end, which may be another than the one that is `charged`."""
     cause = cause_of_failure(found, failure)
-    where = f" on node {failure.node}" if failure.node else ""
+    same = alike(found, failure, cause)
+    replicas = list(dict.fromkeys(f.replica for f in same))
+    where = f" on node {failure.node}" if failure.node and {f.node for f in same} == {failure.node} else ""
     evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
         lost = f"; {charged.replica} failed because of it" if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     evidence += other_failures(found, cause, failure, charged)
-    others = meanwhile(found, cause, (failure.replica,), now, parse_time(failure.time))
+    others = meanwhile(found, cause, replicas, now, parse_time(failure.time))
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
         lines = (failure.message or "").splitlines()
@@ -320,7 +335,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         evidence.append(f"the log of {failure.pod} is gone; the status keeps {kept}")
         if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
-    sentence, replicas = f"{failure.replica}{where}: {cause.text}{lost}{others}", [failure.replica]
+    sentence = f"{listed(replicas)}{where}: {cause.text}{lost}{others}"
     if (early := ended_early(found, cause, parse_time(failure.time))) is not None:
         sentence = (
             f"{early.replica} ended with exit code 0 before the others, and {failure.replica}{where} failed without it: "
@@ -429,7 +444,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]
     due = limits.active_deadline(job, status.start_time)
     then, at = ("the job fails if it has not finished by then (activeDeadlineSeconds)", due.at) if due else ("", None)
-    evidence += [*died_beside(found), *recreated(found)]
+    evidence += [*died_beside(found), *servers_gone(found, now), *recreated(found)]
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} is running: {count}{quiet}"
     advice = advice or in_short("".join(outside[1:]))
@@ -440,11 +455,11 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
 
 
-def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float) -> Diagnosis:
-    """A job whose failed pods are being replaced, by the end that explains it, if one is known."""
+def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float, *begins: str) -> Diagnosis:
+    """A job whose failed pods are being replaced, by the end that explains it, if one is known. `begins`: what new ones do."""
     message = in_short(current.message) if (current := _current(found)) is not None else ""
     made = _of_failure(found, *ends, now) if ends else _of_job(Cause(Reason.RESTARTING, message))
-    then, at = replacement(found, now)
+    then, at = replacement(found, now, *begins)
     return replace(made, then=then, at=at)
 
 

@@ -12,7 +12,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program, printed
-from jobcommon.diagnosis.context import collective, host_in, in_context
+from jobcommon.diagnosis.context import collective, host_in, in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
@@ -40,6 +40,8 @@ _BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 # What Python raises when it is stopped.
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 _MOST = 200
+# Of a thousand replicas that failed together, so many are compared.
+_MOST_ALIKE = 32
 _NUMBER = re.compile(r"\d+")
 _LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
 
@@ -113,6 +115,15 @@ def _of_its_attempt(found: Found, some: Sequence[Failure], decisive: Failure) ->
     return [f for f in latest if f is decisive or f.time is None or (parse_time(f.time) or 0.0) > began]
 
 
+def alike(found: Found, failure: Failure, cause: Cause) -> list[Failure]:
+    """The ends of the same attempt that have the same cause, of its own: that `failure` first."""
+    if cause.symptom:
+        return [failure]
+    others = [f for f in ends(found) if f.replica != failure.replica and f.exit_code == failure.exit_code]
+    close = [f for f in _of_its_attempt(found, others, failure) if _apart(f, failure) <= TOGETHER_SECONDS]
+    return [failure, *(f for f in close[:_MOST_ALIKE] if _outline(cause_of_failure(found, f)) == _outline(cause))]
+
+
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
     """Why a failure occurred."""
     message = failure.message or ""
@@ -121,6 +132,8 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     by_platform = ended_by_platform(failure.reason, message)
     if by_platform is not None:
         return by_platform
+    if failure.exit_code == 0:
+        return without_error(failure.replica, found)
     # It may be that of an init container; the pod's status says so while it is there.
     pod = failure.pod or ""
     member = next((m for m in found.members if m.pod.name == pod and m.pod.phase == "Failed"), None)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from jobcommon.api.pod import Terminated
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
@@ -83,6 +84,21 @@ def died_beside(found: Found) -> Iterator[str]:
         for one in raised(lines):
             if one.begin and (thread := _THREAD.match(lines[one.begin - 1])) is not None:
                 yield f"{member.replica} is still running, but its {thread[1]} has ended: {in_short(one.lines[0], 200)}"
+
+
+def servers_gone(found: Found, now: float) -> Iterator[str]:
+    """Replicas that have ended with exit code 0 though others, which they serve, still run."""
+    if not any(member.pod.phase == "Running" and not _serves(member, found) for member in found.members):
+        return
+    for member in found.members:
+        runs = [c.state for c in member.pod.containers if isinstance(c.state, Terminated) and c.state.finished_at is not None]
+        at = max((run.finished_at or 0.0 for run in runs), default=now)
+        if member.pod.phase == "Succeeded" and _serves(member, found) and now - at > QUIET_SECONDS:
+            yield f"{member.replica} ended with exit code 0 {span(now - at)} ago, and the replicas that it serves still run"
+
+
+def _serves(member: Member, found: Found) -> bool:
+    return found.framework.serves(member.replica.rpartition("-")[0])
 
 
 def last_exception(lines: Sequence[str], *, local: bool) -> tuple[Cause | None, str]:

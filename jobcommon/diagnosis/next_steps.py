@@ -22,8 +22,8 @@ def after_the_end(found: Found) -> tuple[str, float | None]:
     return "nothing: the job has finished", None
 
 
-def replacement(found: Found, now: float) -> tuple[str, float | None]:
-    """What the operator does about failed pods, and when at the earliest, by its pace of restarts; None for at once."""
+def replacement(found: Found, now: float, what: str = "the operator replaces the pod") -> tuple[str, float | None]:
+    """What becomes of failed pods, `what` if nothing else, and when at the earliest by the pace of restarts; None: at once."""
     status, limit = found.status, found.read.run_policy.backoff_limit
     used = sum(of_type.charged for of_type in status.replica_statuses.values())
     left = f"; {used} failed runs so far, {limit + 1} end the job (backoffLimit {limit})" if limit is not None else ""
@@ -33,7 +33,7 @@ def replacement(found: Found, now: float) -> tuple[str, float | None]:
     if any(_ends_job(found, pod) for pod in pods):
         return "the job fails: the replica's restartPolicy does not restart it", None
     later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now)) > now]
-    return f"the operator replaces the pod{left}", min(later, default=None)
+    return f"{what}{left}", min(later, default=None)
 
 
 def _ends_job(found: Found, pod: PodView) -> bool:

@@ -10,7 +10,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.context import collective, in_context
+from jobcommon.diagnosis.context import collective, in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import unschedulable
@@ -213,7 +213,9 @@ def _succeeded(pod: PodView) -> list[str]:
 
 def _cause_of_run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
     """Why a run of one of its containers failed."""
-    pod = member.pod
+    pod, main = member.pod, _main_container(member, found)
+    if run.exit_code == 0 and container.name == main:
+        return without_error(member.replica, found)
     inits = {c.name for c in pod.init_containers}
     lines = found.logs.get(pod.name, ())
     gone = pod.name in found.gone
@@ -223,7 +225,7 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     cause = after_another(member, cause, container.name, run.finished_at, found) or in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
         return of_init(container.name, cause)
-    if container.name != (main := _main_container(member, found)):
+    if container.name != main:
         over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
         return replace(cause, text=f"{over}container {container.name}: {cause.text}")
     return cause

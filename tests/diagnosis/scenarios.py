@@ -351,14 +351,17 @@ def elastic(case: str) -> tuple[Found, float]:
     return Found(SCALED_JOB, world.manifest, [pod.raw for pod in world.pods.values()]), world.now
 
 
-def attempts(*ends: tuple[str, int, str], seconds: float = 5.0, **run_policy: Any) -> tuple[Found, float]:
+def attempts(
+    *ends: tuple[str, int, str], seconds: float = 5.0, framework: Framework = PYTORCH, others: Any = None, **run_policy: Any
+) -> tuple[Found, float]:
     """A job of two workers after these ends, each so many seconds after the start: of which replica, its code and message."""
-    model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="ExitCode", run_policy=run_policy)
+    model = ClusterModel.of(framework, {**(others or {}), "Worker": 2}, policy="ExitCode", run_policy=run_policy)
     for slot, code, message in ends:
-        model.start().tick(seconds).exit(f"demo-{slot.lower()}", code, message=message).settle()
+        cause = {"message": message} if message else {}
+        model.start().tick(seconds).exit(f"demo-{slot.lower()}", code, **cause).settle()
         model.stop_terminating().tick(seconds).settle()
     gone = frozenset({"demo-worker-0", "demo-worker-1"} - model.pods.keys())
-    return Found(PYTORCH, model.manifest, [pod.raw for pod in model.pods.values()], gone=gone), model.now
+    return Found(framework, model.manifest, [pod.raw for pod in model.pods.values()], gone=gone), model.now
 
 
 STOPPED = "in_attempt 0 0,stopped_by_image 1,ordered_to_stop 90"
@@ -1095,6 +1098,32 @@ SCENARIOS = (
     *(
         scenario(name, *cause, now=START + 9000).of(attempts(*ends, seconds=seconds, **policy)[0])
         for name, seconds, policy, ends, *cause in ATTEMPTS
+    ),
+    scenario(
+        "workers of mpirun that end at once",
+        "EndedEarly",
+        "Worker-1 on node node-1: its command ended with exit code 0, and the Launcher cannot reach a Worker",
+    ).of(attempts(("Worker-1", 0, ""), ("Worker-1", 0, ""), framework=MPI, others={"Launcher": 1})[0]),
+    scenario(
+        "a parameter server that ends again and again",
+        "EndedEarly",
+        "PS-0 on node node-1: its command ended with exit code 0, and the replicas that it serves need it; restarted 3 times",
+    ).of(
+        found(
+            {"PS-0": lambda pod: pod.crash_looping(3, 0), "Worker-0": running},
+            framework=TF,
+            policy="Always",
+            replicas={"PS": 1, "Worker": 1},
+        )
+    ),
+    scenario(
+        "a program that succeeds again and again", "EndedEarly", "Worker-1", "after which restartPolicy Always starts it again"
+    ).of(beside(lambda pod: pod.crash_looping(3, 0), policy="Always")),
+    scenario("replicas that fail alike", "ModuleNotFound", "Worker-0, Worker-1 on node node-1: exit code 1: ").of(
+        found(
+            {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
+            logs={f"demo-worker-{n}": EINOPS for n in range(2)},
+        )
     ),
     scenario("restarted in place", "ProgramFailed", "Worker-1", "exit code 1", "restarted 3 times").of(crash(1, 3)),
     scenario("started again after a stop in place", "Running", "2/2 Running").of(

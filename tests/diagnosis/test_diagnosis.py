@@ -14,18 +14,21 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     ATTEMPTS,
     DIED,
+    EMPTY,
     NOT_STOPPED,
     NOW,
     SCENARIOS,
     STOPPED,
     TRACEBACK,
     Scenario,
+    attempts,
     both_running,
     created,
     elastic,
@@ -292,6 +295,19 @@ def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> Non
     facts = diagnose(other.found, other.now).evidence
     assert facts[1] == "2 of 3 recorded failures have this cause"
     assert facts[2].startswith("the first of 3 failures on record was Worker-1 at 2023-11-14T22:13:25Z, in attempt 0: killed")
+
+
+def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
+    found, now = attempts(("Worker-0", 255, EMPTY), restartScope="Job", backoffLimit=2)
+    made = diagnose(found, now)
+    assert (made.reason, made.replicas) == ("CheckpointMismatch", ("Worker-0",))
+    assert made.then == "Worker-0, Worker-1: is being scheduled; 1 failed runs so far, 3 end the job (backoffLimit 2)"
+
+
+def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
+    pods = {"PS-0": lambda pod: pod.succeeded(at=NOW), "Worker-0": running}
+    made = diagnose(found(pods, framework=TF, replicas={"PS": 1, "Worker": 1}), NOW + 90)
+    assert "PS-0 ended with exit code 0 90 s ago, and the replicas that it serves still run" in made.evidence
 
 
 def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
