@@ -10,7 +10,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL, unreachable
-from jobcommon.causes.tracebacks import Raised, plain, raised
+from jobcommon.causes.tracebacks import Raised, plain, raised, telling
 
 # What runc prints for the program that it could not start.
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
@@ -79,7 +79,7 @@ _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not foun
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*|^terminate called "
 )
 _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
@@ -238,7 +238,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     found = raised(lines)
     chains = _chains([one for one in found if not one.wraps])
     causes = [_of_exception(chain, local=local) for chain in reversed(chains)]
-    own = [plain(line) for line in lines]
+    own = telling([plain(line) for line in lines])
     # What ends with a colon goes on in the next line.
     own = [f"{line} {after.strip()}" if line.endswith(":") else line for line, after in zip(own, [*own[1:], ""], strict=False)]
     errors = [line for line in own if not MERELY_A_WARNING.search(line)]
@@ -375,7 +375,7 @@ def _unknown(one: Raised) -> Cause:
 
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in lines if _WORD.search(line) and not _OF_SIGNAL.match(line)][-_TAIL:]
+    tail = [line.strip() for line in telling(lines) if _WORD.search(line) and not _OF_SIGNAL.match(line)][-_TAIL:]
     errors = [line for line in tail if _ERROR_LINE.search(line)]
     own = [line for line in errors if not _FOLLOWS.search(line)] or errors
     return own[-1] if own else tail[-1] if tail else ""

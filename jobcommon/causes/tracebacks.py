@@ -27,6 +27,12 @@ _JAVA_FRAME = re.compile(r"^\s+(?:at |\.{3} )")
 _NCCL = "Last error:"
 # Frames of other languages, which are named below the program's own.
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
+# The stack of a crash in native code: frames of c10, glibc, glog, dmlc and Open MPI, their titles, and a list of modules.
+_STACK = re.compile(
+    r"\s*(?:frame #\d+: |#\d+ +0x|@ +0x|\d+ +0x[0-9a-f]+ |\[bt\] |<omitting python frames>|Extension modules: |Stack trace:|"
+    r"\[[^]]*:\d+\] (?:\[ ?\d+\] |\*\*\* )|\*\*\* Process received|"
+    r"(?:Exception raised from|C\+\+ Traceback).*\(most recent call (?:first|last)\):)|.*[\[(]0x[0-9a-f]+(?: in \S+)?[\])]$"
+)
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
 
 
@@ -70,6 +76,12 @@ class Raised:
 def plain(line: str) -> str:
     """The line without the prefix of its process."""
     return _PREFIX.sub("", line, count=1)
+
+
+def telling(lines: Sequence[str]) -> list[str]:
+    """Those that a person or a program has worded: without the stack of a crash, if there are any."""
+    worded = [line for line in lines if line.strip()]
+    return [line for line in worded if not _STACK.match(plain(line))] or worded
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:
