@@ -24,6 +24,8 @@ _RANKS = "the ranks that print no timeout hang: kubectl exec POD -- py-spy dump 
 _LOST = "check whether another replica failed or never started, whether the world size matches the job"
 _PEERS = f"{_LOST}, and whether a NetworkPolicy blocks the job's Service"
 _LOCAL_PEERS = f"{_LOST}, and which address and port it should listen on"
+#: The advice for lost peers of which nothing more is known.
+ANY_PEERS = (_PEERS, _LOCAL_PEERS)
 _FILES = "correct the path or workingDir; a pod sees only its image and its volumes"
 _LOCAL_FILES = "correct the path; a relative path starts at workingDir, or at the directory where jobcommon was started"
 
@@ -56,6 +58,11 @@ SHELL = (
 
 #: Of the last exception, its message and innermost frame; of other lines, each by itself.
 LINES = (
+    Clue(
+        r"File exists[\s\S]*(?:shm_open|SharedMemory|shared_memory)", Reason.PYTHON_EXCEPTION,
+        "", "shared memory of that name exists already, from an earlier run or of another process: remove it "
+        "(streaming.base.util.clean_stale_shared_memory(), or /dev/shm/NAME), or start the processes by one launcher",
+    ),
     # shared memory before disks and NCCL
     Clue(
         r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm\S*.*No space left|"
@@ -67,6 +74,11 @@ LINES = (
         Reason.SHARED_MEMORY_FULL, "", _SHM, local=_LOCAL_SHM,
     ),
     # GPUs
+    Clue(
+        r"[Mm]emory space vmem|[Ee]xceeded vmem capacity|scoped vmem", Reason.MEMORY_EXHAUSTED, "",
+        "a kernel (Pallas) needs more of the chip's vector memory than it has: use smaller blocks, or raise vmem_limit_bytes; "
+        "the batch does not change that",
+    ),
     Clue(
         r"OOM when allocating.*(?:device:CPU|allocator cpu)", Reason.MEMORY_EXHAUSTED, "", _MEMORY,
     ),
@@ -133,6 +145,13 @@ LINES = (
         "single process",
     ),
     Clue(
+        r"Error 80[24]: |system not yet initialized|Error 803: |unsupported display driver|Error 999: |"
+        r"fabric ?manager.*(?:not|fail)|CUDA_ERROR_SYSTEM_NOT_READY", Reason.GPU_UNUSABLE, "",
+        "the node's GPU driver is not ready, not the program: see that nvidia-fabricmanager runs there in the driver's version "
+        "(802), that driver and image fit (803, 804), or cordon the node",
+        local="this machine's GPU driver is not ready, not the program: see that nvidia-fabricmanager runs in its version",
+    ),
+    Clue(
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|driver/library version mismatch|"
         r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", Reason.GPU_UNUSABLE, "",
         "update the node's NVIDIA driver, or use an image built for a CUDA version that this driver supports (nvidia-smi "
@@ -172,6 +191,10 @@ LINES = (
         _RANK,
     ),
     Clue(
+        r"(?:Missing|Stalled) ranks: ?(\d+(?:, ?\d+)*)", Reason.COLLECTIVE_TIMEOUT,
+        "rank {0} did not submit tensors which the others waited for (Horovod)", _RANK,
+    ),
+    Clue(
         r"Watchdog caught collective|collective operation timeout|timeout detected by watchdog|CollectiveTimeout|"
         r"Timed out waiting \d+ms for (?:recv|send) operation|Stalled (?:ranks|tensors)|Missing ranks|"
         r"one or more tensors were submitted",
@@ -190,7 +213,31 @@ LINES = (
         Reason.COLLECTIVE_MISMATCH, "",
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
+    Clue(
+        r"NET/IB\b.*(?:[Gg]ot completion|status=\d+|async (?:fatal )?event)", Reason.PEERS_UNREACHABLE, "",
+        "the InfiniBand or RoCE link between these two failed, or the peer has ended: see the port of this hca on both nodes "
+        "(ibstat, its error counters) and cordon the node; NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT give it more "
+        "time", symptom=True,
+    ),
     # MPI
+    Clue(
+        r"Read -1, expected \d+, errno = 1\b", Reason.MPI_NOT_STARTED, "",
+        "Open MPI may not read the memory of other processes in a container: set OMPI_MCA_btl_vader_single_copy_mechanism=none "
+        "in env, or add the capability SYS_PTRACE",
+    ),
+    Clue(
+        r"OFI addrinfo\(\) failed|fi_getinfo|no (?:usable |valid )?(?:libfabric )?provider", Reason.MPI_NOT_STARTED, "",
+        "libfabric finds no network that it may use: set FI_PROVIDER=tcp in env, or install and allow the provider "
+        "(fi_info lists them)",
+    ),
+    Clue(
+        r"no available cpus on|more processes (?:than|.{,40}) cpus|binding more processes", Reason.TOO_FEW_SLOTS, "",
+        "mpirun binds processes to more cores than there are: use --bind-to none, or fewer cores each (PE=)",
+    ),
+    Clue(
+        r"Shape mismatch in the collective", Reason.COLLECTIVE_MISMATCH, "",
+        "give every worker batches of the same shape: batch(..., drop_remainder=True), and as many of them",
+    ),
     Clue(
         r"MPI_ERR_TRUNCATE", Reason.COLLECTIVE_MISMATCH, "",
         "the receiver's buffer is smaller than the message: use the same count and type on both sides",
@@ -210,7 +257,7 @@ LINES = (
         "add --allow-run-as-root to mpirun, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     ),
     Clue(
-        r"launcher '([\w+-]+)' not installed|Failed to find C compiler|No working C\+\+ compiler|"
+        r"execvp error on file (\S+)|launcher '([\w+-]+)' not installed|Failed to find C compiler|No working C\+\+ compiler|"
         r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
         r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
@@ -333,6 +380,11 @@ LINES = (
         local=f"in the container's command, {_LOCAL_FILES}",
     ),
     Clue(
+        r"inotify watch limit|inotify_(?:add_watch|init)\b.*(?:No space|Too many)", Reason.LIMIT_REACHED, "",
+        "the node has no more inotify watches, the disk is not full: watch fewer directories, or raise "
+        "fs.inotify.max_user_watches there",
+    ),
+    Clue(
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
         # torch.save, numpy and TensorFlow name no disk.
         r"PytorchStreamWriter failed|inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error|"
@@ -402,6 +454,19 @@ LINES = (
         "(boto3: retries mode adaptive)",
     ),
     Clue(
+        r"exit(?:ed with exit)? code 137\b.*(?:OOM|SIGKILL)|possible container OOM|killed by YARN for exceeding|"
+        r"Consider boosting spark\.(?:executor|yarn)", Reason.MEMORY_EXHAUSTED, "",
+        "executors of Spark are killed for want of memory: raise spark.executor.memoryOverhead and the memory of their "
+        "pods, or use "
+        "more partitions",
+    ),
+    Clue(
+        r"JavaScript heap out of memory", Reason.MEMORY_EXHAUSTED, "",
+        "raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB in env of the container, and "
+        "resources.limits.memory above it",
+        local="raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB",
+    ),
+    Clue(
         r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
         "raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory), and resources.limits.memory above it",
         local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
@@ -420,7 +485,7 @@ LINES = (
     Clue(
         r"Too many open files|can't start new thread|pthread_create|Resource temporarily unavailable|"
         r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
-        r"OMP: Error #34|fork: retry|inotify watch limit|File name too long",
+        r"OMP: Error #34|fork: retry|File name too long",
         Reason.LIMIT_REACHED, "",
         "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the PID limit of the "
         "pod)",
@@ -483,7 +548,8 @@ LINES = (
         r"PytorchStreamReader failed|"
         r"invalid header or archive is corrupted|Weights only load failed|UnpicklingError|loaded state dict|"
         r"MetadataIncompleteBuffer|"
-        r"SafetensorError|Ran out of input|not compatible with .*checkpoint|checkpoint.*(?:corrupt|truncated|mismatch|"
+        r"SafetensorError|Ran out of input|[Mm]issing key in checkpoint|not compatible with .*checkpoint|"
+        r"checkpoint.*(?:corrupt|truncated|mismatch|"
         r"incompatible)|"
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"
         r"doesn't match (?:the )?(?:size of )?checkpoint",
@@ -521,6 +587,13 @@ LINES = (
         "the node's clock is wrong, not the credentials: synchronize it (NTP; chronyc tracking shows the offset), or use "
         "another node",
         local="this machine's clock is wrong, not the credentials: synchronize it (NTP; chronyc tracking shows the offset)",
+    ),
+    Clue(
+        r"already exists in database: \S+\.proto|duplicate symbol '\S+\.proto|TypeError: Couldn't build proto file|"
+        r"Descriptors cannot (?:not )?be created directly", Reason.VERSIONS_CONFLICT, "",
+        "two libraries bring the same protobuf messages, or protobuf is too new for one of them: install one build of "
+        "each, or a "
+        "protobuf that fits (pip check); PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python rules it out",
     ),
     Clue(
         r"\bkinit\b|GSSAPI|GSSException|\bKerberos\b|\bKRB5|\bTGT\b", Reason.ACCESS_DENIED, "",
@@ -586,7 +659,9 @@ LINES = (
         r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
         r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
-        r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|UnknownHostException|KafkaTimeoutError",
+        r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|UnknownHostException|KafkaTimeoutError|_TRANSPORT\b|"
+        r"Broker transport failure|(?:Run initialization|wandb\S*) .*timed out|wandb\.errors\.\S*CommError|"
+        r"HDFS connection failed",
         Reason.HOST_UNREACHABLE, "", _HUB,
         local=_LOCAL_HUB,
     ),
@@ -616,7 +691,7 @@ LINES = (
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
         r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|Proxy Call to rank \d+ failed|"
-        r"communicator was aborted|another task died|\(Unavailable\)|"
+        r"code = Unavailable|communicator was aborted|another task died|\(Unavailable\)|"
         r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
         r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
@@ -652,7 +727,8 @@ LINES = (
 #: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
 EXCEPTIONS = (
     Clue(
-        r"Input (?:\w+ )?contains (?:NaN|infinity)", Reason.DATA_INVALID, "",
+        r"(?:Input|Labels?|Data|Features?|Column|target|y|X)\b.{,20}contains? (?:NaN|infinity|inf\b|"
+        r"missing)", Reason.DATA_INVALID, "",
         "check the data: replace missing and infinite values, or drop their rows",
     ),
     Clue(
@@ -737,7 +813,7 @@ REMAINS = (
         r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
         r"terminated with signal (SIG\w+)|"
-        r"KILLED BY SIGNAL: (\d+)|: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
+        r": line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"the cause of SIGKILL is usually a lack of memory: {_MEMORY}",
     ),
     Clue(
@@ -767,22 +843,31 @@ REMAINS = (
     ),
     Clue(
         # An exception that the program has caught and printed.
-        r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )", Reason.PYTHON_EXCEPTION, "",
-        "correct the program; print the traceback (traceback.print_exc()), which shows where",
+        r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )(?!\s*=)", Reason.PYTHON_EXCEPTION, "",
+        "correct what the message names: the program, its data or its settings; traceback.print_exc() shows where",
     ),
-    Clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
-    Reason.PROGRAM_FAILED, "", "see the lines before it"),
     Clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
          _OWNER),
     Clue(r"(?:can't cd to|cd: .*No such file|(?:cannot|can't) (?:open|access|stat|find|read|load)\b.*|"
          r"No such file or directory)",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
-    Clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
-         "see what the rank printed before", symptom=True),
 )  # fmt: skip
 
-#: A line of these levels is not the error.
-MERELY_A_WARNING = re.compile(r"\bwarn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
+#: What launchers report of a process that has ended, the first first. The lines before say more, if they have an error.
+REPORTS = (
+    Clue(
+        r"MPI_ABORT was invoked on rank (\d+)(?:.*?errorcode (-?\d+))?", Reason.PROGRAM_FAILED,
+        "rank {0} called MPI_Abort ({1})", "see the lines that this rank printed before", symptom=True,
+    ),
+    Clue(
+        r"MPI_Abort|BY SIGNAL: \d+|EXIT CODE: \d+|the first process to do so was|"
+        r"Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)(?!.{,3}Per user)|Process (\d+) exit with status code [1-9]",
+        Reason.PROGRAM_FAILED, "", "see the lines that the rank printed before", symptom=True,
+    ),
+)  # fmt: skip
+
+#: A line of these levels is not the error. NCCL has no other word for its errors.
+MERELY_A_WARNING = re.compile(r"(?<!NCCL )\bwarn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
 
 
 def unreachable(text: str, *, local: bool = False) -> Cause:

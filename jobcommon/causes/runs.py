@@ -9,8 +9,8 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.causes.packages import program_package
-from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL, unreachable
-from jobcommon.causes.tracebacks import Raised, plain, raised, telling
+from jobcommon.causes.programs import ANY_PEERS, EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, REPORTS, SHELL, unreachable
+from jobcommon.causes.tracebacks import Raised, plain, raised, unfolded
 
 # What runc prints for the program that it could not start.
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
@@ -53,6 +53,12 @@ _ERROR_LINE = re.compile(
 )
 # The exit code tells it.
 _OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
+# Nor is it a line of the program's source, the end of an R or Perl script, or a stack of C.
+_NO_MESSAGE = re.compile(
+    rf"{_OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
+    r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x"
+)
+_RAISES = re.compile(r"\s*raise\b")
 _WORD = re.compile(r"\w")
 # Of a script with Windows' line ends, in a shell's message: no progress bar.
 _RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
@@ -74,12 +80,19 @@ _HINT = re.compile(
 _OF_PROGRAM = re.compile(
     r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
 )
+_NAMED = "correct what the message names: the program, its data or its settings"
 _MISTAKE = "correct the program; its last lines show where"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*|^terminate called "
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*"
+)
+# Of launchers, about the processes that they have started.
+_BY_LAUNCHER = re.compile(
+    r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
+    r"^Primary job|"
+    r"exited with non-zero|Per user-direction|Process \d+ exit|Terminating remaining|^srun: |^Abort\(\d+\)|^\s*raise\b"
 )
 _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
@@ -118,7 +131,7 @@ def end_of_program(
     message = _RETURN.sub(r"\\r", message)
     # It is mostly the end of what was printed.
     own = [] if message.strip() in "\n".join(lines) else message.splitlines()
-    told = [_COLOUR.sub("", line) for line in (*own, *lines) if not _HINT.search(line)]
+    told = unfolded([_COLOUR.sub("", line) for line in (*own, *lines) if not _HINT.search(line)])
     # A shell ends so for other errors, too.
     code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
     no_command = reason in _NOT_STARTED or code_of_shell or bool(told and _BY_RUNTIME.match(told[-1]))
@@ -129,7 +142,7 @@ def end_of_program(
     crashed = _crash(reason, told)
     # What Python's faulthandler prints is told by the function.
     ends = (at for at, line in enumerate(told) if line.startswith("Fatal Python error"))
-    last = _last_line(told[: next(ends, None)] if crashed else told)
+    last = _last_line(_joined(told[: next(ends, None)] if crashed else told))
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         shown = f": {in_short(last)}" if reason not in _OUTSIDE and _ERROR_LINE.search(last) else ""
@@ -170,7 +183,9 @@ def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
     """
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
         return None
-    shown = _RETURN.sub(r"\\r", message[-_MESSAGE:]).splitlines()
+    cut, shown = len(message.encode()) >= _MESSAGE, _RETURN.sub(r"\\r", message[-_MESSAGE:]).splitlines()
+    # The kubelet keeps so many bytes, whatever line they begin in.
+    shown = unfolded(shown[1:] if cut and len(shown) > 1 else shown)
     told = [_COLOUR.sub("", line)[:_LONGEST] for line in shown if not _HINT.search(line)]
     return _error(reason, told, local=False)
 
@@ -211,7 +226,7 @@ def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = 
     if cause is None or (reason in _SIGNALS and _OF_SIGNAL.match(cause.text)):
         return None
     # A launcher passes on how one of its processes ended.
-    passed_on = cause.reason == Reason.WORKER_PROCESS_KILLED
+    passed_on = cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
     # Of a crash, the shell around it says less than Python, which does not print a hang then.
     of_crash = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and _crash(reason, told) is not None
     return cause if not of_crash and (passed_on or reason not in _OUTSIDE) else None
@@ -235,13 +250,13 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     """The cause that a program's last lines tell: the last exception that is no consequence of another replica's failure, else
     the last line that reveals a cause. A warning counts only if there is nothing else.
     """
+    lines = unfolded(lines)
     found = raised(lines)
     chains = _chains([one for one in found if not one.wraps])
     causes = [_of_exception(chain, local=local) for chain in reversed(chains)]
-    own = telling([plain(line) for line in lines])
-    # What ends with a colon goes on in the next line.
-    own = [f"{line} {after.strip()}" if line.endswith(":") else line for line, after in zip(own, [*own[1:], ""], strict=False)]
-    errors = [line for line in own if not MERELY_A_WARNING.search(line)]
+    own = [plain(line) for line in lines]
+    own = _joined(own)
+    errors = [line for line in own if not (MERELY_A_WARNING.search(line) or _RAISES.match(line))]
     texts = (cause for line in reversed(errors) if (cause := _of_line(line, LINES, local=local)) is not None)
     plainly = [] if any(not cause.symptom for cause in causes) else [*texts]
     candidates = [*causes, *plainly]
@@ -250,7 +265,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
             return _with_detail(cause, lines)
     if candidates:
         # Of lines that follow from another replica's end the first says most.
-        return _with_detail(causes[0] if causes else plainly[-1], lines)
+        return _with_detail(causes[0] if causes else min(reversed(plainly), key=lambda one: one.advice in ANY_PEERS), lines)
     said = ""
     if found and found[-1].type.endswith("CalledProcessError"):
         # The lines before it are those of the command.
@@ -261,6 +276,11 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
         for line in reversed(some):
             if (cause := _of_line(line, clues, local=local)) is not None:
                 return replace(cause, text=said + cause.text)
+    if (report := next(filter(None, (_of_line(line, REPORTS, local=local) for line in errors)), None)) is not None:
+        before = _last_line([line for line in own if not _BY_LAUNCHER.search(line)])
+        if not _ERROR_LINE.search(before):
+            return report
+        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=_NAMED)
     if (rank := _FIRST_RANK.search("\n".join(lines))) is not None:
         text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
         return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
@@ -280,10 +300,10 @@ def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
         return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort")
     if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
         return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
-    if cause.reason == Reason.FILE_NOT_FOUND and (before := _earlier(cause, lines)):
+    if cause.reason in _MAY_FOLLOW and (before := _earlier(cause, lines)):
         text = f"{cause.text}; printed before: {before}"
         return replace(
-            cause, text=text, advice=f"check whether that is why the file is missing (set -eo pipefail); {cause.advice}"
+            cause, text=text, advice=f"check whether what was printed before explains it (set -eo pipefail); {cause.advice}"
         )
     if "device-side assert" not in cause.text:
         return cause
@@ -291,16 +311,29 @@ def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
     return replace(cause, text=f"the assertion {asserted} failed on the GPU: {cause.text}") if asserted else cause
 
 
+# What lacks a file, a module or a server, perhaps because a command of the script before has failed.
+_MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREACHABLE)
+_OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
+
+
 def _earlier(cause: Cause, lines: Sequence[str]) -> str:
-    """What ended another program of the script, whose file is missing perhaps; "" if there was only this exception."""
-    if any(plain(line) != line for line in lines):
-        # They are of several processes.
-        return ""
+    """What ended another program of the script before, or what a command of it printed; "" if there was only this exception."""
     chains = _chains([one for one in raised(lines) if not one.wraps])
-    if len(chains) < 2 or in_short(chains[-1][-1].lines[0]) not in cause.text:
+    if not chains or any(chain[0].process for chain in chains) or in_short(chains[-1][-1].lines[0]) not in cause.text:
         return ""
-    earlier = in_short(chains[-2][-1].lines[0], 200)
-    return earlier if earlier not in cause.text and chains[-2][-1].begin < chains[-1][0].begin else ""
+    begin = chains[-1][0].begin
+    if len(chains) > 1:
+        earlier = in_short(chains[-2][-1].lines[0], 200)
+        return earlier if earlier not in cause.text and chains[-2][-1].begin < begin else ""
+    before = (line for line in reversed(lines[:begin]) if not MERELY_A_WARNING.search(line) and not _OF_TENSORFLOW.match(line))
+    told = ((line, _of_line(line, (*SHELL, *LINES, *REMAINS), local=False)) for line in before)
+    return next((in_short(line, 200) for line, its in told if its is not None and not its.symptom), "")
+
+
+def _joined(lines: Sequence[str]) -> list[str]:
+    """The lines, of which one that ends with a colon goes on in the next."""
+    pairs = zip(lines, [*lines[1:], ""], strict=False)
+    return [f"{line} {after.strip()}" if line.rstrip().endswith(":") else line for line, after in pairs]
 
 
 def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
@@ -308,14 +341,15 @@ def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
 
 
 def _chains(found: Sequence[Raised]) -> list[list[Raised]]:
-    """Exceptions that follow from each other, together."""
+    """Exceptions that follow from each other, together, in the order of their last ones."""
     chains: list[list[Raised]] = []
     for one in found:
-        if one.chained and chains:
-            chains[-1].append(one)
+        before = next((chain for chain in reversed(chains) if chain[-1].process == one.process), None)
+        if one.chained and before is not None:
+            before.append(one)
         else:
             chains.append([one])
-    return chains
+    return sorted(chains, key=lambda chain: chain[-1].end)
 
 
 def _of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
@@ -351,8 +385,11 @@ def _quoted(one: Raised, reason: str) -> str:
     first = one.lines[0]
     causes = ((line, revealed(line, LINES)) for line in one.lines)
     revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
-    if revealing == first and first.endswith(":") and len(one.lines) > 1:
+    if revealing == first and first.rstrip().endswith(":") and len(one.lines) > 1:
         revealing = one.lines[1]
+    if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
+        # py4j: the exception of Java follows.
+        revealing = " ".join(one.lines[1:3])[2:] if one.lines[1].endswith("Reason:") else one.lines[1][2:]
     # Parsers of YAML tell the problem last, and where it is.
     marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
     if marks:
@@ -367,15 +404,15 @@ def _quoted(one: Raised, reason: str) -> str:
 
 def _unknown(one: Raised) -> Cause:
     return Cause(
-        Reason.PYTHON_EXCEPTION,
+        Reason.PYTHON_EXCEPTION if one.python else Reason.PROGRAM_FAILED,
         _quoted(one, Reason.PYTHON_EXCEPTION),
-        _MISTAKE if _OF_PROGRAM.search(one.type) else "correct what the message names: the program, its data or its settings",
+        _MISTAKE if one.python and _OF_PROGRAM.search(one.type) else _NAMED,
     )
 
 
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in telling(lines) if _WORD.search(line) and not _OF_SIGNAL.match(line)][-_TAIL:]
+    tail = [line.strip() for line in map(plain, lines) if _WORD.search(line) and not _NO_MESSAGE.match(line)][-_TAIL:]
     errors = [line for line in tail if _ERROR_LINE.search(line)]
     own = [line for line in errors if not _FOLLOWS.search(line)] or errors
     return own[-1] if own else tail[-1] if tail else ""

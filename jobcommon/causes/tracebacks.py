@@ -1,11 +1,22 @@
-"""The exceptions that a Python program printed, read from its last lines."""
+"""The exceptions that a program printed, read from its last lines: Python's, and the errors of other languages."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jobcommon.causes import languages
+
 # What torchrun, mpirun and exception groups put before the lines of a process.
-_PREFIX = re.compile(r"^(?:\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|\(\w+ pid=\d+[^)]*\)\s?|\s*\|\s?|\s*\+[-+ ]*)")
+_PROCESS = re.compile(
+    r"^(?:(?:\w{3} \w{3} +\d+ [\d:]+ \d{4})?\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|\(\w+ pid=\d+[^)]*\)\s?)"
+)
+_GROUP = re.compile(r"^(?:\s*\|\s?|\s*\+[-+ ]*)")
+# What a logger puts before each line, so also before those of a traceback: a time, a level, a name.
+_LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-]$")
+_NUMBER = re.compile(r"\d+")
+# The fields of a line of JSON that have its message and its exception.
+_FIELDS = ("msg", "message", "event", "error", "exc_info", "exception", "traceback", "stack_trace", "stacktrace", "stack")
 _LOG = re.compile(r"^(?:\[|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
@@ -20,19 +31,16 @@ _WRAPPERS = re.compile(
     r"(?:^|\.)(?:ChildFailedError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
     r"ProcessExitedException|HorovodInternalError)$"
 )
+_OF_LAUNCHER = re.compile(r"Horovod detected that one or more processes exited with non-zero status")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/usr/bin/|\.venv/bin")
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
 _MOST_LINES = 12
-_JAVA_FRAME = re.compile(r"^\s+(?:at |\.{3} )")
+_OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)')
 _NCCL = "Last error:"
 # Frames of other languages, which are named below the program's own.
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
-# The stack of a crash in native code: frames of c10, glibc, glog, dmlc and Open MPI, their titles, and a list of modules.
-_STACK = re.compile(
-    r"\s*(?:frame #\d+: |#\d+ +0x|@ +0x|\d+ +0x[0-9a-f]+ |\[bt\] |<omitting python frames>|Extension modules: |Stack trace:|"
-    r"\[[^]]*:\d+\] (?:\[ ?\d+\] |\*\*\* )|\*\*\* Process received|"
-    r"(?:Exception raised from|C\+\+ Traceback).*\(most recent call (?:first|last)\):)|.*[\[(]0x[0-9a-f]+(?: in \S+)?[\])]$"
-)
+_RULE = 74 * "-"
+_BOILERPLATE = re.compile(r"The error could be from a previous operation")
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
 
 
@@ -40,8 +48,8 @@ _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node "
 class Raised:
     """An exception: its lines (the type and message first), its frames, and where the program's own code raised it.
 
-    `chained`: it follows from the one before, which is its direct cause if `direct` (``raise … from``). `begin` is the number
-    of the first line of its traceback.
+    `chained`: it follows from the one before in its `process`, which is its direct cause if `direct` (``raise … from``).
+    `begin` and `end` are the numbers of the first line of its traceback and of its message.
     """
 
     lines: tuple[str, ...]
@@ -49,7 +57,10 @@ class Raised:
     where: str
     chained: bool
     direct: bool
+    process: str
     begin: int
+    end: int
+    python: bool = True
 
     @property
     def type(self) -> str:
@@ -60,7 +71,7 @@ class Raised:
     @property
     def wraps(self) -> bool:
         """Whether it only reports that another process has failed."""
-        return _WRAPPERS.search(self.type) is not None
+        return _WRAPPERS.search(self.type) is not None or _OF_LAUNCHER.search(self.lines[0]) is not None
 
     @property
     def text(self) -> str:
@@ -75,18 +86,72 @@ class Raised:
 
 def plain(line: str) -> str:
     """The line without the prefix of its process."""
-    return _PREFIX.sub("", line, count=1)
+    without = _PROCESS.sub("", line, count=1)
+    return without if without != line else _GROUP.sub("", line, count=1)
 
 
-def telling(lines: Sequence[str]) -> list[str]:
-    """Those that a person or a program has worded: without the stack of a crash, if there are any."""
-    worded = [line for line in lines if line.strip()]
-    return [line for line in worded if not _STACK.match(plain(line))] or worded
+def unfolded(lines: Sequence[str]) -> list[str]:
+    """The lines without what a logger puts before each line of a traceback. Of one in JSON, the message and the exception; of a
+    message between two rules, as Open MPI prints them, one line.
+    """
+    shown = [part for line in _boxed(lines) for part in (_fields(line) if line.startswith("{") else (line,))]
+    found = (plain(line).partition("Traceback (most recent call last)") for line in shown)
+    prefixes = {_NUMBER.sub("0", before): before for before, header, _ in found if header and _LOGGER.match(before)}
+    if not prefixes:
+        return shown
+    written = "|".join(r"\d+".join(map(re.escape, _NUMBER.split(before))) for before in prefixes.values())
+    prefix = re.compile(rf"^({_PROCESS.pattern[1:]})?(?:{written})")
+    return [prefix.sub(r"\1", line, count=1) for line in shown]
+
+
+def _boxed(lines: Sequence[str]) -> Iterator[str]:
+    box: list[str] | None = None
+    for line in lines:
+        if plain(line).strip() == _RULE:
+            # The end of a box, perhaps without its beginning.
+            if box:
+                yield " ".join(box)
+            box = [] if box is None else None
+        elif box is None:
+            yield line
+        elif len(box) == _MOST_LINES or _HEADER.search(line):
+            yield from (*box, line)
+            box = None
+        elif part := plain(line).strip():
+            box.append(part)
+    yield from box or ()
+
+
+def _fields(line: str) -> Iterator[str]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    level = str(found.get("level") or found.get("levelname") or found.get("severity") or "") if isinstance(found, dict) else ""
+    if found is None or ("Traceback" not in line and level.lower() not in ("error", "critical", "fatal")):
+        yield line
+        return
+    texts = [text for field in _FIELDS if isinstance(text := found.get(field), str)]
+    yield ": ".join(text for text in texts if "\n" not in text)
+    for text in texts:
+        yield from text.splitlines() if _HEADER.search(text) else ()
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:
-    """The exceptions in the order of their last lines, each with all lines up to the end of its message."""
-    return list(_raised([part for line in lines for part in _parts(plain(line))]))
+    """The exceptions in the order of their last lines, each with all lines up to the end of its message.
+
+    The lines of several processes may be mixed, if each line has a prefix.
+    """
+    streams: dict[str, list[tuple[int, str]]] = {}
+    for number, line in enumerate(lines):
+        process = _PROCESS.match(line)
+        stream = streams.setdefault(process[0].strip() if process else "", [])
+        stream += ((number, part) for part in _parts(plain(line)))
+    found = [one for process, stream in streams.items() for one in _raised(process, stream)]
+    if not any(one.type.endswith("Py4JJavaError") for one in found):
+        # Its message has all that Java printed.
+        found += [one for process, stream in streams.items() for one in _of_others(process, stream)]
+    return sorted(found, key=lambda one: one.end)
 
 
 def _parts(line: str) -> Iterator[str]:
@@ -95,13 +160,15 @@ def _parts(line: str) -> Iterator[str]:
     before = line[:at].rstrip("+- |") if at > 0 else ""
     if before and _EXCEPTION.match(before):
         yield before
-        line = line[at:]
+        # MXNet's message is a traceback of C++.
+        line = "" if before.endswith("MXNetError:") else line[at:]
     elif (bar := _BAR.match(line)) is not None:
         line = line[bar.end() :]
     yield line
 
 
-def _raised(lines: Sequence[str]) -> Iterator[Raised]:
+def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]:
+    numbers, lines = [number for number, _ in stream], [line for _, line in stream]
     frames: list[str] = []
     where = ""
     inside = chained = direct = ignored = False
@@ -123,7 +190,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         elif inside and line[:1].strip() and (_EXCEPTION.match(line) is not None):
             message = _message(lines, at)
             if not ignored:
-                yield Raised(message, tuple(frames), where, chained, direct, begin)
+                yield Raised(message, tuple(frames), where, chained, direct, process, numbers[begin], numbers[at])
             if line.rstrip().endswith(_GRAPH_FAILED):
                 end = next((number for number in range(at, len(lines)) if _NODE.match(lines[number])), at)
             inside = chained = direct = ignored = False
@@ -132,19 +199,34 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
             frames.append(line.strip())
 
 
+def _of_others(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]:
+    """The errors of other languages. A cause comes before what it has caused, as in Python."""
+    chains: list[list[languages.Error]] = []
+    for error in languages.errors([line for _, line in stream]):
+        if error.caused and chains:
+            chains[-1].append(error)
+        else:
+            chains.append([error])
+    for chain in chains:
+        begin, end = stream[chain[0].begin][0], stream[chain[-1].end][0]
+        for number, error in enumerate(reversed(chain)):
+            yield Raised(error.lines, (), "", number > 0, number > 0, process, begin, end, python=False)
+
+
 def _message(lines: Sequence[str], at: int) -> tuple[str, ...]:
     """The lines of the exception's message."""
     found = [lines[at].strip()]
     if found[0].endswith(_GRAPH_FAILED):
         # Tensorflow names the problem before the node, after many lines.
         nodes = (number for number in range(at + 1, len(lines)) if _NODE.match(lines[number]))
-        return (found[0], *(lines[number - 1].strip() for number in [*nodes][:1]))
+        before = (lines[number - 1 - bool(_BOILERPLATE.match(lines[number - 1]))] for number in [*nodes][:1])
+        return (found[0], *(line.strip() for line in before))
     for line in lines[at + 1 :]:
         if not line.strip() and len(found) == 1 and found[0].endswith(":"):
             continue
         over = not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line)
         if over or len(found) == _MOST_LINES:
             break
-        if not _JAVA_FRAME.match(line):
+        if not _OTHERS_FRAME.match(line):
             found.append(line.strip())
     return tuple(found)

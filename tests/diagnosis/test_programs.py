@@ -21,6 +21,18 @@ NO_NCCL = trace(
     '    dist.init_process_group("nccl")',
     before="/x/torch/distributed/c10d_logger.py:83: UserWarning: NCCL timed out waiting for devices, using default\n",
 )
+
+
+def stamped(rank: int, printed: str) -> str:
+    """What a rank printed, as horovodrun passes it on."""
+    return "\n".join(f"Thu Nov 26 09:36:11 2026[{rank}]<stderr>:{line}" for line in printed.splitlines())
+
+
+def boxed(message: str) -> str:
+    """A message of Open MPI."""
+    return f"{74 * '-'}\n{message}\n{74 * '-'}"
+
+
 ENVIRON = (
     '  File "/app/train.py", line 3, in <module>',
     '    os.environ["{}"]',
@@ -84,9 +96,14 @@ IN_WORKER = trace(
     "FileNotFoundError: [Errno 2] No such file or directory: '/data/train/7.png'"
 )
 MPI_FAILED = (
-    "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per user-direction, the job has been aborted.\n"
-    "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n"
-    "  Process name: [[23,1],1]\n  Exit code:    1"
+    boxed(
+        "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per user-direction, the job has been aborted."
+    )
+    + "\n"
+    + boxed(
+        "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. "
+        "The first process to do so was:\n\n  Process name: [[23,1],1]\n  Exit code:    1"
+    )
 )
 BY = "\n\nThe above exception was the direct cause of the following exception:\n\n"
 NO_GRPC = "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server"
@@ -196,12 +213,40 @@ ADVISED = [
     ("a licence", 1, trace("gurobipy.GurobiError: No Gurobi license found (user root, host x, hostid 1, cores 8)"), "AccessDenied", "license", "free seat"),
     ("kerberos", 1, "kinit: Client's credentials have been revoked while getting initial credentials", "AccessDenied", "revoked", "keytab"),
     ("a newer Java", 1, 'Exception in thread "main" java.lang.UnsupportedClassVersionError: com/corp/Train has been compiled by a more recent version', "VersionsConflict", "Train", "newer Java"),
-    ("another exception of Java", 1, 'Exception in thread "main" org.apache.spark.SparkException: Job aborted due to stage failure\n\tat a.B.c(B.java:3)', "ProgramFailed", "stage failure", "what the exception names"),
+    ("another exception of Java", 1, 'Exception in thread "main" org.apache.spark.SparkException: Job aborted due to stage failure\n\tat a.B.c(B.java:3)', "ProgramFailed", "stage failure", "what the message names"),
     ("a panic of Go", 2, "panic: runtime error: index out of range [5] with length 3\n\ngoroutine 1 [running]:\nmain.main()\n" + 20 * "\t/app/main.go:12 +0x1d\n" + "exit status 2", "ProgramFailed", "out of range [5]", "what the message names"),
     ("a panic of Rust", 101, "thread 'main' panicked at src/main.rs:12:5:\nshard 7 is empty\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace", "ProgramFailed", "shard 7 is empty", "what the message names"),
     ("an unknown flag", 1, "Error: unknown flag: --lr", "WrongArguments", "--lr", "correct args"),
     ("a GPU of ROCm without kernels", 1, trace("RuntimeError: HIP error: invalid device function"), "GpuUnusable", "HIP", "get_arch_list"),
     ("no locale", 1, trace("locale.Error: unsupported locale setting"), "EnvironmentMissing", "locale", "C.UTF-8"),
+    ("a column of Input", 1, trace("xgboost.core.XGBoostError: [09:30:09] data.cc:507: Check failed: valid: Label contains NaN, infinity or a value too large."), "DataInvalid", "Label contains NaN", "missing and infinite"),
+    ("vector memory of a TPU", 1, trace("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 65.05M of 64.00M vmem."), "MemoryExhausted", "vmem", "smaller blocks"),
+    ("fabric manager", 1, trace("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"), "GpuUnusable", "802", "driver is not ready"),
+    ("a link of InfiniBand", 134, "NCCL WARN NET/IB : Got completion from peer 10.2.10.2<54862> with status=12 opcode=0 len=0 vendor err 129 hca mlx5_1\nncclRemoteError: A call failed possibly due to a network error", "PeersUnreachable", "status=12", "port of this hca"),
+    ("stale shared memory", 1, trace("FileExistsError: [Errno 17] File exists: '/000006_locals'", '  File "/usr/lib/python3.10/multiprocessing/shared_memory.py", line 104, in __init__', "    self._fd = _posixshmem.shm_open("), "PythonException", "000006_locals", "remove it"),
+    ("a key of a sharded checkpoint", 1, trace("RuntimeError: Missing key in checkpoint state_dict: optimizer.exp_avg."), "CheckpointMismatch", "exp_avg", "saved from"),
+    ("a logger that is not reached", 1, trace("wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec."), "HostUnreachable", "90.0 sec", "egress"),
+    ("ranks of horovodrun", 1, stamped(2, trace("KeyError: 'labels_v2'")) + "\n" + stamped(0, trace("horovod.common.exceptions.HorovodInternalError: Horovod has been shut down.")) + "\nProcess 2 exit with status code 1.\n" + trace("RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. The first process to do so was:") + "\nProcess name: 2", "PythonException", "KeyError: 'labels_v2'", "what the message names"),
+    ("a rank that Horovod misses", 1, stamped(0, "Missing ranks:\n2: [grads/dense_1, grads/dense_2 ...]\nHorovod background loop uncaught exception: Stall shutdown time exceeded"), "CollectiveTimeout", "rank 2 did not submit", "rank 2"),
+    ("a batch that is smaller", 1, trace("tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:\n\nDetected at node X\nCollective ops is aborted by: Shape mismatch in the collective instance 106.\nThe error could be from a previous operation. Restart your program to reset.\n\t [[{{node CollectiveReduceV2}}]]"), "CollectiveMismatch", "Shape mismatch", "same"),
+    ("mxnet's traceback", 1, trace('mxnet.base.MXNetError: Traceback (most recent call last):\n  [bt] (8) /x/libmxnet.so(MXDataIterCreateIter+0x3a2) [0x7f]\n  File "src/io/local_filesys.cc", line 209\nCheck failed: allow_null:  LocalFileSystem::Open "/data/train.rec": No such file or directory'), "FileNotFound", "MXNetError: Check failed: allow_null", "path"),
+    ("a killed rank of Open MPI 5", 137, boxed("prterun noticed that process rank 3 with PID 512 on node w-1 exited on\nsignal 9 (Killed)."), "WorkerProcessKilled", "rank 3", "memory"),
+    ("no program, hydra", 255, "[proxy:0:1@w-1] HYDU_create_process (launch.c:74): execvp error on file ./train (No such file or directory)\n=   EXIT CODE: 255\n[mpiexec@l] main (mpiexec.c:344): process manager error waiting for completion", "CommandNotFound", "./train", "install the program"),
+    ("no network, Intel MPI", 143, "Abort(1091215) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Init: Other MPI error\nMPIDI_OFI_mpi_init_hook(1061)...: OFI addrinfo() failed\n=   KILLED BY SIGNAL: 9 (Killed)", "MpiNotStarted", "OFI addrinfo", "FI_PROVIDER"),
+    ("no cores to bind", 1, boxed("While computing bindings, we found no available cpus on\nthe following node:\n\n  Node:  w-1\n\nPlease check your allocation."), "TooFewSlots", "Node: w-1", "--bind-to none"),
+    ("what an aborted rank printed", 14, "FATAL solver.c:212 rank 1: domain decomposition produced 0 cells\n" + boxed("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 14.\n\nNOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes."), "ProgramFailed", "0 cells; rank 1 called MPI_Abort (14)", "what the message names"),
+    ("memory of other processes", 139, 9 * "[w-0:00091] Read -1, expected 5285, errno = 1\n" + "[w-0:00091] Signal: Segmentation fault (11)\n" + boxed("mpirun noticed that process rank 1 with PID 91 on node w-0 exited on signal 11 (Segmentation fault)."), "MpiNotStarted", "Read -1", "SYS_PTRACE"),
+    ("executors of Spark", 1, trace("py4j.protocol.Py4JJavaError: An error occurred while calling o142.fit.\n: org.apache.spark.SparkException: Job aborted due to stage failure: ExecutorLostFailure Reason: \nThe executor with id 6 exited with exit code 137(SIGKILL, possible container OOM).\nDriver stacktrace:"), "MemoryExhausted", "exit code 137", "memoryOverhead"),
+    ("an error of R, before warnings", 1, "Error in fit_fold(x, y, k) : object 'lambda_max' not found\nCalls: main -> fit_fold\nIn addition: Warning messages:\n1: NAs introduced by coercion\n2: from glmnet C++ code (error code -71)\nExecution halted", "ProgramFailed", "lambda_max", "what the message names"),
+    ("a task of Julia", 1, "ERROR: LoadError: TaskFailedException\n\n    nested task error: DimensionMismatch: expects size(input, 1) == 784\n    Stacktrace:\n      [1] check(x)\nStacktrace:\n [1] wait\nin expression starting at /app/train.jl:3", "ProgramFailed", "after DimensionMismatch: expects size", "what the message names"),
+    ("the heap of node", 134, "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n 1: 0xb 2 [node]\nrun.sh: line 2: 14543 Aborted                 node x.js", "MemoryExhausted", "heap limit", "max-old-space-size"),
+    ("a cause in Java", 1, 'Exception in thread "main" java.lang.RuntimeException: training failed\n\tat com.corp.Train.main(Train.java:12)\nCaused by: java.io.IOException: Filesystem closed\n\tat org.apache.hadoop.hdfs.DFSClient.checkOpen(DFSClient.java:483)\n\t... 3 more', "ProgramFailed", "training failed, after java.io.IOException: Filesystem closed", "what the message names"),
+    ("two copies of protobuf", 134, "[libprotobuf ERROR descriptor_database.cc:642] File already exists in database: onnx/onnx-ml.proto\nterminate called after throwing an instance of 'google::protobuf::FatalException'\n  what():  CHECK failed: GeneratedDatabase()->Add(encoded_file_descriptor, size): ", "VersionsConflict", "onnx-ml.proto", "one build"),
+    ("watches of inotify", 1, trace("OSError: [Errno 28] inotify watch limit reached"), "LimitReached", "inotify", "max_user_watches"),
+    ("an environment that was not activated", 1, "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.\n" + trace("ModuleNotFoundError: No module named 'lightgbm'"), "ModuleNotFound", "printed before: CommandNotFoundError", "set -eo pipefail"),
+    ("lines of JSON", 1, '{"level":"error","msg":"training failed","exc_info":"Traceback (most recent call last):\\n  File \\"/app/train.py\\", line 3, in main\\n    f()\\nKeyError: \'labels\'"}', "PythonException", "KeyError: 'labels' (train.py, line 3)", "what the message names"),
+    ("a line of JSON without traceback", 1, '{"level":"error","msg":"allreduce failed","error":"shard 7 is empty","stacktrace":"main.main\\n\\t/src/main.go:80"}', "ProgramFailed", "1: allreduce failed: shard 7 is empty", "last lines"),
+    ("a traceback in a log", 1, "\n".join(f"2026-11-26 10:11:{at:02},345 [ERROR] train: {line}" for at, line in enumerate(trace("ValueError: no samples").splitlines())), "PythonException", "1: ValueError: no samples (train.py, line 12)", "what the message names"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
@@ -398,8 +443,6 @@ ROWS = [
     ("paddle, no peer", 1, trace("paddle.fluid.core_avx.EnforceNotMet: (Unavailable) connect to 10.0.0.1:6170 failed"), "PeersUnreachable", "6170"),
     ("jax, another task", 1, "E0000 client.cc] Terminating process because the JAX distributed service detected fatal errors. This most likely indicates that another task died", "PeersUnreachable", "another task died"),
     ("nccl, aborted", 1, trace("RuntimeError: NCCL communicator was aborted on rank 1."), "PeersUnreachable", "aborted on rank 1"),
-    ("aborted, with c10's stack", 134, "terminate called after throwing an instance of 'c10::Error'\n  what():  shard 7 is empty\nException raised from read at /build/io.cpp:9 (most recent call first):\nframe #0: c10::Error::Error(std::string) + 0x57 (0x7f01 in /lib/libc10.so)\nframe #1: <unknown function> + 0x2 (0x7f02 in /lib/libc.so.6)", "SIGABRT", "what(): shard 7 is empty"),
-    ("a crash, with Open MPI's stack", 139, "cannot decode shard 7\n[node:41] *** Process received signal ***\n[node:41] [ 0] /lib/libc.so.6(error+0x3c)[0x7f]\n[node:41] *** End of error message ***", "SIGSEGV", "cannot decode shard 7"),
     ("aborted, with a line before", 134, "OMP: Error #13: Assertion failure at kmp_runtime.cpp(81).\nAborted (core dumped)", "SIGABRT", "OMP: Error #13"),
     # what was partly right once
     ("a full disk, of torch.save", 1, trace("RuntimeError: basic_ios::clear: iostream error") + DURING + trace("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 640 vs 534"), "DiskFull", "unexpected pos 640"),
