@@ -10,6 +10,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.programs import ANY_PEERS, EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, REPORTS, SHELL, unreachable
+from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import Raised, plain, raised, unfolded
 
 # What runc prints for the program that it could not start.
@@ -86,7 +87,7 @@ _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not foun
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*|^terminate called "
 )
 # Of launchers, about the processes that they have started.
 _BY_LAUNCHER = re.compile(
@@ -254,8 +255,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     found = raised(lines)
     chains = _chains([one for one in found if not one.wraps])
     causes = [_of_exception(chain, local=local) for chain in reversed(chains)]
-    own = [plain(line) for line in lines]
-    own = _joined(own)
+    own = _joined(telling([plain(line) for line in lines]))
     errors = [line for line in own if not (MERELY_A_WARNING.search(line) or _RAISES.match(line))]
     texts = (cause for line in reversed(errors) if (cause := _of_line(line, LINES, local=local)) is not None)
     plainly = [] if any(not cause.symptom for cause in causes) else [*texts]
@@ -412,7 +412,7 @@ def _unknown(one: Raised) -> Cause:
 
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in map(plain, lines) if _WORD.search(line) and not _NO_MESSAGE.match(line)][-_TAIL:]
+    tail = [line.strip() for line in map(plain, telling(lines)) if _WORD.search(line) and not _NO_MESSAGE.match(line)][-_TAIL:]
     errors = [line for line in tail if _ERROR_LINE.search(line)]
     own = [line for line in errors if not _FOLLOWS.search(line)] or errors
     return own[-1] if own else tail[-1] if tail else ""

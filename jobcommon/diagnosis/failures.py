@@ -12,6 +12,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program, printed
+from jobcommon.causes.stacks import telling
 from jobcommon.diagnosis.context import collective, host_in, in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
@@ -288,7 +289,7 @@ def _of_the_past(found: Found, pod: str, at: float | None) -> str:
     events = found.events_of(pod)
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
     if stop is not None:
-        line = next((line for line in reversed((stop.message or "").splitlines()) if line.strip()), "")
+        line = next(reversed(telling((stop.message or "").splitlines())), "")
         return f"was running when the job ended, its last line: {in_short(line, _MOST)}"
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         return "" if any(f.pod == pod for f in found.status.failures) else _LOG_GONE

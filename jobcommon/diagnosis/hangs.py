@@ -9,6 +9,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import printed
+from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import plain, raised
 from jobcommon.diagnosis.context import in_context
 from jobcommon.diagnosis.found import Found, Member
@@ -67,7 +68,7 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
 
 def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None:
     """The host outside of the job to which the program of a replica tries to connect, if its name does not resolve."""
-    tail = [line for line in lines if line.strip()]
+    tail = telling(lines)
     match = next(filter(None, map(_UNRESOLVED.search, reversed(tail[-_AFTERWARDS:]))), None)
     if match is None:
         return None

@@ -14,9 +14,10 @@ from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.stacks import telling
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
-from jobcommon.client.lines import last_frame, shown_lines
+from jobcommon.client.lines import shown_lines
 from jobcommon.client.log_lines import printed_by, with_own_lines
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response
@@ -198,7 +199,7 @@ async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Se
         at = parse_time(lines[-1][0]) if lines else parse_time(status.get("startTime"))
         if at is not None and status.get("phase") != "Succeeded":
             found["printed_at"][name] = at
-            found["last_lines"][name] = last_frame(lines[-1][2]).strip() if lines else ""
+            found["last_lines"][name] = next((line.strip() for line in reversed(telling(found["tails"][name]))), "")
     return found
 
 

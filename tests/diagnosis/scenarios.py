@@ -255,6 +255,12 @@ NO_MASTER = (
 NO_RANK = "wait timeout after 12000ms, keys: /default_pg/0//cpu//0/1"
 NO_ADDRESS = "[W1126 12:40:01.1 socket.cpp:767] [c10d] The IPv6 network addresses of ({}, 23456) cannot be retrieved (gai error: -2 - Name or service not known)."
 NO_RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
+FRAMES = (
+    "Exception raised from throwTimeoutError at /__w/pytorch/pytorch/torch/csrc/distributed/c10d/socket.cpp:1030 (most recent call first):",
+    "frame #2: c10::DistNetworkError::DistNetworkError(c10::SourceLocation, std::__cxx11::basic_string<char>) + 0x72 (0x7f60546fc022 in /lib/libc10.so)",
+    "<omitting python frames>",
+    "frame #38: _start + 0x21 (0x55847288d081 in /usr/bin/python)",
+)
 ALONE = "Timed out after 61 seconds waiting for clients. 1/2 clients joined."
 
 
@@ -838,7 +844,7 @@ SCENARIOS = (
         "HostUnreachable",
         "Worker-1",
         "no pod of the job is named trainer.ml.svc",
-    ).of(both_running(tails={"demo-worker-1": ("loading", *[NO_ADDRESS.format("trainer.ml.svc")] * 4)})),
+    ).of(both_running(tails={"demo-worker-1": (*[NO_ADDRESS.format("trainer.ml.svc")] * 4, *FRAMES)})),
     scenario("a name of the job that does not resolve yet", "Running", "2/2 Running").of(
         both_running(tails={"demo-worker-1": [NO_ADDRESS.format("demo-worker-0")] * 4})
     ),
@@ -885,7 +891,7 @@ SCENARIOS = (
         "PeersUnreachable",
         "Worker-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out",
         "; Worker-1 was running when the job ended, its last line: waiting for /data/dataset.lock",
-    ).of(stopped_with("waiting for /data/dataset.lock", peer=f"torch.distributed.DistStoreError: {ALONE}")),
+    ).of(stopped_with("waiting for /data/dataset.lock", *FRAMES[:2], peer=f"torch.distributed.DistStoreError: {ALONE}")),
     scenario(
         "a name that did not resolve until the job failed",
         "HostUnreachable",

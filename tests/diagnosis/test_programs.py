@@ -443,6 +443,8 @@ ROWS = [
     ("paddle, no peer", 1, trace("paddle.fluid.core_avx.EnforceNotMet: (Unavailable) connect to 10.0.0.1:6170 failed"), "PeersUnreachable", "6170"),
     ("jax, another task", 1, "E0000 client.cc] Terminating process because the JAX distributed service detected fatal errors. This most likely indicates that another task died", "PeersUnreachable", "another task died"),
     ("nccl, aborted", 1, trace("RuntimeError: NCCL communicator was aborted on rank 1."), "PeersUnreachable", "aborted on rank 1"),
+    ("aborted, with c10's stack", 134, "terminate called after throwing an instance of 'c10::Error'\n  what():  shard 7 is empty\nException raised from read at /build/io.cpp:9 (most recent call first):\nframe #0: c10::Error::Error(std::string) + 0x57 (0x7f01 in /lib/libc10.so)\nframe #1: <unknown function> + 0x2 (0x7f02 in /lib/libc.so.6)", "SIGABRT", "what(): shard 7 is empty"),
+    ("a crash, with Open MPI's stack", 139, "cannot decode shard 7\n[node:41] *** Process received signal ***\n[node:41] [ 0] /lib/libc.so.6(error+0x3c)[0x7f]\n[node:41] *** End of error message ***", "SIGSEGV", "cannot decode shard 7"),
     ("aborted, with a line before", 134, "OMP: Error #13: Assertion failure at kmp_runtime.cpp(81).\nAborted (core dumped)", "SIGABRT", "OMP: Error #13"),
     # what was partly right once
     ("a full disk, of torch.save", 1, trace("RuntimeError: basic_ios::clear: iostream error") + DURING + trace("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 640 vs 534"), "DiskFull", "unexpected pos 640"),
