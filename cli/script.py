@@ -65,7 +65,7 @@ class Script:
             raise UserError("--include: is for --image; here the script reads the files of this machine where they are")
         name = self.name or _name_of(self.path) + (f"-{secrets.token_hex(3)}" if unique else "")
         if _NAME.fullmatch(name) is None:
-            raise UserError(f'--name {name}: write lower-case letters, digits and "-", at most 42 of them, a letter first')
+            raise UserError(f'--name {name}: use up to 42 lower-case letters, digits and "-", beginning with a letter')
         bodies = [_job(framework, self, name, report_policy(*files.values()))]
         if self.image is not None:
             bodies.insert(0, _config_map(name, files, self.path))

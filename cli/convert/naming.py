@@ -44,7 +44,8 @@ def job_name(text: str, path: str, notes: Notes, *, exact: bool) -> str:
     if _NAME.fullmatch(text) and len(text) <= MAX_NAME:
         return text
     if exact:
-        notes.error(path, f'"{text[:70]}" is not a valid job name: use up to {MAX_NAME} of a-z, 0-9 and "-", a letter first')
+        form = f'use up to {MAX_NAME} of a-z, 0-9 and "-", beginning with a letter'
+        notes.error(path, f'"{text[:70]}" is not a valid job name: {form}')
     elif path != "--name":
         notes.warn(path, f'"{text[:70]}" is not a valid name in Kubernetes; the job is called {fitting}')
     return fitting

@@ -100,7 +100,7 @@ class TopologyConstraint(ApiModel):
         min_length=1,
         max_length=317,
         description="The key of a node label, such as topology.kubernetes.io/rack: all pods are placed on nodes where it has "
-        "the same value. With Volcano the name of a tier.",
+        "the same value. With Volcano, the name of a tier.",
     )
     mode: Annotated[TopologyMode, enum_field(TopologyMode)] | None = Field(
         None, description="Required (the default): the pods wait for such nodes; Preferred: they may be placed elsewhere."
@@ -130,23 +130,23 @@ class Elasticity(ApiModel):
     """How a job is resized by itself to what can be placed."""
 
     min_replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] | None = Field(
-        None, description="The fewest replicas with which the training goes on. Defaults to 1."
+        None, description="The fewest replicas with which training continues. Defaults to 1."
     )
     max_replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] | None = Field(
-        None, description="The most replicas, whatever kubectl scale or an autoscaler asks for. Unset: no limit."
+        None, description="The most replicas, whatever kubectl scale or an autoscaler requests. Unset: no limit."
     )
     shrink_after_seconds: int | None = Field(
         None,
         ge=1,
         le=MAX_SECONDS,
-        description="A replica that has found no node for so long is left out: a new attempt begins with the others. "
+        description="After this many seconds without a node a replica is left out: a new attempt begins with the others. "
         "Defaults to 60.",
     )
     grow_after_seconds: int | None = Field(
         None,
         ge=1,
         le=MAX_SECONDS,
-        description="The replicas that are left out ask for nodes again so long after the last resize. Defaults to 600.",
+        description="Replicas that are left out request nodes again this many seconds after the last resize. Defaults to 600.",
     )
 
 
@@ -155,15 +155,15 @@ class RunPolicy(ApiModel):
 
     clean_pod_policy: Annotated[CleanPodPolicy, enum_field(CleanPodPolicy)] | None = Field(
         None,
-        description="Which pods are deleted when the job has finished: All, Running (those still running) or None. Not set: "
-        "those still running, but after success only servers at once; other replicas may end by themselves for 60 seconds. "
+        description="Which pods are deleted when the job has finished: All, Running (those still running) or None. Unset: "
+        "those still running, but after success only servers at once; other replicas have 60 seconds to end by themselves. "
         "Finished pods stay, so their logs can be read.",
     )
     ttl_seconds_after_finished: Int32 | None = Field(
         None, ge=0, description="Delete the job this many seconds after it finished. Unset: never."
     )
     active_deadline_seconds: int | None = Field(
-        None, ge=1, le=MAX_SECONDS, description="Fail the job when it has been active for longer, in seconds."
+        None, ge=1, le=MAX_SECONDS, description="Fail the job when it has been active for this many seconds."
     )
     backoff_limit: Int32 | None = Field(
         None,
@@ -179,8 +179,8 @@ class RunPolicy(ApiModel):
     )
     restart_method: Annotated[RestartMethod, enum_field(RestartMethod)] | None = Field(
         None,
-        description="How restartScope Job restarts a replica: Auto keeps its pod, node, address and volumes and starts its "
-        "container again, and makes a new pod where that cannot be done; Recreate (the default) always makes new pods.",
+        description="How restartScope Job restarts a replica: Auto keeps its pod, node, address and volumes, restarts its "
+        "container, and creates a new pod where that is not possible; Recreate (the default) always creates new pods.",
     )
     node_loss_seconds: int | None = Field(
         None,
@@ -199,7 +199,7 @@ class RunPolicy(ApiModel):
         None,
         ge=1,
         le=MAX_SECONDS,
-        description="No pod of the job may wait for a node for longer, in seconds; see pendingDeadlineAction. Unset: no limit.",
+        description="How many seconds a pod of the job may wait for a node; see pendingDeadlineAction. Unset: no limit.",
     )
     pending_deadline_action: Annotated[PendingDeadlineAction, enum_field(PendingDeadlineAction)] | None = Field(
         None,
@@ -215,22 +215,22 @@ class RunPolicy(ApiModel):
         None,
         ge=20,
         le=MAX_SECONDS,
-        description="The job is Stalled when the reported step has not risen for longer. Holds from the second distinct "
+        description="The job is Stalled when the reported step has not risen for this many seconds, from the second distinct "
         "step of a run. At least 20, because reports are recorded every 10 seconds.",
     )
     progress_start_deadline_seconds: int | None = Field(
         None,
         ge=20,
         le=MAX_SECONDS,
-        description="The job is Stalled when a run has not reported a second distinct step for longer, from its start or "
-        "first report: loading data, compiling. Unset: no limit.",
+        description="The job is Stalled when a run has not reported a second distinct step within this many seconds of its "
+        "start or first report, for loading data and compiling. Unset: no limit.",
     )
     evaluation_seconds: int | None = Field(
         None,
         ge=1,
         le=MAX_SECONDS,
-        description="Added to progressDeadlineSeconds, for evaluation and checkpoints, in which programs report nothing. Not "
-        "added after a report with a metric named phase and the value train.",
+        description="Added to progressDeadlineSeconds, for evaluation and checkpoints, during which programs report nothing. "
+        "Not added after a report with a metric named phase and the value train.",
     )
     stall_action: Annotated[StallAction, enum_field(StallAction)] | None = Field(
         None,
@@ -240,8 +240,9 @@ class RunPolicy(ApiModel):
     max_restarts_without_progress: Int32 | None = Field(
         None,
         ge=0,
-        description="Fail the job after so many restarts in a row in which the highest reported step has not risen, or after "
-        "so many with the same exit within minUptimeSeconds. Defaults to 3 if progress is reported or minUptimeSeconds is set.",
+        description="Fail the job after this many restarts in a row in which the highest reported step has not risen, or "
+        "after this many with the same exit within minUptimeSeconds. Defaults to 3 if progress is reported or "
+        "minUptimeSeconds is set.",
     )
     min_uptime_seconds: Int32 | None = Field(
         None,
@@ -251,19 +252,17 @@ class RunPolicy(ApiModel):
     )
     keep_failed_logs: bool | None = Field(
         None,
-        description="Whether the last 64 KiB that a failed replica printed, and its events, are kept in a ConfigMap of the job "
-        "before its pod goes: of the first 10 failures, and of 4 more replicas at the end of the job. Unset: with "
+        description="Whether the last 64 KiB that a failed replica printed, and its events, are kept in a ConfigMap of the "
+        "job before its pod is deleted: of the first 10 failures, and of 4 more replicas at the end of the job. Unset: with "
         "restartMethod Auto.",
     )
     elastic: Elasticity | None = Field(
         None,
-        description="Resize the job to the replicas that can be placed, each time as a new attempt of all; of the type that "
-        "kubectl scale changes. Needs restartScope Job. Unset: only its user resizes the job.",
+        description="Resize the job to the replicas that can be placed, each time with a new attempt of all replicas. It "
+        "applies to the type that kubectl scale changes. Needs restartScope Job. Unset: only its user resizes the job.",
     )
     scheduling_policy: SchedulingPolicy | None = Field(None, description="Gang scheduling.")
-    suspend: bool | None = Field(
-        None, description="While true, the job has no pods. Set to false to start it, or to start it again."
-    )
+    suspend: bool | None = Field(None, description="While true, the job has no pods. Set to false to start or resume it.")
     managed_by: str | None = Field(
         None,
         description="Which controller runs this job. Unset or kubeflow.org/training-operator: this operator. Immutable.",
@@ -276,7 +275,7 @@ class ReplicaOverride(ApiModel):
     indices: list[Annotated[int, Field(ge=0, le=MAX_REPLICAS - 1)]] = Field(
         min_length=1,
         max_length=MAX_REPLICAS,
-        description="Indices of the replicas that this override applies to. An index not in use yet is allowed.",
+        description="Indices of the replicas that this override applies to. Indices that are not in use yet are allowed.",
     )
     template: dict[str, Any] = Field(
         description="Merged onto the template of the replica type; containers, env, ports and volumes are merged by name."
@@ -286,7 +285,9 @@ class ReplicaOverride(ApiModel):
 class ReplicaSpec(ApiModel):
     """The replicas of one type: how many, of what, and what happens when one ends."""
 
-    replicas: Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | None = Field(None, description="How many. Defaults to 1.")
+    replicas: Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | None = Field(
+        None, description="The number of replicas. Defaults to 1."
+    )
     template: dict[str, Any] = Field(description="The pod that each replica runs.")
     restart_policy: Annotated[RestartPolicy, enum_field(RestartPolicy)] | None = Field(
         None,
@@ -308,7 +309,7 @@ def template_for(spec: ReplicaSpec, index: int) -> dict[str, Any]:
 
 
 class JobSpec(ApiModel):
-    """The part of a spec that every kind has. A framework's own model adds its fields to this."""
+    """The fields of a spec that every kind has."""
 
     run_policy: RunPolicy = Field(default_factory=RunPolicy, description="Clean-up, limits, scheduling, suspension.")
     managed_by: str | None = Field(

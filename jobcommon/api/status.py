@@ -45,9 +45,9 @@ class JobCondition(ApiModel):
     status: str = Field("True", description="True, False or Unknown: whether it holds now.")
     reason: str = Field("", description="Why, in one word, for programs.")
     message: str = Field("", description="Why, in a sentence.")
-    last_update_time: str | None = Field(None, description="When something of this condition changed last.")
+    last_update_time: str | None = Field(None, description="When this condition last changed.")
     last_transition_time: str | None = Field(
-        None, description="When its status changed last. The end of the job, which sets Running to False, does not change it."
+        None, description="When its status last changed. The end of the job, which sets Running to False, does not change it."
     )
 
     @property
@@ -61,11 +61,11 @@ class ReplicaStatus(ApiModel):
 
     active: int | None = Field(None, description="Pods that run.")
     succeeded: int | None = Field(
-        None, description="Replicas that have succeeded; at the success of the job, those that run count as well."
+        None, description="Replicas that have succeeded; when the job succeeds, running replicas count as well."
     )
     failed: int | None = Field(
         None,
-        description="Pods that have failed and are still there; of a job that a limit has ended, all that have not succeeded.",
+        description="Pods that have failed and still exist; if a limit has ended the job, all that have not succeeded.",
     )
     selector: str | None = Field(None, description="A label selector of this type's pods, for the scale subresource.")
     label_selector: dict[str, Any] | None = Field(None, description="Written by older operators; not set here.")
@@ -76,7 +76,7 @@ class ReplicaStatus(ApiModel):
         None,
         description="Failed runs of this type charged to backoffLimit; each but the last was restarted.",
     )
-    restarts: int | None = Field(None, description="As failedRuns, which is its name from 1.0 on.")
+    restarts: int | None = Field(None, description="The same as failedRuns, its name from 1.0 on.")
 
     @property
     def charged(self) -> int:
@@ -91,7 +91,7 @@ class Failure(ApiModel):
     pod: str | None = Field(None, description="The name of its pod.")
     node: str | None = Field(None, description="The node that the pod ran on.")
     reason: str = Field(description="The decoded cause: OOMKilled, Evicted, SIGSEGV, Error, …")
-    exit_code: int | None = Field(None, description="The exit code of its main container; none if it was evicted or lost.")
+    exit_code: int | None = Field(None, description="The exit code of its main container; unset if it was evicted or lost.")
     message: str | None = Field(None, description="The tail of the termination message.")
     time: str | None = Field(None, description="When it ended.")
 
@@ -126,8 +126,8 @@ class JobProgress(ApiModel):
     step: _Step | None = Field(None, description="The highest step of the current run.")
     armed: bool | None = Field(None, description="Whether the current run has reported two distinct steps.")
     attempt: _Count | None = Field(None, description="The attempt that the current run belongs to.")
-    restart_time: str | None = Field(None, description="The lastRestartTime of the job when the current run reported first.")
-    last_progress_time: str | None = Field(None, description="When the step of the current run was reported first.")
+    restart_time: str | None = Field(None, description="The lastRestartTime of the job when the current run first reported.")
+    last_progress_time: str | None = Field(None, description="When the step of the current run was first reported.")
     last_report_time: str | None = Field(None, description="When the last recorded report arrived.")
     recorded_time: str | None = Field(None, description="When it was recorded.")
     summary: str | None = Field(None, description="The last report in words, for lists: percentage, steps, and the time left.")
@@ -137,16 +137,16 @@ class StallRecord(ApiModel):
     """A stall: since when the job counts as stalled, and for want of what. Another step or deadline makes it another stall."""
 
     since: str = Field(description="When the deadline was found to have passed.")
-    step: _Step | None = Field(None, description="The step after which none followed; none if the run has not made two steps.")
-    last_progress_time: str = Field(description="When the run reported that step first, or began.")
-    seconds: _Count = Field(description="The deadline from then on, with the time that an evaluation may take.")
+    step: _Step | None = Field(None, description="The last step before the stall; unset if the run has not made two steps.")
+    last_progress_time: str = Field(description="When the run first reported that step, or began.")
+    seconds: _Count = Field(description="The deadline from then on, including the time for an evaluation.")
 
 
 class NodeFailures(ApiModel):
     """The pods of the job that have failed or were lost on one node."""
 
     node: str = Field(description="The name of the node.")
-    count: _Count = Field(description="How many. From two on, new pods avoid the node.")
+    count: _Count = Field(description="The number of pods. From two on, new pods avoid the node.")
 
 
 class ReplicaFailures(ApiModel):
@@ -155,7 +155,7 @@ class ReplicaFailures(ApiModel):
     type: str = Field(description="Their type.")
     indexes: str = Field(description="Their indexes, as ranges (0-3,7).")
     runs: _Count | None = Field(None, description="The failed runs of each that maxRestartsWithoutProgress counts.")
-    in_place: _Count | None = Field(None, description="The failed runs in the present pod of each that have been counted.")
+    in_place: _Count | None = Field(None, description="The failed runs in the current pod of each that have been counted.")
 
 
 class EarlyFailures(ApiModel):
@@ -173,7 +173,7 @@ class JobStatus(ApiModel):
         description="The job's conditions, oldest first. The last one is the current state (STATE in kubectl get).",
     )
     replica_statuses: dict[str, ReplicaStatus] = Field(default_factory=dict, description="The counts by replica type.")
-    start_time: str | None = Field(None, description="When the job was started, or resumed last.")
+    start_time: str | None = Field(None, description="When the job was started or last resumed.")
     completion_time: str | None = Field(None, description="When it succeeded or failed.")
     last_reconcile_time: str | None = Field(None, description="Written by other operators; not set here.")
     restarts: int | None = Field(None, description="Restarts after failed runs, in place or by a new pod, over all types.")
@@ -189,17 +189,18 @@ class JobStatus(ApiModel):
         description="With restartScope Job, the replicas of each type in the current attempt: the size of the world that its "
         "programs know of. Another number in the spec begins a new attempt.",
     )
-    last_resize_time: str | None = Field(None, description="When an attempt of another size than the one before was recorded.")
+    last_resize_time: str | None = Field(None, description="When the job was last resized.")
     awaited_checkpoint: str | None = Field(
-        None, description="The checkpoint that was reported when the job could grow: it does so at the next one."
+        None,
+        description="The checkpoint that was reported when the job could grow: it grows when the next checkpoint is reported.",
     )
     service_name: str | None = Field(
-        None, description="The name of the job's headless Service, if another owner's Service had the name of the job."
+        None, description="The name of the job's headless Service, if another owner's Service has the name of the job."
     )
     last_restart_time: str | None = Field(
-        None, description="When a restart, in place or by a new pod, a disruption or a new attempt was recorded last."
+        None, description="When a restart, in place or by a new pod, a disruption or a new attempt was last recorded."
     )
-    last_restart_cause: str | None = Field(None, description="Why the job was Restarting last.")
+    last_restart_cause: str | None = Field(None, description="Why the job last restarted.")
     replaced_pods: dict[str, str] = Field(
         default_factory=dict, description="Why replicas got new pods in the last restart in place; at most 10."
     )
@@ -212,7 +213,7 @@ class JobStatus(ApiModel):
     )
     failed_replicas: list[ReplicaFailures] = Field(
         default_factory=list,
-        description="The replicas with failed runs since highestStep rose last, with reportProgress or minUptimeSeconds.",
+        description="The replicas with failed runs since highestStep last rose, with reportProgress or minUptimeSeconds.",
     )
     node_failures: list[NodeFailures] = Field(
         default_factory=list,
@@ -221,11 +222,11 @@ class JobStatus(ApiModel):
     failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
     counted_pods: list[str] = Field(
         default_factory=list,
-        description="UIDs of pods whose end is on record, counted or not, and that may still exist. For the operator's use.",
+        description="UIDs of pods whose end is recorded, counted or not, and that may still exist. For the operator's use.",
     )
     stopped_pods: list[str] = Field(
         default_factory=list,
-        description="Those of countedPods that the operator stopped; the others have ended.",
+        description="The pods of countedPods that the operator stopped; the others ended by themselves.",
     )
 
     def condition(self, kind: ConditionType) -> JobCondition | None:

@@ -28,20 +28,21 @@ class TimeSpent(ApiModel):
 
     phase: str | None = Field(
         None,
-        description="What it does now: Pending, Running, Restarting, Resizing, Stalled or Suspended. Unset once it is over.",
+        description="The current phase: Pending, Running, Restarting, Resizing, Stalled or Suspended. Unset when the job has "
+        "finished.",
     )
-    since: str | None = Field(None, description="When that began. The numbers do not contain the time since then.")
+    since: str | None = Field(None, description="When the phase began. The numbers do not include the time since then.")
     queued: _Seconds | None = Field(None, description="Suspended, or before all of its pods had nodes.")
     starting: _Seconds | None = Field(None, description="From then until it ran: images, volumes, containers.")
     running: _Seconds | None = Field(None, description="It ran.")
     restarting: _Seconds | None = Field(None, description="From a failure or a loss until all replicas ran again.")
-    resizing: _Seconds | None = Field(None, description="As restarting, in another number of replicas.")
+    resizing: _Seconds | None = Field(None, description="Like restarting, for another number of replicas.")
     stalled: _Seconds | None = Field(None, description="Its programs ran and reported no progress.")
     progressing: _Seconds | None = Field(
-        None, description="Of the time until the last report, that in which the highest step rose. Part of running."
+        None, description="The time, up to the last report, in which the highest step rose. Part of running."
     )
     lost_steps: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="The steps that were made again, because a run had ended without a checkpoint of them."
+        None, description="The steps that were repeated because a run had ended without a checkpoint of them."
     )
 
     def seconds(self, now: float) -> Mapping[str, float]:

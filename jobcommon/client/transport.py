@@ -27,7 +27,7 @@ RETRIES = 5
 # The pause (seconds) after a 429 without Retry-After, which comes from a proxy rather than an API server.
 DEFAULT_PAUSE = 1.0
 RECONNECT_PAUSE = 0.1
-LATE = "its time was over before it could be sent"
+LATE = "its deadline passed before it could be sent"
 
 
 class Endpoint(Protocol):

@@ -166,7 +166,7 @@ def _said(outcome: ActionResult, answer: Answer) -> str:
         message = str(getattr(outcome.error, "message", ""))
         return f"{what} is refused: {message}{_advice(action, message)}"
     if outcome.effect is Effect.NAME_CONFLICT and isinstance(action, Create):
-        return f"{action.plural}/{action.name} exists already and is not this job's; delete or rename it"
+        return f"{action.plural}/{action.name} already exists and belongs to another owner; delete or rename it"
     return ""
 
 

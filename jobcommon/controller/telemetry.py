@@ -106,7 +106,7 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
             events.append(Event(NORMAL, of_plural[f"{next(iter(made))}s"], f"{verb} {text}"))
     for outcome in outcomes:
         if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
-            there = "an object of that name exists that is not this job's or has lost its labels"
+            there = "an object with this name exists, but belongs to another owner or has lost its labels"
             other = f"{outcome.action.plural}/{outcome.action.otherwise} is used instead" if outcome.action.otherwise else ""
             text = f"{outcome.action} failed: {there}; {other or 'delete or rename it'}"
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
@@ -139,7 +139,10 @@ def _status_events(result: Result) -> Iterable[Event]:
         text = f"Error updating the status: {result.status_error}"
         yield Event(WARNING, reasons.FAILED_UPDATE_STATUS, text[:1024], lasting=True)
     elif result.shortened and result.status_version is not None:
-        text = "The job is nearly as large as may be stored; its status lacks failures and long messages. Make its spec smaller"
+        text = (
+            "The job has nearly reached the maximum size of an object; its status omits failures and long messages. "
+            "Make its spec smaller"
+        )
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)
 
 

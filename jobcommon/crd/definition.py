@@ -31,7 +31,7 @@ _COLUMNS = (
     _column("Reason", "string", ".status.conditions[-1:].reason", "Why the current condition holds.", priority=1),
     _column("Restarts", "integer", ".status.restarts", "Restarts, in place or by a new pod.", priority=1),
     _column("Progress", "string", ".status.progress.summary", "The program's last report, in words.", priority=1),
-    _column("Lost Steps", "integer", ".status.timeSpent.lostSteps", "Steps that were made again.", priority=1),
+    _column("Lost Steps", "integer", ".status.timeSpent.lostSteps", "Steps that were repeated.", priority=1),
 )
 
 

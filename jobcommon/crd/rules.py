@@ -50,7 +50,7 @@ def _name(framework: Framework) -> Iterator[CelRule]:
     yield CelRule(
         "oldSelf.?metadata.hasValue() || "
         f"size(self.metadata.name) <= {MAX_NAME} && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        f"metadata.name must have at most {MAX_NAME} lower case letters, digits and '-', a letter first",
+        f"metadata.name must have at most {MAX_NAME} lower case letters, digits and '-', beginning with a letter",
         optional_old=True,
     )
     specs = f"self.spec.{framework.replica_specs}"
@@ -82,11 +82,11 @@ def _managers(framework: Framework) -> list[str]:
 def _run_policy(framework: Framework) -> Iterator[CelRule]:
     spec = ("spec",)
     for path in (("runPolicy", "managedBy"), ("managedBy",)):
-        text = "managedBy cannot be changed; delete the job and create it anew"
+        text = "managedBy cannot be changed; delete and recreate the job"
         yield CelRule(_unchanged(*path), text, spec, f".{'.'.join(path)}")
     yield CelRule(
         _unchanged("runPolicy", "schedulingPolicy", "queue"),
-        "spec.runPolicy.schedulingPolicy.queue is immutable; delete the job and create it anew",
+        "spec.runPolicy.schedulingPolicy.queue is immutable; delete and recreate the job",
         spec, ".runPolicy.schedulingPolicy.queue",
     )  # fmt: skip
     listed = ", ".join(f"'{name}'" for name in _managers(framework))

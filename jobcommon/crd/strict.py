@@ -133,7 +133,7 @@ def _value_errors(node: Json, value: Any, path: str) -> Iterator[FieldError]:
         yield FieldError(path, f'"{str(value)[:40]}" is not supported; use one of {listed}')
     pattern = node.get("pattern")
     if pattern is not None and isinstance(value, str) and re.search(pattern, value) is None:
-        advice = f"is no quantity; {QUANTITY_ADVICE}" if pattern == QUANTITY["pattern"] else f"is not of the form {pattern}"
+        advice = f"is not a quantity; {QUANTITY_ADVICE}" if pattern == QUANTITY["pattern"] else f"is not of the form {pattern}"
         yield FieldError(path, f'"{value[:40]}" {advice}')
     for keyword, fits, words in _BOUNDS:
         if keyword in node and not fits(value, node[keyword]):

@@ -71,7 +71,7 @@ def _construct(loader: yaml.constructor.SafeConstructor, node: yaml.ScalarNode) 
     text = str(loader.construct_scalar(node))
     what = node.tag.removeprefix(TAG)
     if kind(text) not in (what, "int" if what == "float" else what):
-        raise yaml.constructor.ConstructorError(None, None, f"{text[:40]} is no {what}", node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, f"{text[:40]} is not of the type {what}", node.start_mark)
     return value(text)
 
 

@@ -8,7 +8,7 @@ from jobcommon.causes.cause_reasons import Reason
 
 CREATE_RETRY = "the operator retries, first after 10 s, then at most 10 minutes apart"
 _REFUSED = re.compile(r"(\w+)/(\S+) is refused: (.*)", re.DOTALL)
-_CONFLICT = re.compile(r"(\w+/\S+) exists already and is not this job's")
+_CONFLICT = re.compile(r"(\w+/\S+) already exists and belongs to another owner")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: ([^;]+)")
 _CREATING = re.compile(r"Error creating: (?:\d+ \w*: )?(.*)", re.DOTALL)
 
@@ -91,7 +91,7 @@ _CLUES = (
 def refusal_in(message: str) -> Cause | None:
     """The cause in a job's condition, if it reports that something could not be created."""
     if (conflict := _CONFLICT.search(message)) is not None:
-        text = f"{conflict[1]} exists already and belongs to another owner"
+        text = f"{conflict[1]} already exists and belongs to another owner"
         return Cause(Reason.NAME_CONFLICT, text, "delete or rename it", then=CREATE_RETRY)
     if (refused := _REFUSED.search(message)) is None:
         return None

@@ -61,7 +61,7 @@ class Elastic(Extension):
             # The pods were made before the size was on record, and the spec has changed in between.
             made_for = {slot.pod.annotations.get(labels.SIZE) for slot in self._situation.slots.wanted.values()}
             other = made_for - {None, size_text(self._situation.framework, self._job)}
-            return f"it is resized: its pods are of a job with {min(filter(None, other))}" if other else None
+            return f"it is resized: its pods belong to a job with {min(filter(None, other))}" if other else None
         return self._cause(self._present, self._next)
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:

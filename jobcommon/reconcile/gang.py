@@ -78,7 +78,7 @@ class Gang(Extension):
             return why
         kept = (slot.pod for slot in self._situation.slots.wanted.values() if not slot.deleting)
         outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.mark for pod in kept)
-        return "the job has pods that were created without it; suspend and resume the job" if outside else ""
+        return "the job has pods that were created without the gang; suspend and resume the job" if outside else ""
 
     @property
     def scheduler(self) -> GangScheduler | None:
@@ -104,7 +104,7 @@ class Gang(Extension):
         phase = mapping_of(self._raw.get("status")).get("phase") or ""
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
             return ""
-        return f"{self.scheduler.name} to take up PodGroup {self.job.name}"
+        return f"{self.scheduler.name} to accept PodGroup {self.job.name}"
 
     @property
     def has_begun(self) -> bool:
@@ -316,12 +316,12 @@ class Gang(Extension):
             advice = "remove it, or run the operator with --gang-scheduler-name kubernetes or volcano"
             return f"{field}: {who} does not support it; {advice}"
         if scheduler.native and topology.mode == TopologyMode.PREFERRED:
-            return f"{field}.mode: Kubernetes knows Required only, so pods are placed without it"
+            return f"{field}.mode: Kubernetes supports only Required, so pods are placed without it"
         name = "schedulingConstraints" if scheduler.native else "networkTopology"
         if self.found is None or mapping_of(self._raw.get("spec")).get(name):
             return ""
         gate = "the feature gate TopologyAwareWorkloadScheduling" if scheduler.native else "Volcano's definition of PodGroup"
-        return f"{field}: PodGroup {self.job.name} was made without it; see {gate}, then suspend and resume the job"
+        return f"{field}: PodGroup {self.job.name} was created without it; check {gate}, then suspend and resume the job"
 
     # -- events and notes ---------------------------------------------------------------------------------------------
 
@@ -339,7 +339,8 @@ class Gang(Extension):
             and (others := other_schedulers(self.job, self.scheduler.name))
         ):
             text = (
-                f"Templates name the scheduler {', '.join(others)}, which is kept; {self.scheduler.name} places other pods only"
+                f"Templates name the scheduler {', '.join(others)}, which is kept; {self.scheduler.name} places only the "
+                "other pods"
             )
             yield Event(WARNING, reasons.OTHER_SCHEDULER, text, lasting=True)
 

@@ -128,7 +128,7 @@ class InPlace(Extension):
         situation, job = self._situation, job or self._job
         if found := obstacle(job, slot, situation.observed.backed_off, situation.now):
             return found
-        return "" if self._follows(slot) else "what its program reads depends on the number of replicas"
+        return "" if self._follows(slot) else "its configuration depends on the number of replicas"
 
     def _follows(self, slot: Slot) -> bool:
         """Whether the pod serves an attempt of another size than that for which it was made: nothing in it depends on it."""
@@ -179,9 +179,9 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
     if len(containers) != 1 or not (spare or _has_run(slot.pod)):
         return "it has several containers" if len(containers) > 1 else "it has not started"
     if labels.ATTEMPT not in slot.pod.annotations:
-        return "it is from before restartScope Job"
+        return "it was created before restartScope Job"
     if not (spare or _next_image(slot.pod, 0)):
-        return "the digest of its image is not known"
+        return "the digest of its image is unknown"
     if now >= given_up_at(job, slot.replica, slot.pod, now):
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
     if slot.pod.node_name in {entry.node for entry in node_loss.avoided(job)}:

@@ -33,15 +33,15 @@ class Standing(StrEnum):
     REPLACED = "on record, to be replaced"
     DELAYED = "to be replaced, when its back-off is over"
     SUCCEEDED = "on record as succeeded"
-    GIVEN_UP = "on record as failed for good; the job goes on without it"
-    SURPLUS = "not wanted any more, on record as stopped"
+    GIVEN_UP = "on record as failed for good; the job continues without it"
+    SURPLUS = "no longer wanted, on record as stopped"
     SURPLUS_NEW = "not wanted any more"
     EARLIER = "of an earlier attempt"
     SPARE = "waits for a node, to join the next attempt"
     UNKNOWN = "errors of the spec hide whether it is wanted"
-    UNOWNED = "names the job as its owner, but is none of its replicas"
+    UNOWNED = "names the job as its owner, but is not one of its replicas"
     MAY_END = "the job has succeeded; it may end by itself"
-    LOST = "failed since the success of the job, for want of the servers that are gone"
+    LOST = "failed since the success of the job, because its servers are gone"
 
 
 class Intent(StrEnum):

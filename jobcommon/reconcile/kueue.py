@@ -188,7 +188,7 @@ class Queue(Extension):
         if job.run_policy.suspend and not self.prebuilt:
             return [] if active else [self._unwanted(found, "job is suspended")]
         if not self.prebuilt and (surplus := [one for one in self._owned[1:] if not one.view.deleting]):
-            return [self._unwanted(one, "the job has another one") for one in surplus]
+            return [self._unwanted(one, "the job has another Workload") for one in surplus]
         if self._stale(found):
             return [] if active or self.prebuilt else [self._replaced(found)]
         # One that Kueue has made says nothing of the job's pods but how many there are.
@@ -210,14 +210,15 @@ class Queue(Extension):
         if found is None:
             rejected = self.observed.rejections.get((KUEUE_WORKLOADS, self.workload_name))
             refused = rejected.message if rejected is not None else self.observed.refusal
-            return self._not_made or refused or "its Workload is to be created"
+            return self._not_made or refused or "its Workload has not been created yet"
         if found.view.deleting:
             return f"its Workload {found.view.name} is being deleted"
         if found.view.owner is None or found.view.owner.uid != self.job.uid:
             other = found.view.owner
-            return f"its Workload {found.view.name} is {f'that of {other.kind} {other.name}' if other else 'to be taken over'}"
+            state = f"owned by {other.kind} {other.name}" if other else "about to be taken over"
+            return f"its Workload {found.view.name} is {state}"
         if self._stale(found):
-            return self._too_many or f"the job is not the one for which its Workload {found.view.name} asks"
+            return self._too_many or f"its Workload {found.view.name} was made for another spec of the job"
         if not found.admitted:
             return found.why_not_admitted
         return "" if limits.is_started(self.job) else str(self.admission.hold or "")
@@ -298,7 +299,8 @@ class Queue(Extension):
         if view is None:
             field = f"the label {kueue.PRIORITY_LABEL}" if kind == kueue.WORKLOAD_PRIORITY else "priorityClassName"
             return (
-                f"{field} names {kind} {name}, which is not there or which the operator may not list; create it or name another"
+                f"{field} names {kind} {name}, which does not exist or which the operator may not list; create it or name "
+                "another"
             )
         return {"priorityClassRef": {"group": group, "kind": kind, "name": view.name}, "priority": view.raw.get("value") or 0}
 

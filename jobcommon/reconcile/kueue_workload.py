@@ -110,8 +110,8 @@ class PodSets:
         kinds = Counter(one.type for one in self.all)
         return (
             f"spec.{replica_specs}.{kinds.most_common(1)[0][0]}.overrides: templates that differ in resources, nodes, "
-            f"tolerations or topology would be {number} podSets, and a Workload has at most {kueue.MAX_POD_SETS}; "
-            "make more of them equal in these"
+            f"tolerations or topology would be {number} podSets, and a Workload has at most {kueue.MAX_POD_SETS}; make more "
+            "of them equal"
         )
 
     @cached_property
@@ -210,7 +210,7 @@ class Admission:
         """What is missing to create pods as they are admitted; None if nothing is."""
         missing = dict.fromkeys(flavor for one in self.assignments.values() for flavor in _flavors(one))
         unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.cluster]
-        text = "is not there, or the operator may not list and watch resourceflavors"
+        text = "does not exist, or the operator may not list and watch resourceflavors"
         return Hold(f"ResourceFlavor {unread[0]} {text}") if unread else None
 
     def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def none_left(framework: Framework, job: Job, slots: Slots, missing: Iterable[Re
     first = next((slot for slot in working if slot.given_up), None)
     if first is None:
         return None
-    return f"{job.kind} {job.name} has failed because {first.replica} has failed, and no replica is left that could go on"
+    return f"{job.kind} {job.name} has failed because {first.replica} has failed, and no replica is left that could continue"
 
 
 def _has_succeeded(slot: Slot) -> bool:

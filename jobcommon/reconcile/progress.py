@@ -206,7 +206,7 @@ class ReportedProgress(Extension):
             stalled = Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text))
             yield stalled, None if was else Event(WARNING, reasons.STALLED, found.text)
         elif was:
-            over = Sentence(f"{job.kind} {job.key} is not stalled any more")
+            over = Sentence(f"{job.kind} {job.key} is no longer stalled")
             yield Statement(ConditionType.STALLED, False, reasons.PROGRESSING, over), None
 
     def deadlines(self) -> Iterable[Deadline]:

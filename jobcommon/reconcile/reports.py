@@ -87,7 +87,7 @@ class Reporting(Extension):
     def events(self) -> Iterable[Event]:
         """One event if the job asks for reports and the operator takes none."""
         if self._job.options.progress is None:
-            text = "reportProgress has no effect: the operator takes no reports"
+            text = "reportProgress has no effect: the operator does not accept reports"
             yield Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True)
 
 

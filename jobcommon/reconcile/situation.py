@@ -299,7 +299,7 @@ class Situation:
 
     @cached_property
     def _refusal(self) -> Hold:
-        return Hold(quoted=self.observed.refusal or "the API server refuses pods for now")
+        return Hold(quoted=self.observed.refusal or "the API server rejects pods at present")
 
     def most(self, kind: str) -> int:
         """The replicas of a type that the job may have now: those that are asked for, unless an extension allows fewer."""
@@ -315,7 +315,7 @@ class Situation:
     def hold_notes(self) -> Sequence[Note]:
         """Why the job does not go on as its spec says."""
         passed = self.blocked.unread and any(self.now >= deadline.at for deadline in self.deadlines)
-        overdue = Note("activeDeadlineSeconds has passed, which ends the job once its spec can be read") if passed else None
+        overdue = Note("activeDeadlineSeconds has passed; it ends the job once the spec can be read") if passed else None
         start = () if limits.is_started(self.job) else self._holds_of_all
         refusal = self._refusal if self.observed.refusal else None
         # Thousands of replicas share a hold, and it takes long to compare.

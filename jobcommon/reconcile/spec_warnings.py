@@ -15,8 +15,8 @@ def unaware(framework: Framework, job: Job, kind: str) -> str | None:
     """The warning of a job that is scaled while it runs; None if its replicas learn of it."""
     if job.restarts_together or framework.joins(job, kind):
         return None
-    text = f"{kind} is scaled while the job runs, and the replicas that run do not learn of it"
-    return f"{text}: set restartScope Job, with which all begin again in the new number"
+    text = f"{kind} is scaled while the job runs, and the running replicas do not notice"
+    return f"{text}: set restartScope Job, which restarts all replicas in the new number"
 
 
 class SpecWarnings(Extension):

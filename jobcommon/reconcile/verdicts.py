@@ -159,7 +159,7 @@ def _used_up(situation: Situation) -> Verdict | None:
         text = _backoff_message(job, situation.accounting, situation.slots)
         return Fail(situation, reasons.BACKOFF_LIMIT_EXCEEDED, text, leaving)
     if situation.accounting.attempt > MAX_ATTEMPT:
-        text = f"{job.kind} {job.name} has failed because no attempt follows number {MAX_ATTEMPT}"
+        text = f"{job.kind} {job.name} has failed because attempt {MAX_ATTEMPT} is the last"
         return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
     exhausted = situation.exhausted()
     return Fail(situation, *exhausted, leaving) if exhausted is not None else None

@@ -136,7 +136,7 @@ def reported_cause(pod: PodView) -> WaitingCause | None:
             continue
         if state.reason == reasons.CRASH_LOOP_BACK_OFF:
             why = f": {described_end(container.last)}" if container.last is not None else ""
-            return WaitingCause(reasons.CRASH_LOOP_BACK_OFF, f"restarted after ever longer pauses{why}", container.name)
+            return WaitingCause(reasons.CRASH_LOOP_BACK_OFF, f"restarted with increasing back-off{why}", container.name)
         if state.message:
             pull = _PULL_BACK_OFF.match(state.message)
             reason, message = pull.groups() if pull else (state.reason or reasons.WAITING, state.message)
@@ -166,7 +166,7 @@ def cut_short(entries: Iterable[Slot]) -> list[Event]:
         Event(
             WARNING,
             reasons.MAIN_CONTAINER_FAILED,
-            f"Pod {pod.name}: its main container has failed; the pod is deleted though container "
+            f"Pod {pod.name}: its main container has failed; the pod is deleted although container "
             f"{', '.join(left_running(pod))} has not ended",
         )
         for pod in cut[:MAX_EVENTS]

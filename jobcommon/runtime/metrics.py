@@ -51,7 +51,7 @@ _REQUEST_SECONDS = "rest_client_request_duration_seconds"
 # By name, to which Prometheus adds "_total": the labels and the help text.
 _COUNTERS: Mapping[str, tuple[Sequence[str], str]] = {
     telemetry.JOBS_CREATED: (_OF_JOBS, "Jobs accepted."),
-    telemetry.JOBS_DELETED: (_OF_JOBS, "Jobs deleted because their time to live was over."),
+    telemetry.JOBS_DELETED: (_OF_JOBS, "Jobs deleted because their time to live had passed."),
     telemetry.JOBS_SUCCESSFUL: (_OF_JOBS, "Jobs that succeeded."),
     telemetry.JOBS_FAILED: (_OF_JOBS, "Jobs that failed."),
     telemetry.JOBS_RESTARTED: (_OF_JOBS, "Times a job went from running to restarting."),
@@ -68,10 +68,10 @@ _COUNTERS: Mapping[str, tuple[Sequence[str], str]] = {
     _RESTARTS: ((*_KIND, "reason"), "Pods replaced and containers restarted, by what ended them."),
     _TIME_SPENT: (
         (*_KIND, "state"),
-        "Seconds that jobs have spent so: queued, starting, running, restarting, stalled; added when a phase ends.",
+        "Seconds that jobs have spent queued, starting, running, restarting, stalled; added when a phase ends.",
     ),
     _PROGRESSING: (_KIND, "Seconds in which the highest step that a job had reported rose; part of the running time."),
-    _LOST_STEPS: (_KIND, "Steps that were made again after a restart."),
+    _LOST_STEPS: (_KIND, "Steps that were repeated after a restart."),
 }
 # By name: the labels, the help text and the buckets.
 _HISTOGRAMS: Mapping[str, tuple[Sequence[str], str, Sequence[float]]] = {

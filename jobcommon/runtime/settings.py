@@ -91,7 +91,7 @@ class Settings:
             raise ValueError("the metrics token is empty; without one leave it unset")
         if self.leader_elect and _SUBDOMAIN.fullmatch(self.lease_name) is None:
             raise ValueError(
-                f'lease_name "{self.lease_name[:80]}" is no name of a lease; write lower-case letters, digits, "-" and "."'
+                f'lease_name "{self.lease_name[:80]}" is not the name of a lease; use lower-case letters, digits, "-" and "."'
             )
         gang = gang_scheduler(self.gang_scheduler_name)
         if gang is not None and gang.native and self.kueue == OWN:

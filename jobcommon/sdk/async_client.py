@@ -99,7 +99,7 @@ class AsyncJobClient:
                         continue
                     now = read_job(target.framework, state)
                     if uid not in ("", now.uid):
-                        raise JobFailed(target.title, "Deleted", "it was deleted; another one has its name now")
+                        raise JobFailed(target.title, "Deleted", "it was deleted, and another job has its name now")
                     uid, text = now.uid, described(now)
                     shown.show(target.title, clock() - begin, text, now.status.reported_progress)
                     if now.status.has(ConditionType.SUCCEEDED):
@@ -111,12 +111,12 @@ class AsyncJobClient:
                         raise JobFailed(target.title, *told, why.exit_code, why.evidence)
         except StatusError as error:
             if uid and error.code == 404:
-                raise JobFailed(target.title, "Deleted", "it was deleted before it was over") from None
+                raise JobFailed(target.title, "Deleted", "it was deleted before it had finished") from None
             raise
         finally:
             shown.end()
         text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice))) if why is not None else text
-        raise TimeoutError(clean(f"{target.title} is not over after {timeout:g} s, and goes on: {text}"))
+        raise TimeoutError(clean(f"{target.title} has not finished after {timeout:g} s, and continues: {text}"))
 
     async def _why(self, target: Target, job: Object, until: float) -> Diagnosis | None:
         """Why the job is as it is; None if the API server does not answer until then (monotonic seconds)."""

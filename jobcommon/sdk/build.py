@@ -41,12 +41,12 @@ def build_job(
     framework = framework_of(kind)
     if function is not None:
         if command:
-            raise ValueError("command: there is a function, too; give one of them")
+            raise ValueError("command: a function is given, too; give only one of them")
         command = ["python", "-u", "-c", program(function, arguments or {})]
     elif isinstance(command, str):
         raise ValueError(f"command: {command!r} is one string; give a list, as in {shlex.split(command)!r}")
     elif arguments:
-        raise ValueError("arguments: they are a function's; append those of a command to the command")
+        raise ValueError("arguments: they are for a function; append those of a command to the command")
     torchrun = framework.name == TORCH and not TORCHRUN.isdisjoint(command)
     counts = _counts(framework, replicas)
     policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
@@ -141,7 +141,7 @@ def framework_of(kind: str) -> Framework:
         if kind.lower() in (framework.singular, framework.plural, framework.name):
             return framework
         known.append(framework.kind)
-    raise ValueError(f'kind "{kind}": no such kind of job is installed; use one of {", ".join(known)}{broken}')
+    raise ValueError(f'kind "{kind}": this kind of job is not installed; use one of {", ".join(known)}{broken}')
 
 
 def _counts(framework: Framework, replicas: int | Mapping[str, int]) -> dict[str, int]:

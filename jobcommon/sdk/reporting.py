@@ -106,7 +106,7 @@ class Reporter:
         except Exception as error:
             self._failures += 1
             if self._failures == _WARN_AFTER:
-                logging.getLogger(__name__).warning("progress cannot be reported, training goes on: %s", error)
+                logging.getLogger(__name__).warning("progress cannot be reported, training continues: %s", error)
             return False
         self._failures = 0
         return True

@@ -65,7 +65,7 @@ def _unknown_names(framework: Framework, job: Job) -> str | None:
             # Of other files a name may be a part: demo-worker-9.log.
             is_address = not domain or former or domain.split(".")[:2] == ["", job.service_name]
             if index >= count and is_address:
-                return f"no pod of the job has the name {pod}: it has {_pods(job, kind)}"
+                return f"no pod of the job is named {pod}: its pods are {_pods(job, kind)}"
             if former:
                 return f"{pod}{domain} does not resolve: write {pod}, or {pod}.{job.service_name}"
     return None
@@ -101,7 +101,7 @@ def _never_succeeds(framework: Framework, job: Job) -> str | None:
     endless = [kind for kind in always if job.count(kind) and not framework.decide(job, _all_but(job, kind)).succeeded]
     if not endless:
         return None
-    return f"restartPolicy Always starts {_and(endless)} again after exit 0, so the job never succeeds: set OnFailure"
+    return f"restartPolicy Always restarts {_and(endless)} after exit 0, so the job never succeeds: set OnFailure"
 
 
 def _all_but(job: Job, running: str) -> Tallies:
@@ -124,8 +124,8 @@ def _moving_images(framework: Framework, job: Job) -> str | None:
         image = str(container.get("image", ""))
         tag = image.rpartition("/")[2].partition(":")[2]
         if "@" not in image and (tag in ("", "latest") or container.get("imagePullPolicy") == "Always"):
-            text = f"restartMethod Auto starts the image that {kind} has run, whatever {image} names by then"
-            return f"{text}: give it a tag that does not move, or set Recreate"
+            text = f"restartMethod Auto restarts the image that {kind} has run, even if {image} has moved since"
+            return f"{text}: use a tag that does not move, or set Recreate"
     return None
 
 
@@ -137,14 +137,14 @@ def _and(names: Iterable[str]) -> str:
 CHECKS = (
     Check(
         "VariablesReplaced",
-        "`env` of a template sets a variable of the cluster, such as `MASTER_ADDR`, `WORLD_SIZE` or `TF_CONFIG`, to another "
-        "value than the operator, whose value counts",
+        "`env` of a template sets a variable of the cluster, such as `MASTER_ADDR`, `WORLD_SIZE` or `TF_CONFIG`, to a value "
+        "that the operator replaces",
         _replaced_variables,
     ),
     Check(
         "NamesUnknown",
-        "a command or a variable has the name of a pod that the job does not have, or a pod's name in a domain that only "
-        "other operators make: that of a Service for each replica, or mpi-operator's `JOB-worker`",
+        "a command or a variable names a pod that the job does not have, or a pod in a domain that only other operators "
+        "create: a Service for each replica, or mpi-operator's `JOB-worker`",
         _unknown_names,
     ),
     Check(
@@ -155,8 +155,8 @@ CHECKS = (
     ),
     Check(
         "ImagesMove",
-        "`restartMethod: Auto` with an image of the tag `latest`, without a tag, or with `imagePullPolicy: Always`: a "
-        "restart in place starts the digest that has run",
+        "`restartMethod: Auto` with the image tag `latest`, without a tag, or with `imagePullPolicy: Always`: a restart in "
+        "place uses the digest that has run",
         _moving_images,
     ),
 )

@@ -47,12 +47,12 @@ FREES_NODES = "pendingDeadlineAction Restart frees the nodes of all pods, which 
 _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
-_LIMIT = f"Linux starts no process with one of more than {MAX_VARIABLE}"
+_LIMIT = f"Linux starts no process with a variable of more than {MAX_VARIABLE}"
 # Keys and values of all annotations of one object (ValidateAnnotationsSize in k8s.io/apimachinery).
 MAX_ANNOTATIONS = 256 * 1024
 # What is left for the others of ours: a certificate authority is the largest.
 _OUR_ANNOTATIONS = 16 * 1024
-_ANNOTATIONS_LIMIT = f"a pod may have {MAX_ANNOTATIONS:,}, of which {_OUR_ANNOTATIONS:,} are the operator's"
+_ANNOTATIONS_LIMIT = f"a pod may have {MAX_ANNOTATIONS:,}, of which the operator needs {_OUR_ANNOTATIONS:,}"
 # The addresses of fewer do not come near it.
 MANY_REPLICAS = 500
 MANAGERS = (OUR_MANAGER, MULTIKUEUE)
@@ -92,10 +92,10 @@ def _elastic_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
     if job.run_policy.elastic is None:
         return
     if not kind or framework.joins(job, kind):
-        yield FieldError("spec.runPolicy.elastic", f"Forbidden: {kind or 'no type'} of this job is resized with all replicas")
+        yield FieldError("spec.runPolicy.elastic", f"Forbidden: {kind or 'no type'} of this job can be resized as a whole")
     elif kind not in job.replica_specs:
         yield FieldError(
-            "spec.runPolicy.elastic", f"Forbidden: it is about replicas of type {kind}, which the job does not have"
+            "spec.runPolicy.elastic", f"Forbidden: it applies to replicas of type {kind}, which the job does not have"
         )
 
 
@@ -139,7 +139,8 @@ def _name_errors(job: Job) -> Iterator[FieldError]:
     if len(job.name) > MAX_NAME or not _DNS_1035.fullmatch(job.name):
         yield FieldError(
             "metadata.name",
-            f'Invalid value: "{job.name[:80]}": use up to {MAX_NAME} lower case letters, digits and "-", a letter first',
+            f'Invalid value: "{job.name[:80]}": use up to {MAX_NAME} lower case letters, digits and "-", beginning with a '
+            "letter",
         )
         return
     last = [Replica(kind, max(replica_count(spec) - 1, 0)) for kind, spec in job.replica_specs.items()]
@@ -201,7 +202,7 @@ def restarts_all(name: str, value: str, other: str) -> str:
 
 def ends_before(name: str) -> str:
     """The error of one of the `DEADLINES` that never passes."""
-    return f"{name} must be less than activeDeadlineSeconds, which ends the job before"
+    return f"{name} must be less than activeDeadlineSeconds, which ends the job earlier"
 
 
 def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
@@ -229,7 +230,7 @@ def _errors_of_templates(framework: Framework, spec: ReplicaSpec, path: str) -> 
     distinct = [positions for positions in spec.templates.distinct if positions]
     made = sum(own + sum(added[position] for position in positions) for positions in distinct)
     if made > MAX_VALUES:
-        text = f"{len(distinct)} different templates have {made} values in all, {MAX_VALUES} are allowed"
+        text = f"{len(distinct)} different templates have {made} values in total, {MAX_VALUES} are allowed"
         yield FieldError(f"{path}.overrides", f"Too many: {text}; use fewer overrides or a smaller template")
         return
     for positions in distinct:
@@ -273,7 +274,7 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
                 others = [at for at, word in enumerate(words) if not isinstance(word, str)]
                 yield from (FieldError(f"{where}[{position}].{name}[{at}]", "must be text, in quotes") for at in others)
             elif words is not None:
-                advice = 'must be a list of words; for a line of shell use ["sh", "-c", "the line"]'
+                advice = 'must be a list of words; for a shell line use ["sh", "-c", "the line"]'
                 yield FieldError(f"{where}[{position}].{name}", advice)
         if not framework.container and not (isinstance(container.get("name"), str) and container["name"]):
             yield FieldError(f"{where}[{position}].name", "Required value")
@@ -293,7 +294,7 @@ def _length_errors(container: Mapping[str, Any], where: str) -> Iterator[FieldEr
     for field, text in texts:
         # A character has at most four bytes.
         if 4 * len(text) >= MAX_VARIABLE and (size := len(text.encode(errors="replace")) + 1) > MAX_VARIABLE:
-            advice = "put it into a file, such as that of a ConfigMap's volume"
+            advice = "put it into a file, such as one in a ConfigMap volume"
             yield FieldError(f"{where}.{field}", f"Too long: {size} bytes, and {_LIMIT}; {advice}")
 
 

@@ -91,8 +91,8 @@ def blocked(job: Job) -> str:
     """Why the job may not start: kubectl exec needs rights that the operator may not have. "" if it may."""
     if transport(job) == LauncherTransport.SSH or mpi_options(job).exec:
         return ""
-    text = "spec.transport: by kubectl exec, the transport of v1 and v1alpha2, no job may start here; create the job anew with"
-    return f"{text} transport SSH (the images need sshd), or have the operator allowed it: its chart's value mpiExec"
+    text = "spec.transport: jobs may not start by kubectl exec here, the transport of v1 and v1alpha2; recreate the job with"
+    return f"{text} transport SSH (the images need sshd), or allow it by the chart's value mpiExec"
 
 
 MPI = Framework(
@@ -152,7 +152,7 @@ MPI = Framework(
         # Running pods have the files and rights of the old transport, which a job of the new one would not remove.
         CelRule(
             "!has(oldSelf.transport) || !has(self.transport) || oldSelf.transport == self.transport",
-            "transport cannot be changed; delete the job and create it anew",
+            "transport cannot be changed; delete and recreate the job",
             path=("spec",),
             field_path=".transport",
         ),

@@ -49,7 +49,7 @@ class MPIJobSpec(FlatRunPolicySpec):
     launcher_creation_policy: Annotated[LauncherCreationPolicy, enum_field(LauncherCreationPolicy)] | None = Field(
         None,
         description="AtStartup, or WaitForWorkersReady: only when all workers are ready. Defaults to AtStartup with transport "
-        "SSH, which tries again until the workers answer, and to WaitForWorkersReady with transport Exec.",
+        "SSH, which retries until the workers answer, and to WaitForWorkersReady with transport Exec.",
     )
     run_launcher_as_worker: bool | None = Field(None, description="The launcher takes part as the first host.")
     main_container: str | None = Field(

@@ -75,7 +75,9 @@ def validate(job: Job) -> Iterator[FieldError]:
     wanted = TUNE_TYPES if mode == JobMode.TUNE else TRAIN_TYPES
     for kind in job.replica_specs:
         if kind not in wanted:
-            yield FieldError(f"spec.{REPLICA_SPECS}[{kind}]", f"Forbidden: a job of mode {mode} has {', '.join(wanted)}")
+            yield FieldError(
+                f"spec.{REPLICA_SPECS}[{kind}]", f"Forbidden: a job of mode {mode} may only have {', '.join(wanted)}"
+            )
     if mode == JobMode.TUNE and TUNER not in job.replica_specs:
         yield FieldError(f"spec.{REPLICA_SPECS}[{TUNER}]", "Required value: a job of mode MXTune needs a Tuner")
     if mode == JobMode.TRAIN and WORKER not in job.replica_specs:
@@ -121,7 +123,7 @@ def _mode_rule(mode: JobMode, types: Sequence[str], needed: str) -> CelRule:
     return CelRule(
         f"self.?jobMode.orValue('{JobMode.TRAIN}') != '{mode}' || ({specs}.all(k, k.lowerAscii() in [{listed}])"
         f" && {specs}.exists(k, k.lowerAscii() == '{needed.lower()}'))",
-        f"a job of mode {mode} has {', '.join(types)}, and needs a {needed}",
+        f"a job of mode {mode} may only have {', '.join(types)}, and needs a {needed}",
         path=("spec",),
         field_path=f".{REPLICA_SPECS}",
     )

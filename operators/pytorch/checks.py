@@ -41,7 +41,7 @@ def _restarted_alone(_framework: Framework, job: Job) -> str | None:
     if job.restarts_together or not _in_a_group(job):
         return None
     return (
-        "the command is torchrun, whose other agents do not survive the restart of one (pytorch#111646, pytorch#67742): "
+        "the command is torchrun, whose agents do not survive the restart of another (pytorch#111646, pytorch#67742): "
         "set spec.runPolicy.restartScope to Job"
     )
 
@@ -52,7 +52,7 @@ def _without_rendezvous(_framework: Framework, job: Job) -> str | None:
     if not _RENDEZVOUS_VARIABLES.isdisjoint(name for spec in job.replica_specs.values() for name in _variables(spec)):
         return None
     return (
-        "torchrun has no rendezvous, so each Worker waits for the others by itself: add a Master or elasticPolicy, or give "
+        "torchrun has no rendezvous, so the Workers do not find each other: add a Master or elasticPolicy, or give "
         f"--rdzv-endpoint {job.name}-worker-0:29500 --rdzv-backend c10d"
     )
 
@@ -71,7 +71,7 @@ def _exit_code(_framework: Framework, job: Job) -> str | None:
     if not kinds:
         return None
     return (
-        "torchrun ends with exit code 1 whatever has ended its processes, which ExitCode does not restart: set restartPolicy "
+        "torchrun exits with code 1 whatever has ended its processes, which ExitCode does not restart: set restartPolicy "
         f"OnFailure for {' and '.join(kinds)}"
     )
 
@@ -111,7 +111,9 @@ CHECKS = (
         _without_rendezvous,
     ),
     Check(
-        "TorchrunExitCode", "torchrun with `restartPolicy: ExitCode`: of a killed process, too, its exit code is 1", _exit_code
+        "TorchrunExitCode",
+        "torchrun with `restartPolicy: ExitCode`: its exit code is 1 even if a process was killed",
+        _exit_code,
     ),
     Check(
         "OneProcess",

@@ -77,7 +77,7 @@ def validate(job: Job) -> Iterator[FieldError]:
         return
     if not job.count(WORKER):
         yield FieldError(
-            f"spec.{REPLICA_SPECS}[{WORKER}]", "Required value: elasticPolicy is about workers, so there must be some"
+            f"spec.{REPLICA_SPECS}[{WORKER}]", "Required value: elasticPolicy applies to workers, so the job needs a Worker"
         )
         return
     if job.restarts_together:
@@ -86,7 +86,7 @@ def validate(job: Job) -> Iterator[FieldError]:
             "Forbidden: with elasticPolicy torchrun restarts its workers itself; set Pod, or remove elasticPolicy",
         )
     if nproc is not None and elastic.n_proc_per_node is not None:
-        yield FieldError("spec.elasticPolicy.nProcPerNode", "Forbidden: spec.nprocPerNode is set; remove this one")
+        yield FieldError("spec.elasticPolicy.nProcPerNode", "Forbidden: spec.nprocPerNode is set; remove this field")
     fewest, most = elastic_bounds(job, elastic)
     if fewest > most:
         yield FieldError(
@@ -207,7 +207,7 @@ PYTORCH = Framework(
             " k.lowerAscii() != 'worker' || self.pytorchReplicaSpecs[k].?replicas.orValue(1) <= self.elasticPolicy.maxReplicas"
             f" || k in oldSelf.{REPLICA_SPECS} && self.{REPLICA_SPECS}[k].?replicas.orValue(1)"
             f" <= oldSelf.{REPLICA_SPECS}[k].?replicas.orValue(1))",
-            "Worker cannot be scaled beyond maxReplicas of elasticPolicy, for torchrun takes no more nodes",
+            "Worker cannot be scaled beyond maxReplicas of elasticPolicy, because torchrun accepts no more nodes",
             path=("spec",),
             field_path=f".{REPLICA_SPECS}",
         ),
@@ -220,7 +220,7 @@ PYTORCH = Framework(
         CelRule(
             f"!has(self.elasticPolicy) || self.{REPLICA_SPECS}.exists(k,"
             f" k.lowerAscii() == 'worker' && self.{REPLICA_SPECS}[k].?replicas.orValue(1) > 0)",
-            "elasticPolicy is about workers, so pytorchReplicaSpecs must have a Worker",
+            "elasticPolicy applies to workers, so pytorchReplicaSpecs must have a Worker",
             path=("spec",),
             field_path=".pytorchReplicaSpecs",
         ),

@@ -29,7 +29,8 @@ class ElasticPolicy(ApiModel):
     max_restarts: Int32 | None = Field(None, ge=0, description="How often torchrun restarts the workers of a node.")
     metrics: list[dict[str, Any]] | None = Field(
         None,
-        description="Metrics for a HorizontalPodAutoscaler on the workers (autoscaling/v2 MetricSpec). Unset: none is made.",
+        description="Metrics for a HorizontalPodAutoscaler on the workers (autoscaling/v2 MetricSpec). Unset: no autoscaler "
+        "is created.",
     )
 
 

@@ -24,5 +24,5 @@ class TFJobSpec(FlatRunPolicySpec):
     )
     enable_dynamic_worker: bool | None = Field(
         None,
-        description="Workers may come, go and fail while the job runs: each is told of the parameter servers and itself only.",
+        description="Workers may come, go and fail while the job runs: each knows only the parameter servers and itself.",
     )

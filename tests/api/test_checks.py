@@ -185,7 +185,7 @@ def test_plan_prints_what_a_suspended_job_is_warned_of(tmp_path: Path) -> None:
     (file := tmp_path / "job.json").write_text(json.dumps(manifest))
     printed = describe(load([str(file)]), (), with_manifests=False)
     assert printed.endswith(
-        "\nwarning: restartPolicy Always starts Master again after exit 0, so the job never succeeds: set OnFailure\n"
+        "\nwarning: restartPolicy Always restarts Master after exit 0, so the job never succeeds: set OnFailure\n"
     )
 
 
@@ -226,7 +226,7 @@ def test_a_job_is_warned_when_it_is_scaled_and_its_replicas_do_not_learn_of_it(
     assert scaled(world) == set()
     world = ClusterModel.of(framework, replicas, run_policy=run, **spec).start().scale("Worker", count)
     world.settle()
-    text = "Worker is scaled while the job runs, and the replicas that run do not learn of it"
+    text = "Worker is scaled while the job runs, and the running replicas do not notice"
     assert scaled(world) == ({text} if warned else set())
 
 

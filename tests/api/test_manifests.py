@@ -60,7 +60,7 @@ RECOVERY = {
     "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Fail",
 }  # fmt: skip
 ABSENT = object()
-NAME_FORM = "metadata.name must have at most 63 lower case letters, digits and '-', a letter first"
+NAME_FORM = "metadata.name must have at most 63 lower case letters, digits and '-', beginning with a letter"
 W = "spec.{specs}.Worker"
 CS = f"{W}.template.spec.containers"
 C = f"{CS}.0"

@@ -21,7 +21,7 @@ CASES: list[tuple[str, Any, str]] = [
     ("replica", 2, f'{WORKER}.replica: unknown field; did you mean "replicas"?'),
     (f"{C}.imagePullPolcy", "Always", '[0].imagePullPolcy: unknown field; did you mean "imagePullPolicy"?'),
     (f"{C}.env", [{"name": "A", "value": 1}], f"{WORKER}.template.spec.containers[0].env[0].value: must be text, in quotes"),
-    (f"{C}.resources", {"limits": {"memory": "4GB"}}, 'limits[memory]: "4GB" is no quantity; write a number, with a suffix'),
+    (f"{C}.resources", {"limits": {"memory": "4GB"}}, 'limits[memory]: "4GB" is not a quantity; write a number, with a suffix'),
     (f"{C}.resources", {"limits": {"cpu": True}}, "limits[cpu]: must be a whole number, or text in quotes"),
     (f"{C}.ports", [{"containerPort": 70000}], "ports[0].containerPort: must be at most 65535"),
     (f"{C}.ports", [{"name": "x"}], "ports[0].containerPort: Required value"),

@@ -246,9 +246,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
     assert "pytorchjob/demo" in listed.text
     assert [line.split()[0] for line in replicas.text.splitlines()[1:4]] == ["Worker-0", "Worker-1", "Worker-2"]
     assert said[-2] == "pytorchjob/demo: Worker 2 → 3"
-    assert said[-1].startswith(
-        "warning: Worker is scaled while the job runs, and the replicas that run do not learn of it: set "
-    )
+    assert said[-1].startswith("warning: Worker is scaled while the job runs, and the running replicas do not notice: set ")
 
 
 def test_lists_tell_of_a_job_that_runs_with_fewer_replicas_than_it_asks_for() -> None:
@@ -344,7 +342,7 @@ async def test_a_number_that_the_job_may_not_have_is_refused(replicas: int, elas
 BEGAN = {"attempt": 2, "attemptReplicas": {"Master": 1, "Worker": 3}, "startTime": "2026-01-01T00:00:00Z"}
 TOGETHER = {"restartScope": "Job"}
 FORECASTS = (
-    ({}, {}, 2, "warning: Worker is scaled while the job runs, and the replicas that run do not learn of it"),
+    ({}, {}, 2, "warning: Worker is scaled while the job runs, and the running replicas do not notice"),
     ({}, TOGETHER, 2, "attempt 3 begins with 2 workers: all replicas restart, with new pods"),
     ({}, {**TOGETHER, "restartMethod": "Auto"}, 4, "attempt 3 begins with 4 workers: all replicas restart, in their pods"),
     ({}, TOGETHER, 3, "nothing restarts: attempt 2 has 3 workers"),

@@ -100,8 +100,8 @@ def test_a_name_in_use_is_reported() -> None:
     said: dict[tuple[str, str], None] = {}
     events, _ = told(work(1), Effect.NAME_CONFLICT, StatusError(409, "AlreadyExists", ""), said)
     assert events[1] == (
-        "Warning NameConflict: create pods/demo-worker-0 failed: an object of that name exists that is not this job's or has "
-        "lost its labels; delete or rename it"
+        "Warning NameConflict: create pods/demo-worker-0 failed: an object with this name exists, but belongs to another "
+        "owner or has lost its labels; delete or rename it"
     )
     assert told(work(1), Effect.NAME_CONFLICT, None, said)[0] == []
 

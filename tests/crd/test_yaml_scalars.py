@@ -64,7 +64,7 @@ def test_kubectl_agrees() -> None:
 
 @pytest.mark.parametrize("tagged", ["!!int 1:30", "!!bool 1", "!!null x", "!!float on"])
 def test_a_tag_does_not_change_what_a_scalar_is(tagged: str) -> None:
-    with pytest.raises(DocumentError, match=r"not valid YAML: .* is no "):
+    with pytest.raises(DocumentError, match=r"not valid YAML: .* is not of the type "):
         read(f"v: {tagged}")
 
 

@@ -1362,7 +1362,7 @@ SCENARIOS = (
     # the API server
     *(scenario(name, *cause).of(refused(said)) for name, said, *cause in REFUSED),
     scenario("name in use", "NameConflict", "pods/demo-worker-0").of(
-        found(observed={"refusal": "pods/demo-worker-0 exists already and is not this job's; delete or rename it"})
+        found(observed={"refusal": "pods/demo-worker-0 already exists and belongs to another owner; delete or rename it"})
     ),
     scenario("refused for good", "InvalidSpec", "hostNetwork").of(
         found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}})

@@ -24,7 +24,7 @@ BOTH = {"Master": 1, "Worker": 1}
 LAUNCHER = {"Launcher": 1}
 PT, MX, MPIS = "spec.pytorchReplicaSpecs", "spec.mxReplicaSpecs", "spec.mpiReplicaSpecs"
 OURS = {"managedBy": "kubeflow.org/training-operator"}
-NO_WORKERS = f"{PT}[Worker]: Required value: elasticPolicy is about workers, so there must be some"
+NO_WORKERS = f"{PT}[Worker]: Required value: elasticPolicy applies to workers, so the job needs a Worker"
 NO_MASTER = f"{PT}[Worker].replicas: Forbidden: must be at least 1 without a Master"
 
 
@@ -48,7 +48,7 @@ ROWS: list[tuple[Framework, dict[str, Any], dict[str, Any], list[str]]] = [
     (PYTORCH, BOTH, {"elasticPolicy": {"nProcPerNode": 1}}, []),
     (
         PYTORCH, BOTH, {"elasticPolicy": {"nProcPerNode": 1}, "nprocPerNode": "1"},
-        ["spec.elasticPolicy.nProcPerNode: Forbidden: spec.nprocPerNode is set; remove this one"],
+        ["spec.elasticPolicy.nProcPerNode: Forbidden: spec.nprocPerNode is set; remove this field"],
     ),
     (
         PYTORCH, {"Worker": 1}, {"elasticPolicy": {"minReplicas": 5, "maxReplicas": 2}},

@@ -337,7 +337,7 @@ def test_a_job_fails_when_no_dynamic_worker_is_left(last: int) -> None:
     assert world.current == "Running"
     world.exit("demo-worker-1", last).settle()
     assert world.current == "Failed"
-    text = "TFJob demo has failed because Worker-0 has failed, and no replica is left that could go on"
+    text = "TFJob demo has failed because Worker-0 has failed, and no replica is left that could continue"
     assert world.job.status.conditions[-1].message == text
 
 

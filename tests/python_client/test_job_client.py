@@ -80,7 +80,7 @@ async def test_the_asynchronous_client(kubectl: Kubectl) -> None:
         job = await jobs.submit(build_job("async", image="any", command=["echo", "hello"], run_policy={"suspend": True}))
         suspended = ("wait", "--for=condition=Suspended", "pytorchjob/async", f"--timeout={PATIENCE:.0f}s")
         await asyncio.to_thread(kubectl, *suspended)
-        with pytest.raises(TimeoutError, match=r"is not over after 0\.5 s, and goes on: Suspended"):
+        with pytest.raises(TimeoutError, match=r"has not finished after 0\.5 s, and continues: Suspended"):
             await jobs.wait(job, timeout=0.5, progress=False)
         await jobs.resume(job)
         await jobs.wait("pytorchjob/async", timeout=PATIENCE, progress=False)
@@ -114,7 +114,7 @@ def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None
     )
     assert re.search(shape, printed)
     assert "exit code: 1" in printed
-    assert "pytorchjob/shell is not over after 10 s, and goes on: Suspended" in printed
+    assert "pytorchjob/shell has not finished after 10 s, and continues: Suspended" in printed
     assert printed.endswith("forgetful Failed\nshell Succeeded\nseries Succeeded\n")
 
 

@@ -168,7 +168,7 @@ async def test_a_time_limit_says_what_a_queued_job_waits_for() -> None:
     held = json.loads(job("Suspended").body)
     held["spec"]["runPolicy"] = {"suspend": True}
     transport = answers(reply(held)).on("GET", "/apis/kueue.x-k8s.io/v1beta2", reply({"items": [workload]}))
-    with pytest.raises(TimeoutError, match=r"goes on: QueuedByKueue: .*insufficient quota"):
+    with pytest.raises(TimeoutError, match=r"continues: QueuedByKueue: .*insufficient quota"):
         await client(transport).wait("j", timeout=0, progress=False)
 
 
@@ -204,10 +204,10 @@ async def test_a_job_that_never_was_is_a_refusal() -> None:
 
 async def test_a_time_limit_says_what_the_job_does() -> None:
     with pytest.raises(
-        TimeoutError, match=r"^pytorchjob/j is not over after 0 s, and goes on: Starting: its pods are being created"
+        TimeoutError, match=r"^pytorchjob/j has not finished after 0 s, and continues: Starting: its pods are being created"
     ):
         await client(answers(job("Running"))).wait("j", timeout=0, progress=False)
-    with pytest.raises(TimeoutError, match="goes on: the API server does not answer: refused"):
+    with pytest.raises(TimeoutError, match="continues: the API server does not answer: refused"):
         await client(answers(TransportError("refused"))).wait("j", timeout=0, progress=False)
 
 

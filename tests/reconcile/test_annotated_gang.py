@@ -101,7 +101,7 @@ def test_more_annotations_than_a_pod_may_have_are_refused_by_name(
     assert (there.current, there.pods) == ("Failed", {})
     message = there.status["conditions"][-1]["message"]
     assert text in message
-    assert "a pod may have 262,144, of which 16,384 are the operator's" in message
+    assert "a pod may have 262,144, of which the operator needs 16,384" in message
 
 
 def test_fewer_than_all_are_needed_and_the_template_may_say_more() -> None:

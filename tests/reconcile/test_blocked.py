@@ -66,7 +66,7 @@ ERRORS: list[tuple[str, Any, str, list[str]]] = [
     ("spec.runPolicy.cleanPodPolicy", "Some", '"Some" is not supported', ["demo-master-0", "demo-worker-2"]),
     ("spec.runPolicy", [], "spec.runPolicy: must be an object", ["demo-master-0", "demo-worker-2"]),
     ("spec.runPolicy.schedulingPolicy", {"minAvailable": 0}, "must be at least 1", []),
-    ("metadata.name", "0demo", "a letter first", ["0demo-master-0", "0demo-worker-0", "0demo-worker-1", "0demo-worker-2"]),
+    ("metadata.name", "0demo", "with a letter", ["0demo-master-0", "0demo-worker-0", "0demo-worker-1", "0demo-worker-2"]),
     (f"spec.{TYPES}.Worker.restartPolicy", "Sometimes", '"Sometimes" is not supported', []),
     (f"spec.{TYPES}.Worker.template.spec.containers", [], "at least one container", ["demo-master-0"]),
     (f"spec.{TYPES}.Worker.replicas", -1, "must be at least 0", []),
@@ -300,7 +300,7 @@ def test_a_deadline_that_passes_while_a_type_cannot_be_read_is_said_and_ends_the
         check_plan(TEST_JOB, job, observed, START + 100, late)
         assert (late.actions, late.wake_at) == ((), None)
         manifest = next_pass(manifest, late)
-    said = "activeDeadlineSeconds has passed, which ends the job once its spec can be read; the spec is invalid: "
+    said = "activeDeadlineSeconds has passed; it ends the job once the spec can be read; the spec is invalid: "
     assert said in manifest["status"]["conditions"][0]["message"]
     for state, end in (("running", "DeadlineExceeded"), ("succeeded", "TestJobSucceeded")):
         now_observed = observe(TEST_JOB, good, {"Master-0": state, "Worker-0": "running"})

@@ -433,7 +433,7 @@ def test_the_deadline_does_not_run_in_the_queue() -> None:
     assert there.plans[-1].wake_at is None
     assert "startTime" not in there.status
     assert there.current == "Created"
-    assert there.message() == "TestJob demo is created; its pods wait for volcano to take up PodGroup demo."
+    assert there.message() == "TestJob demo is created; its pods wait for volcano to accept PodGroup demo."
     waits = [event for event in there.events if event.reason == "Waiting"]
     assert waits
     assert all(event.lasting for event in waits), "said once"
@@ -506,8 +506,8 @@ def test_a_pod_is_replaced_within_the_gang() -> None:
     there.phase("Pending").settle()
     there.tick(10).settle()
     assert "demo-worker-1" not in there.pods, "the scheduler wants it to wait"
-    assert there.message() == "TestJob demo is created; its pods wait for volcano to take up PodGroup demo."
-    assert there.events[-1].message == "Pods wait for volcano to take up PodGroup demo"
+    assert there.message() == "TestJob demo is created; its pods wait for volcano to accept PodGroup demo."
+    assert there.events[-1].message == "Pods wait for volcano to accept PodGroup demo"
     assert there.status["startTime"] == started
     there.phase("Inqueue").settle()
     assert there.pods["demo-worker-1"].raw["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "demo"

@@ -389,7 +389,7 @@ def test_a_workload_has_the_priority_of_the_label_or_else_of_its_pods(
 def test_a_priority_class_that_is_not_there_is_named_and_looked_for_again() -> None:
     one = world(labels={QUEUE_LABEL: "team", PRIORITY_LABEL: "w"})
     last = one.settle()[-1]
-    assert "the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass w, which is not there" in one.message()
+    assert "the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass w, which does not exist" in one.message()
     assert last.wake_at == one.now + 30
     one.known += CLASSES
     one.settle()
@@ -439,7 +439,7 @@ def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> 
     one = world({"Master": 1}, policy="ExitCode")
     one.known = []
     one.admit()
-    assert "ResourceFlavor default is not there, or the operator may not list" in one.message()
+    assert "ResourceFlavor default does not exist, or the operator may not list" in one.message()
     one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
     one.start()
     one.known = []
@@ -447,7 +447,7 @@ def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> 
     assert one.current == "Running"
     one.exit("demo-master-0", 137).settle()
     assert one.pods == {}
-    assert "ResourceFlavor default is not there, or the operator may not list and watch resourceflavors" in one.message()
+    assert "ResourceFlavor default does not exist, or the operator may not list and watch resourceflavors" in one.message()
 
 
 # -- others ---------------------------------------------------------------------------------------------------------------
@@ -538,7 +538,7 @@ def test_a_workload_for_other_pods_is_not_taken() -> None:
     one = world({"Master": 2}, labels={QUEUE_LABEL: "team", PREBUILT: "theirs"})
     one.kueue(prebuilt_by_others(one))
     one.admit()
-    assert one.message().endswith("the job is not the one for which its Workload theirs asks.")
+    assert one.message().endswith("its Workload theirs was made for another spec of the job.")
     assert one.pods == {}
 
 

@@ -25,15 +25,15 @@ R = "spec.runPolicy"
 CONTAINER = {"name": "test-container", "image": "image"}
 AT_LEAST_ONE = "Required value: at least one container"
 TYPES = "Required value: name at least one replica type of Master, Worker"
-NAME = 'use up to 63 lower case letters, digits and "-", a letter first'
+NAME = 'use up to 63 lower case letters, digits and "-", beginning with a letter'
 LIST = "must be a list of objects with a name"
-WORDS = 'must be a list of words; for a line of shell use ["sh", "-c", "the line"]'
+WORDS = 'must be a list of words; for a shell line use ["sh", "-c", "the line"]'
 DNS = "must be an object; its searches are a list of domains"
 MAPS = "must be an object; its labels and annotations are maps of text to text"
 POLICIES = 'use one of "Always", "OnFailure", "Never", "ExitCode", ""'
 SHORTER = "63 are allowed; use a name of at most 54 characters"
 TOO_MANY = (
-    "Too many: 1000 different templates have 613000 values in all, 500000 are allowed; "
+    "Too many: 1000 different templates have 613000 values in total, 500000 are allowed; "
     "use fewer overrides or a smaller template"
 )
 GONE: Any = object()

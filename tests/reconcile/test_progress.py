@@ -381,7 +381,7 @@ def test_progress_ends_a_stall() -> None:
     manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
     again = decided(reported(manifest, 200, 8), 201)
     assert holding(again) == ["Created", "Running"]
-    assert "Stalled=F Progressing: TestJob default/demo is not stalled any more." in conditions(again)
+    assert "Stalled=F Progressing: TestJob default/demo is no longer stalled." in conditions(again)
 
 
 @pytest.mark.parametrize("run_policy", [{}, {"reportProgress": True}], ids=["nothing", "no deadline"])

@@ -230,7 +230,7 @@ def test_whatever_number_is_forged_the_pods_of_a_new_attempt_stay(recorded: int,
     decided = plan(TEST_JOB, job_of(manifest), forged, NOW)
     assert holding(decided)[-1] == ("Restarting" if begins else "Failed")
     if not begins:
-        assert conditions(decided)[-1].endswith(f"has failed because no attempt follows number {MAX_ATTEMPT}")
+        assert conditions(decided)[-1].endswith(f"has failed because attempt {MAX_ATTEMPT} is the last")
         return
     assert status_of(decided).attempt == begins
     manifest = next_pass(manifest, decided)

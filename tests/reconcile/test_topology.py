@@ -42,7 +42,7 @@ def test_topology_becomes_the_schedulers_own_field(
         (COSCHEDULING, {}, ": the gang scheduler scheduler-plugins-scheduler does not support it"),
         (YUNIKORN, {}, ": the gang scheduler yunikorn does not support it"),
         (KOORDINATOR, {}, ": the gang scheduler koord-scheduler does not support it"),
-        (NATIVE[0], {"mode": "Preferred"}, ".mode: Kubernetes knows Required only"),
+        (NATIVE[0], {"mode": "Preferred"}, ".mode: Kubernetes supports only Required"),
     ],
 )
 def test_no_scheduler_applies_it(scheduler: GangScheduler | None, mode: dict[str, str], why: str) -> None:
@@ -65,4 +65,4 @@ def test_a_server_that_drops_it_is_not_asked_again(scheduler: GangScheduler, fie
     spec = {key: value for key, value in there.group["spec"].items() if key != field}
     there.others[KEY] = {**there.group, "spec": spec}
     assert not [line for line in there.writes() if "podgroups" in line or "workloads" in line]
-    assert f"{FIELD}: PodGroup demo was made without it; see {gate}" in there.message()
+    assert f"{FIELD}: PodGroup demo was created without it; check {gate}" in there.message()

@@ -81,7 +81,7 @@ def test_variables_beyond_the_size_limit_are_refused(container: dict[str, object
     assert errors(size) == []
     (error,) = errors(size + 1)
     assert f"template.spec.containers[0].{field}: Too long" in error
-    assert f"Linux starts no process with one of more than {MAX_VARIABLE}" in error
+    assert f"Linux starts no process with a variable of more than {MAX_VARIABLE}" in error
 
 
 @pytest.mark.parametrize("framework", [TF, XGBOOST], ids=lambda f: f.name)
