@@ -126,7 +126,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         (("job.yaml", "--cluster"), "job.yaml: is a manifest and no script; write -f job.yaml"),
         (("SCRIPT", "-f", "job.yaml"), "give a script or manifests with -f, not both"),
         (("-f", "job.yaml", "--image", "x"), "--image: is for a script"),
-        (("SCRIPT", "--name", "Not Good"), "--name Not Good: write lower-case letters"),
+        (("SCRIPT", "--name", "Not Good"), "--name Not Good: use up to 42 lower-case letters"),
         (("SCRIPT", "--env", "A"), "--env A: write a name and a value, as in EPOCHS=3"),
         (("SCRIPT", "--epochs", "5"), "the options of a script follow --, as in: "),
         (("SCRIPT", "--epochs", "5"), "run SCRIPT -- --epochs 5"),

@@ -1333,7 +1333,7 @@ SCENARIOS = (
     scenario(
         "in Kueue's queue without a Workload of the operator",
         "QueuedByKueue",
-        "in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which is not",
+        "in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which does not exist",
     ).of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"})),
     scenario("PodGroup pending", "GangPending", "2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z").of(
         found(
