@@ -1,7 +1,7 @@
 """Why a job is as it is: a pure function of what was found on the API server."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from jobcommon.api import reasons
@@ -12,22 +12,14 @@ from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
-from jobcommon.diagnosis.failures import (
-    alike,
-    cause_of_failure,
-    ended_early,
-    first_failure,
-    lines_of,
-    meanwhile,
-    other_failures,
-    root,
-)
+from jobcommon.diagnosis.diagnosis import Diagnosis, excerpt
+from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, servers_gone, silent, unresolved
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.operator import behind, unanswered
+from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
@@ -38,8 +30,6 @@ from jobcommon.reconcile.node_loss import avoided
 from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, SAYS_WAITING, is_stated, said_after
 
 MAX_EVIDENCE = 6
-MAX_LINES = 12
-_WELL = (Reason.SUCCEEDED, Reason.RUNNING, Reason.RESIZING, *CALM)
 _OF_ENVIRONMENT = (Reason.MODULE_NOT_FOUND, Reason.VERSIONS_CONFLICT)
 _HIDDEN = (
     "the exit code was 0: a pipeline, such as python train.py | tee log, exits with the code of its last program unless the "
@@ -47,36 +37,6 @@ _HIDDEN = (
 )
 # Of several causes the first one here is told; others come between, and calm ones last.
 _FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """Why a job is as it is.
-
-    `reason` is a `Reason` or a signal's name, `sentence` the same in words, `evidence` what it was concluded from, and `lines`
-    the last ones that the replica printed. `advice` is what a user can do, `then` what happens next by itself, and `at` when
-    (seconds since the epoch), if that is known. `state` is the type of the job's current condition, "" without one. `replicas`
-    are those concerned, with the `node` and `exit_code` of the first. `progress` is what the program reported last, in words.
-    `well`: nothing is wrong.
-    """
-
-    reason: str
-    sentence: str
-    state: str = ""
-    evidence: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
-    advice: str = ""
-    then: str = ""
-    at: float | None = None
-    replicas: tuple[str, ...] = ()
-    node: str = ""
-    exit_code: int | None = None
-    progress: str = ""
-
-    @property
-    def well(self) -> bool:
-        """Whether nothing is wrong with the job."""
-        return self.reason in _WELL
 
 
 def diagnose(found: Found, now: float) -> Diagnosis:
@@ -101,7 +61,7 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
-    return replace(made, state=state, evidence=told, lines=_excerpt(made), sentence=sentence, progress=progress)
+    return replace(made, state=state, evidence=told, lines=excerpt(made), sentence=sentence, progress=progress)
 
 
 def _hook(found: Found, made: Diagnosis) -> str:
@@ -115,17 +75,6 @@ def _hook(found: Found, made: Diagnosis) -> str:
     words = (hook.get("exec") or {}).get("command") or ()
     what = " ".join(map(str, words)) if words else " ".join(f"{kind} {spec}" for kind, spec in hook.items())
     return f"; it is: {in_short(what, 200)}" if what else ""
-
-
-def _excerpt(made: Diagnosis) -> tuple[str, ...]:
-    """The last lines, or those up to the line that the sentence quotes if it is far before the end."""
-    lines = made.lines
-    texts = [in_short(plain(line))[:100] for line in lines]
-    quoted = {at: len(text) for at, text in enumerate(texts) if text and f": {text}" in made.sentence}
-    end = max(quoted, key=lambda at: (quoted[at], at), default=len(lines)) + 1
-    if end > len(lines) - MAX_LINES:
-        return lines[-MAX_LINES:]
-    return (*lines[max(end - MAX_LINES, 0) : end], f"… {len(lines) - end} more lines")
 
 
 def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
@@ -342,7 +291,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
             f"{cause.text}"
         )
         replicas, advice = [*replicas, early.replica], _UNEVEN.format(early.replica)
-    return Diagnosis(
+    made = Diagnosis(
         cause.reason,
         sentence,
         evidence=tuple(evidence),
@@ -352,6 +301,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         node=failure.node or "",
         exit_code=failure.exit_code,
     )
+    late, certain = absent(found, failure, cause, now) if early is None else ((), False)
+    return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}", certain=certain) if late else made
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------

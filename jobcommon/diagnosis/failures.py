@@ -1,23 +1,20 @@
 """The ends of replicas: what caused each, and which one explains the end of the job."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import Running, Terminated
+from jobcommon.api.pod import Terminated
 from jobcommon.api.status import Failure
-from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import format_time, parse_time
-from jobcommon.causes.cause import Cause, in_short, listed, span
-from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.cause import Cause
 from jobcommon.causes.runs import end_of_program, printed
-from jobcommon.causes.stacks import telling
-from jobcommon.diagnosis.context import collective, host_in, in_context, without_error
+from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
-from jobcommon.diagnosis.pods import after_another, cause_of, ended, of_init
+from jobcommon.diagnosis.pods import after_another, ended, of_init
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import STOPPED, ending_of
@@ -29,22 +26,14 @@ _PATIENCE = 3600.0
 _SAME = 1.0
 # Of a deletion, and of a pod that was still terminating when the job failed, nothing else is on record.
 _BY_OTHERS = re.compile(rf"([A-Z]\w*-\d+): ({'|'.join(PLATFORM_ENDS)})\b(?: on node ([^\s,:;]+))?")
-_EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
-# The nodes that torchrun waits for.
-_NODES = re.compile(r"--nnodes[= ](\d{1,6})")
-_FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
-_LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
-_AS_FIRST = re.compile(r"\b1/\d+ clients joined")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
 # NCCL's thread has found an error of CUDA; the process ends some seconds later.
 _BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 # What Python raises when it is stopped.
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
-_MOST = 200
 # Of a thousand replicas that failed together, so many are compared.
 _MOST_ALIKE = 32
 _NUMBER = re.compile(r"\d+")
-_LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
 
 
 def ends(found: Found) -> list[Failure]:
@@ -219,82 +208,6 @@ def first_failure(found: Found) -> list[str]:
     alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
     when = (f" at {first.time}" if first.time else "") + (", in attempt 0" if alone else "")
     return [f"the first of {len(failures)} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
-
-
-def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, at: float | None = None) -> str:
-    """Of a replica that lost others or waited for them, until `at`, what is known of these; a part of a sentence."""
-    if not cause.symptom and cause.reason != Reason.COLLECTIVE_TIMEOUT:
-        return ""
-    job = found.read
-    there = {member.replica: member for member in found.members}
-    names = {job.pod_name(replica): str(replica) for replica in job.replicas}
-    told = [*_unexpected(found, cause.text, names)]
-    running: list[str] = []
-    for pod, name in names.items():
-        if name not in without:
-            member = there.get(name)
-            said = _of_member(member, found, now, at) if member is not None else _of_the_past(found, pod, at)
-            runs = member is not None and member.pod.phase == "Running"
-            (running if runs else told).extend([f"{name} {said}"] if said else [])
-    return f"; {listed([*told, *running], 2)}" if told or running else ""
-
-
-def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
-    """The replica that had succeeded when another lost the connection to its ranks, or waited for them in vain."""
-    lost = cause.symptom and cause.reason in (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
-    if not lost or at is None or not collective(cause.text) or "Launcher" in found.read.replica_specs:
-        return None
-    done = (member for member in found.members if member.pod.phase == "Succeeded")
-    ended_at = [
-        (run.finished_at, member) for member in done for c in member.pod.containers if isinstance(run := c.state, Terminated)
-    ]
-    return next((member for then, member in ended_at if then is not None and then <= at + _SAME), None)
-
-
-def _unexpected(found: Found, text: str, names: Collection[str]) -> Iterator[str]:
-    """What the program expects of the job that it does not have."""
-    total = found.read.total_replicas
-    commands = (command_line(spec.template) for spec in found.read.replica_specs.values())
-    match = _EXPECTED.search(text) or _NODES.search(" ".join(commands))
-    expected = int(match[1]) if match is not None else 0
-    if expected > total:
-        yield f"it expects {expected} processes or nodes, and the job has {total} replicas"
-    host = host_in(text).partition(".")[0]
-    if host.startswith(f"{found.read.name}-") and host not in names:
-        yield f"no pod of the job is named {host}"
-    first = {f.replica for f in found.status.failures if _AS_FIRST.search(f.message or "")}
-    if len(first) > 1:
-        yield f"{listed(sorted(first))} each waited for the others as rank 0: {_LEAVE_RANKS}"
-    waited = {f.replica: int(match[1]) for f in found.status.failures if (match := _FOR_RANK.search(f.message or ""))}
-    if len(waited) == total > 1:
-        yield f"no replica has rank {max(waited.values())}: {_LEAVE_RANKS}"
-
-
-def _of_member(member: Member, found: Found, now: float, at: float | None) -> str:
-    pod = member.pod
-    cause = cause_of(member, found, now)
-    if cause is not None:
-        return "" if cause.symptom else f"({pod.phase}): {in_short(cause.text, _MOST)}"
-    if pod.phase == "Running":
-        starts = [c.state.started_at for c in pod.containers if isinstance(c.state, Running) and c.state.started_at is not None]
-        if at is not None and starts and min(starts) > at:
-            return f"started {span(min(starts) - at)} later"
-        line = found.last_lines.get(pod.name, "")
-        return "is still running" + (f", its last line: {in_short(line, _MOST)}" if line else "")
-    return "has ended with exit code 0" if pod.phase == "Succeeded" else ""
-
-
-def _of_the_past(found: Found, pod: str, at: float | None) -> str:
-    """What the events until then tell of a pod that is gone."""
-    events = found.events_of(pod)
-    stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
-    if stop is not None:
-        line = next(reversed(telling((stop.message or "").splitlines())), "")
-        return f"was running when the job ended, its last line: {in_short(line, _MOST)}"
-    if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
-        return "" if any(f.pod == pod for f in found.status.failures) else _LOG_GONE
-    warning = next((event for event in events if event.warning), None)
-    return f"had not started: {in_short(warning.message, _MOST)}" if warning is not None else ""
 
 
 def _apart(one: Failure, other: Failure) -> float:

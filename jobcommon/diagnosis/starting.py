@@ -19,6 +19,15 @@ KUBELET_RETRY = "the kubelet retries"
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed")
 _QUOTED = re.compile(r'image "([^"]*)"')
 _BARE_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"$')
+#: Events that say no more than a pod's status does.
+BARE = re.compile(r"Error: \w+$|Back-off ")
+# What containerd puts before the end of its message, which has the cause.
+_STEPS = re.compile(
+    r'(?:Back-off pulling image "[^"]*": |ErrImagePull: |rpc error: code = \w+ desc = |'
+    r'[Ff]ailed to (?:pull(?: and unpack)? image|resolve reference) "[^"]*": |failed to (?:authorize|do request|copy): )*'
+)
+_SECRETS = re.compile(r"image pull secrets \(([^)]+)\)")
+_FIRST, _LAST = 80, 220
 
 _PULLS = (
     Clue(
@@ -127,16 +136,22 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
 
 
 def _pull(message: str, events: Sequence[EventView]) -> Cause:
-    """Why an image cannot be pulled. Older kubelets give the cause in an event only."""
+    """Why an image cannot be pulled. Older kubelets give the cause in an event only, and so does any for a missing Secret."""
     if not message or _BARE_BACK_OFF.match(message):
-        failed = (event.message for event in events if event.reason == "Failed" and "pull" in event.message.lower())
-        message = in_short(next(failed, message), 2000)
-    cause = revealed(message, _PULLS) or Cause(Reason.IMAGE_PULL_FAILED, in_short(message), "kubectl describe pod")
-    if (image := _QUOTED.search(message)) is not None:
-        text = f"the image {image[1]} cannot be pulled: {cause.text}"
-    else:
-        text = f"the image cannot be pulled: {cause.text}"
-    return Cause(cause.reason, in_short(text), cause.advice, then=PULL_RETRY)
+        failed = [event.message for event in events if event.reason == "Failed" and "pull" in event.message.lower()]
+        message = in_short(next((text for text in failed if not BARE.match(text)), message), 2000)
+    cause = revealed(message, _PULLS) or Cause(Reason.IMAGE_PULL_FAILED, "", "kubectl describe pod")
+    image = _QUOTED.search(message)
+    why = _STEPS.sub("", message, count=1) or message
+    why = re.sub(rf"^\S*{re.escape(image[1])}: ", "", why) if image is not None else why
+    why = why if len(why) <= _FIRST + _LAST else f"{why[:_FIRST]}…{why[-_LAST:]}"
+    text = f"the image {image[1]} cannot be pulled: {why}" if image is not None else f"the image cannot be pulled: {why}"
+    secrets = (_SECRETS.search(event.message) for event in events if event.reason == "FailedToRetrieveImagePullSecret")
+    if cause.reason in (Reason.IMAGE_PULL_DENIED, Reason.IMAGE_PULL_FAILED) and (missing := next(filter(None, secrets), None)):
+        text = f"the Secret {missing[1]} of imagePullSecrets was not found, and {text}"
+        advice = f"create it in the job's namespace: kubectl create secret docker-registry {missing[1]}; or correct its name"
+        return Cause(Reason.SECRET_NOT_FOUND, text, advice, then=PULL_RETRY)
+    return Cause(cause.reason, text, cause.advice, then=PULL_RETRY)
 
 
 def _with_source(text: str, pod: Mapping[str, Any]) -> str:

@@ -370,6 +370,15 @@ def attempts(
     return Found(framework, model.manifest, [pod.raw for pod in model.pods.values()], gone=gone), model.now
 
 
+def never_started(change: Change) -> Found:
+    """Worker-0 waits for Worker-1, which is so, gives up, and the job with it."""
+    model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="Never")
+    model.settle()
+    model.run("demo-worker-0").put(change(model.pods["demo-worker-1"])).tick(100).settle()
+    model.exit("demo-worker-0", 1, message="\n".join((*EINOPS[:1], STORE))).settle()
+    return Found(PYTORCH, model.manifest, [pod.raw for pod in model.pods.values()])
+
+
 STOPPED = "in_attempt 0 0,stopped_by_image 1,ordered_to_stop 90"
 NOT_STOPPED = "in_attempt 0 0,with_stopping_image 1,ordered_to_stop 90"
 
@@ -889,8 +898,7 @@ SCENARIOS = (
     scenario(
         "a replica that hung before the rendezvous",
         "PeersUnreachable",
-        "Worker-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out",
-        "; Worker-1 was running when the job ended, its last line: waiting for /data/dataset.lock",
+        "Worker-1 did not join the others: it was running when the job ended, its last line: waiting for /data/dataset.lock; Worker-0",
     ).of(stopped_with("waiting for /data/dataset.lock", *FRAMES[:2], peer=f"torch.distributed.DistStoreError: {ALONE}")),
     scenario(
         "a name that did not resolve until the job failed",
@@ -980,22 +988,51 @@ SCENARIOS = (
     ).of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
     scenario(
         "a rendezvous without a replica that has no node",
-        "PeersUnreachable",
+        "InsufficientResources",
+        "Worker-1 had not started: no node for it: 0/1 nodes are available: 1 Insufficient cpu; Worker-0 on node",
         "1/2 clients joined",
-        "; Worker-1 had not started: 0/1 nodes are available: 1 Insufficient cpu",
     ).of(
         replace(
-            found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-0": (STORE,)}),
+            never_started(lambda pod: pod.unschedulable("0/1 nodes are available: 1 Insufficient cpu.")),
             events=[
                 event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", at=NOW - 30) | GONE,
-                event("uid-gone", "Started", "Started container pytorch", at=NOW - 9, warning=False) | GONE,
+                event("uid-gone", "Started", "Started container pytorch", at=NOW + 9, warning=False) | GONE,
             ],
+        )
+    ),
+    scenario(
+        "a rendezvous without a replica whose image is not there",
+        "ImageNotFound",
+        "Worker-1 had not started: the image me/train:v9 cannot be pulled: not found; Worker-0 on node",
+    ).of(
+        replace(
+            never_started(lambda pod: pod.waiting("ImagePullBackOff", NOT_THERE)),
+            events=[
+                event(
+                    "uid-gone", "Failed", f'Failed to pull image "me/train:v9": {NOT_THERE.partition("Pull: ")[2]}', at=NOW - 40
+                )
+                | GONE,
+                event("uid-gone", "Failed", "Error: ErrImagePull", at=NOW - 30) | GONE,
+            ],
+        )
+    ),
+    scenario(
+        "a rendezvous that one of two did not join",
+        "PeersUnreachable",
+        "Worker-2 or Worker-1 did not join the others: Worker-2 is still running, its last line: waiting for a lock, Worker-1 is",
+    ).of(
+        found(
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running},
+            replicas={"Worker": 3},
+            run_policy={"cleanPodPolicy": "None"},
+            logs={"demo-worker-0": (STORE.replace("1/2", "2/3"),)},
+            last_lines={"demo-worker-2": "waiting for a lock"},
         )
     ),
     scenario(
         "a rendezvous without a replica that does something else",
         "PeersUnreachable",
-        "; Worker-1 is still running, its last line: downloading 7 of 90",
+        "Worker-1 did not join the others: it is still running, its last line: downloading 7 of 90; Worker-0",
     ).of(
         found(
             {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},

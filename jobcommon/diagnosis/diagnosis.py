@@ -1,0 +1,52 @@
+"""What a diagnosis says."""
+
+from dataclasses import dataclass
+
+from jobcommon.causes.cause import in_short
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.tracebacks import plain
+from jobcommon.diagnosis.pods import CALM
+
+MAX_LINES = 12
+_WELL = (Reason.SUCCEEDED, Reason.RUNNING, Reason.RESIZING, *CALM)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a job is as it is.
+
+    `reason` is a `Reason` or a signal's name, `sentence` the same in words, `evidence` what it was concluded from, and `lines`
+    the last ones that the replica printed. `advice` is what a user can do, `then` what happens next by itself, and `at` when
+    (seconds since the epoch), if that is known. `state` is the type of the job's current condition, "" without one. `replicas`
+    are those concerned, with the `node` and `exit_code` of the first. `progress` is what the program reported last, in words.
+    `well`: nothing is wrong.
+    """
+
+    reason: str
+    sentence: str
+    state: str = ""
+    evidence: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    advice: str = ""
+    then: str = ""
+    at: float | None = None
+    replicas: tuple[str, ...] = ()
+    node: str = ""
+    exit_code: int | None = None
+    progress: str = ""
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong with the job."""
+        return self.reason in _WELL
+
+
+def excerpt(made: Diagnosis) -> tuple[str, ...]:
+    """The last lines, or those up to the line that the sentence quotes if it is far before the end."""
+    lines = made.lines
+    texts = [in_short(plain(line))[:100] for line in lines]
+    quoted = {at: len(text) for at, text in enumerate(texts) if text and f": {text}" in made.sentence}
+    end = max(quoted, key=lambda at: (quoted[at], at), default=len(lines)) + 1
+    if end > len(lines) - MAX_LINES:
+        return lines[-MAX_LINES:]
+    return (*lines[max(end - MAX_LINES, 0) : end], f"… {len(lines) - end} more lines")

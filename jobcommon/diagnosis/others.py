@@ -1,0 +1,220 @@
+"""Of a replica that lost others, or waited for them: what is known of these, and which of them did not come."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobcommon.api import reasons
+from jobcommon.api.job import template_for
+from jobcommon.api.pod import Running, Terminated, Waiting
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import Failure
+from jobcommon.api.template import command_line
+from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.cause import Cause, in_short, listed, span
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.stacks import telling
+from jobcommon.diagnosis.context import collective, host_in
+from jobcommon.diagnosis.diagnosis import Diagnosis
+from jobcommon.diagnosis.failures import cause_of_failure, ends
+from jobcommon.diagnosis.found import EventView, Found, Member
+from jobcommon.diagnosis.pods import CALM, cause_of
+from jobcommon.diagnosis.scheduling import unschedulable
+from jobcommon.diagnosis.starting import not_prepared, not_started
+from jobcommon.reconcile.ending import STOPPED
+from jobcommon.reconcile.rendering import SAYS_WAITING, said_after
+
+# Times on record are whole seconds.
+_SAME = 1.0
+_EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
+# The nodes that torchrun waits for.
+_NODES = re.compile(r"--nnodes[= ](\d{1,6})")
+_FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
+_LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
+_AS_FIRST = re.compile(r"\b1/\d+ clients joined")
+# At the start of a program, ranks wait for all others.
+_JOINING = re.compile(
+    r"clients joined|did not publish its address|no process joined as rank|torchrun agents|reach the barrier of"
+)
+_LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
+_MOST, _FEW = 200, 4
+_LATE = "see why {} was late or missing: it may have been busy with a download, or have waited for a lock"
+_LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
+_BEFORE_START = (
+    "FailedScheduling",
+    "Failed",
+    "BackOff",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedCreatePodSandBox",
+    "Pulling",
+)
+# What a condition says that a replica waits for: the reason and the message.
+_WAITED = r"(?:^|, |; ){}(?:, [\w-]+)*(?: and \d+ more)?: (\w+): (.*?)(?:; [A-Z]\w*-\d+(?:, [\w-]+)*: |$)"
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A replica, what is known of it, as a part of a sentence, why it has not started, and its last lines."""
+
+    replica: str
+    text: str
+    runs: bool = False
+    cause: Cause | None = None
+    node: str = ""
+    lines: Sequence[str] = ()
+
+
+def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, at: float | None = None) -> str:
+    """Of a replica that lost others or waited for them, until `at`, what is known of these; a part of a sentence."""
+    if not cause.symptom and cause.reason != Reason.COLLECTIVE_TIMEOUT:
+        return ""
+    known = sorted(_others(found, without, now, at), key=lambda other: other.runs)
+    facts = [*_unexpected(found, cause.text), *(f"{other.replica} {other.text}" for other in known)]
+    return f"; {listed(facts, 2)}" if facts else ""
+
+
+def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Sequence[Other], bool]:
+    """The replicas that did not come to the one that `failure` is of, and whether each of them did not: that may be unknown.
+
+    One that had not started explains the loss of a connection, too; one that ran does so at the start of its peers alone.
+    """
+    if not cause.symptom or cause.reason not in _LOST or [*_unexpected(found, cause.text)]:
+        return (), False
+    known = _others(found, (failure.replica,), now, parse_time(failure.time))
+    waiting = [other for other in known if other.cause is not None and other.cause.reason not in CALM]
+    if waiting:
+        return waiting, True
+    if not _JOINING.search(cause.text):
+        return (), False
+    came = {f.replica for f in ends(found) if cause_of_failure(found, f).reason in _LOST}
+    late = [other for other in known if other.replica not in came]
+    named = [other for other in late if re.search(rf"\b{other.replica}\b", cause.text)]
+    counts = _EXPECTED.search(cause.text)
+    missing = int(counts[2]) - int(counts[1]) if counts is not None and "barrier" not in cause.text else None
+    return named or sorted(late, key=lambda other: not other.lines), bool(named) or len(late) in (1, missing)
+
+
+def led_by_absent(made: Diagnosis, late: Sequence[Other], waited: str, *, certain: bool) -> Diagnosis:
+    """That diagnosis of a replica which waited for others, led by those that did not come."""
+    first, names = late[0], [other.replica for other in late]
+    if first.cause is not None:
+        alike = [other.replica for other in late if other.cause == first.cause]
+        sentence, advice = f"{listed(alike)} {first.text}; {waited}", first.cause.advice
+    else:
+        who = listed(names) if certain else " or ".join(names[:_FEW])
+        what = f"it {first.text}" if len(late) == 1 else listed([f"{other.replica} {other.text}" for other in late], 2)
+        sentence = f"{who} did not join the others: {what}; {waited}"
+        advice = _LATE.format(who)
+    replicas = (*names, *(name for name in made.replicas if name not in names))
+    reason = first.cause.reason if first.cause is not None else made.reason
+    return replace(
+        made,
+        reason=reason,
+        sentence=sentence,
+        advice=advice,
+        replicas=replicas,
+        node=first.node,
+        exit_code=None,
+        lines=tuple(first.lines),
+    )
+
+
+def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
+    """The replica that had succeeded when another lost the connection to its ranks, or waited for them in vain."""
+    lost = cause.symptom and cause.reason in _LOST
+    if not lost or at is None or not collective(cause.text) or "Launcher" in found.read.replica_specs:
+        return None
+    done = (member for member in found.members if member.pod.phase == "Succeeded")
+    ended_at = [
+        (run.finished_at, member) for member in done for c in member.pod.containers if isinstance(run := c.state, Terminated)
+    ]
+    return next((member for then, member in ended_at if then is not None and then <= at + _SAME), None)
+
+
+def _others(found: Found, without: Collection[str], now: float, at: float | None) -> list[Other]:
+    """Those of which something is known."""
+    there = {member.replica: member for member in found.members if member.pod.deletion_time is None}
+    replicas = [replica for replica in found.read.replicas if str(replica) not in without]
+    known = (
+        _of_member(there[name], found, now, at) if (name := str(replica)) in there else _of_the_past(found, replica, at)
+        for replica in replicas
+    )
+    return [other for other in known if other is not None]
+
+
+def _unexpected(found: Found, text: str) -> Iterator[str]:
+    """What the program expects of the job that it does not have."""
+    job = found.read
+    total = job.total_replicas
+    commands = (command_line(spec.template) for spec in job.replica_specs.values())
+    counts, nodes = _EXPECTED.search(text), _NODES.search(" ".join(commands))
+    expected = int(counts[2]) if counts is not None else int(nodes[1]) if nodes is not None else 0
+    if expected > total:
+        yield f"it expects {expected} processes or nodes, and the job has {total} replicas"
+    host = host_in(text).partition(".")[0]
+    if host.startswith(f"{job.name}-") and host not in map(job.pod_name, job.replicas):
+        yield f"no pod of the job is named {host}"
+    first = {f.replica for f in found.status.failures if _AS_FIRST.search(f.message or "")}
+    if len(first) > 1:
+        yield f"{listed(sorted(first))} each waited for the others as rank 0: {_LEAVE_RANKS}"
+    waited = {f.replica: int(match[1]) for f in found.status.failures if (match := _FOR_RANK.search(f.message or ""))}
+    if len(waited) == total > 1:
+        yield f"no replica has rank {max(waited.values())}: {_LEAVE_RANKS}"
+
+
+def _of_member(member: Member, found: Found, now: float, at: float | None) -> Other | None:
+    pod, name = member.pod, member.replica
+    cause = cause_of(member, found, now)
+    if cause is not None:
+        why = cause if pod.phase == "Pending" else None
+        runs, text = pod.phase == "Running", f"({pod.phase}): {in_short(cause.text, _MOST)}"
+        return Other(name, text, runs, why, pod.node_name) if not cause.symptom else None
+    if pod.phase == "Running":
+        starts = [c.state.started_at for c in pod.containers if isinstance(c.state, Running) and c.state.started_at is not None]
+        if at is not None and starts and min(starts) > at:
+            return Other(name, f"started {span(min(starts) - at)} later", runs=True, node=pod.node_name)
+        line = found.last_lines.get(pod.name, "")
+        text = "is still running" + (f", its last line: {in_short(line, _MOST)}" if line else "")
+        return Other(name, text, runs=True, node=pod.node_name, lines=found.tails.get(pod.name, (line,) if line else ()))
+    return Other(name, "has ended with exit code 0", node=pod.node_name) if pod.phase == "Succeeded" else None
+
+
+def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | None:
+    """What the record and the events until then tell of a replica whose pod is gone."""
+    name, pod = str(replica), found.read.pod_name(replica)
+    events = found.events_of(pod)
+    stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
+    if stop is not None:
+        lines = (stop.message or "").splitlines()
+        text = f"was running when the job ended, its last line: {in_short(next(reversed(telling(lines)), ''), _MOST)}"
+        return Other(name, text, node=stop.node or "", lines=lines)
+    if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
+        return None if any(f.pod == pod for f in found.status.failures) else Other(name, _LOG_GONE)
+    cause = _before_start(found, replica, events)
+    return Other(name, f"had not started: {in_short(cause.text, _MOST)}", cause=cause) if cause is not None else None
+
+
+def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -> Cause | None:
+    """Why a pod that is gone had not started, by the latest of its events that says so."""
+    pod = template_for(found.read.replica_specs[replica.type], replica.index)
+    last = next((event for event in events if event.reason in _BEFORE_START), None)
+    if last is None:
+        # Events go after an hour.
+        said = (said_after(condition.message, SAYS_WAITING) for condition in reversed(found.status.conditions))
+        waited = next(filter(None, (re.search(_WAITED.format(replica), text) for text in said)), None)
+        if waited is None:
+            return None
+        scheduled = waited[1] != reasons.UNSCHEDULABLE
+        return not_started(Waiting(*waited.groups()), ()) if scheduled else _without_node(found, waited[2], pod)
+    if last.reason == "FailedScheduling":
+        return _without_node(found, last.message, pod)
+    if last.reason in ("Failed", "BackOff"):
+        reason = "ImagePullBackOff" if "pull" in last.message.lower() else "CreateContainerConfigError"
+        return not_started(Waiting(reason, "" if "Pull" in reason else last.message.removeprefix("Error: ")), events)
+    return not_prepared(events, pod)
+
+
+def _without_node(found: Found, message: str, pod: Mapping[str, Any]) -> Cause:
+    return unschedulable(message, pod, found.nodes, found.requested)
