@@ -13,7 +13,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
-from jobcommon.diagnosis.diagnosis import Diagnosis, excerpt
+from jobcommon.diagnosis.diagnosis import Diagnosis, shown_end
 from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, servers_gone, silent, unresolved
@@ -61,7 +61,7 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
-    return replace(made, state=state, evidence=told, lines=excerpt(made), sentence=sentence, progress=progress)
+    return replace(made, state=state, evidence=told, lines=shown_end(made), sentence=sentence, progress=progress)
 
 
 def _hook(found: Found, made: Diagnosis) -> str:

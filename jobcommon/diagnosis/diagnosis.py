@@ -41,7 +41,7 @@ class Diagnosis:
         return self.reason in _WELL
 
 
-def excerpt(made: Diagnosis) -> tuple[str, ...]:
+def shown_end(made: Diagnosis) -> tuple[str, ...]:
     """The last lines, or those up to the line that the sentence quotes if it is far before the end."""
     lines = made.lines
     texts = [in_short(plain(line))[:100] for line in lines]
