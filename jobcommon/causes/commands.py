@@ -6,7 +6,7 @@ from jobcommon.causes.cause_reasons import Reason
 #: Of any line that a program printed: each command of such a script fails in its own way.
 LINE_ENDS = (
     Clue(
-        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter|'#!"
+        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|['‘][^'’]*\\r['’]: No such file|\^M: bad interpreter|'#!"
         r".*\\r|\S\\r: |set: Illegal option -$).*)",
         Reason.SHELL_ERROR,
         "the script has Windows line endings (CRLF): {0}",
@@ -60,6 +60,12 @@ COMMANDS = (
         "",
         "install the library in the image",
         local="install the library on this machine{debian}",
+    ),
+    Clue(
+        r"symbol lookup error",
+        Reason.LIBRARY_NOT_FOUND,
+        "",
+        "the library was built against another version of the one that has this symbol: install the two that belong together",
     ),
     Clue(
         r"exec format error",

@@ -62,6 +62,14 @@ _LANGUAGES = (
         re.compile(r"^\s*(?:Stacktrace:|\[\d+\]|$)"),
         re.compile(r"^\s*(?:nested task error: |caused by: )(.+)"),
     ),
+    # programs in Rust that print a chain of errors, as cargo and uv do
+    _Language(
+        re.compile(r"^(?:error|Error): (.+)"),
+        re.compile(r"^\s*Caused by:"),
+        4,
+        re.compile(r"^"),
+        re.compile(r"^\s*(?:Caused by: ?|\d+: )(.*)"),
+    ),
     # JavaScript
     _Language(
         re.compile(r"^(?:Uncaught )?((?:[A-Z]\w*)?Error(?: \[\w+\])?: .+)"), re.compile(r"^    at .*:\d+:\d+\)?$"), 12,
@@ -77,6 +85,8 @@ _LANGUAGES = (
     ),
 )  # fmt: skip
 _MOST_LINES = 6
+# So many lines of a stack may stand between an error and its cause.
+_MOST_BETWEEN = 200
 
 
 def errors(lines: Sequence[str]) -> Iterator[Error]:
@@ -89,12 +99,12 @@ def errors(lines: Sequence[str]) -> Iterator[Error]:
             found = begin or cause
             if found is None:
                 continue
-            if not any(language.proof.match(after) for after in lines[at + 1 : at + 1 + language.within]):
+            if cause is None and not any(language.proof.match(after) for after in lines[at + 1 : at + 1 + language.within]):
                 continue
-            message = [found[1].strip()]
+            message = [found[1].strip() or lines[at + 1].strip() if at + 1 < len(lines) else found[1].strip()]
             for after in lines[at + 1 : at + _MOST_LINES]:
                 if language.over.match(after) or (language.cause is not None and language.cause.match(after)):
                     break
                 message.append(after.strip())
-            open_until = at + 200
+            open_until = at + _MOST_BETWEEN
             yield Error(tuple(message), at, at + len(message) - 1, caused=cause is not None)

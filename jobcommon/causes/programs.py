@@ -75,6 +75,10 @@ LINES = (
     ),
     # GPUs
     Clue(
+        r"memory space hbm", Reason.GPU_OUT_OF_MEMORY, "",
+        "use a smaller batch, rematerialization (jax.checkpoint), or more chips",
+    ),
+    Clue(
         r"[Mm]emory space vmem|[Ee]xceeded vmem capacity|scoped vmem", Reason.MEMORY_EXHAUSTED, "",
         "a kernel (Pallas) needs more of the chip's vector memory than it has: use smaller blocks, or raise vmem_limit_bytes; "
         "the batch does not change that",
@@ -88,6 +92,11 @@ LINES = (
         r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted|"
         r"MXNetError: .*out of memory|cudaMalloc (?:retry )?failed",
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
+    ),
+    Clue(
+        r"No available memory for the cache blocks|KV cache is (?:needed|larger)|"
+        r"larger than the available KV cache", Reason.GPU_OUT_OF_MEMORY, "",
+        "raise gpu_memory_utilization, lower max_model_len, or use more GPUs (tensor_parallel_size)",
     ),
     Clue(
         r"(?:package|PyTorch|torch)\W.*(?:doesn't|does not|don't|without) (?:have )?(NCCL|MPI|UCC|Gloo)\b|"
@@ -115,6 +124,11 @@ LINES = (
         "the GPU has failed, not the program: drain the node (kubectl drain NODE) and have the GPU reset or replaced; "
         "nvidia-smi -q -d ECC and dmesg on the node show more",
         local="this machine's GPU has failed, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
+    ),
+    Clue(
+        r"Memory access fault by GPU", Reason.GPU_ERROR, "",
+        "a kernel of the program used an address of the GPU that it may not: run once with AMD_SERIALIZE_KERNEL=3, which names "
+        "the kernel; if it fails on one node only, its GPU is broken",
     ),
     Clue(
         r"illegal memory access|unspecified launch failure|\bXid\b|misaligned address|"
@@ -201,6 +215,11 @@ LINES = (
         Reason.COLLECTIVE_TIMEOUT, "", _RANKS, symptom=True,
     ),
     Clue(
+        r"ProcessGroupNCCL watchdog hang|[Hh]eartbeat monitor timed out", Reason.COLLECTIVE_TIMEOUT, "",
+        "a collective or a call of CUDA on this rank hangs, most often because it waits for another rank: py-spy dump on all; "
+        "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC gives it more time", symptom=True,
+    ),
+    Clue(
         r"mismatch between collective|collectives? .*mismatch|Mismatched (?:ALLREDUCE|allreduce|ALLGATHER|BROADCAST)|"
         r"op\.preamble\.length|"
         r"inconsistent (?:tensor )?(?:shapes?|sizes?) (?:across|between) ranks|"
@@ -246,6 +265,11 @@ LINES = (
     "not enough slots available for the {0} processes that mpirun should start", _SLOTS),
     Clue(r"not enough slots available|All nodes which are allocated for this job", Reason.TOO_FEW_SLOTS, "", _SLOTS),
     Clue(
+        r"\bgit@\S+: Permission denied", Reason.ACCESS_DENIED, "",
+        "git has no key for this repository: mount a deploy key and known_hosts from a Secret (GIT_SSH_COMMAND), or clone by "
+        "https with a token",
+    ),
+    Clue(
         r"Host key verification failed|Permission denied \(publickey|IDENTIFICATION HAS CHANGED|"
         r"UNPROTECTED PRIVATE KEY|no hostkeys available|"
         r"Missing privilege separation directory|Load key .*:|Bad owner or permissions on|"
@@ -271,6 +295,10 @@ LINES = (
         r"unable to reach each other for MPI|not built with (?:SLURM|PMI)",
         Reason.MPI_NOT_STARTED, "",
         "use the same version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
+    ),
+    Clue(
+        r"SUMMARY: \w+Sanitizer: |"
+        r"==ERROR: \w+Sanitizer: ", Reason.PROGRAM_FAILED, "", "correct the native code at the place it names",
     ),
     # the environment
     Clue(
@@ -330,6 +358,28 @@ LINES = (
         r"partially initialized module", Reason.PYTHON_EXCEPTION, "",
         "two modules import each other, or one of your files has the name of a module: rename it, or import inside the "
         "function",
+    ),
+    Clue(
+        r"cannot find -l(\w+)", Reason.LIBRARY_NOT_FOUND, "",
+        "the linker lacks lib{0}.so: install its development package in the image, or add its directory to LIBRARY_PATH",
+        local="the linker lacks lib{0}.so: install its development package, or add its directory to LIBRARY_PATH",
+    ),
+    Clue(
+        r"Could not load library lib\S+\.so", Reason.LIBRARY_NOT_FOUND, "",
+        "two versions of the library are mixed: leave the one that torch brings first in LD_LIBRARY_PATH, or unset that",
+    ),
+    Clue(
+        r"bitsandbytes CUDA binary|CUDA Setup failed despite", Reason.LIBRARY_NOT_FOUND, "",
+        "bitsandbytes has no build for this CUDA: install another version of it, and unset BNB_CUDA_VERSION",
+    ),
+    Clue(
+        r"untagged enum (?:ModelWrapper|PyPreTokenizerTypeWrapper|\w+Wrapper)|does not recognize this architecture",
+        Reason.VERSIONS_CONFLICT, "",
+        "the file is written by a newer version of the library: pip install -U tokenizers transformers",
+    ),
+    Clue(
+        r"Cannot install .*conflicting dependencies", Reason.VERSIONS_CONFLICT, "",
+        "choose versions that fit each other: pip names below what each of these requires",
     ),
     Clue(
         r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
@@ -467,19 +517,30 @@ LINES = (
         local="raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB",
     ),
     Clue(
+        r"node running low on memory|exceeded \d+% memory budget|KilledWorker", Reason.MEMORY_EXHAUSTED, "",
+        "a worker process (Ray, Dask) used more memory than it may: start fewer of them, give them smaller parts, or raise "
+        "resources.limits.memory and the workers' own limit",
+    ),
+    Clue(
+        r"DataLoader worker .*killed by signal: (?:Segmentation fault|Aborted|Illegal)", Reason.WORKER_PROCESS_KILLED, "",
+        "a native library crashed in the data loader's worker: use num_workers=0 with python -X faulthandler, which "
+        "prints where",
+    ),
+    Clue(
         r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
         "raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory), and resources.limits.memory above it",
         local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
     ),
     Clue(
         r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
-        r"Unable to allocate [\d.]+ \w+ for|"
+        r"Unable to allocate [\d.]+ \w+ for|cannot allocate vector of size|"
         r"not enough memory: you tried|\[Errno 12\]",
         Reason.MEMORY_EXHAUSTED, "", _MEMORY,
     ),
     Clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
-        r"terminated abruptly while the future was|BrokenProcessPool|died with <Signals\.SIGKILL|TerminatedWorkerError",
+        r"terminated abruptly while the future was|BrokenProcessPool|\(signal: 9, SIGKILL|died with <Signals\.SIGKILL|"
+        r"TerminatedWorkerError",
         Reason.WORKER_PROCESS_KILLED, "", f"usually a lack of memory: {_MEMORY}",
     ),
     Clue(
@@ -571,7 +632,8 @@ LINES = (
     Clue(
         r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLCertVerification|certificate (?:is not yet valid|"
         r"has expired)|self.signed certificate|"
-        r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|hostname mismatch|x509:|SSL certificate problem",
+        r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|invalid peer certificate|UnknownIssuer|"
+        r"hostname mismatch|x509:|SSL certificate problem",
         Reason.TLS_FAILED, "",
         "compare the clock with the certificate's dates, and give the program the CA that signed it "
         "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
@@ -631,7 +693,7 @@ LINES = (
     Clue(
         r"404 Client Error|\b404 (?:GET|POST|PUT)\b|ResourceNotFound|RESOURCE_DOES_NOT_EXIST|"
         r"specified (?:bucket|container|key|blob|object) does not exist|"
-        r"returned error: 404|\bERROR 404\b|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|"
+        r"returned error: 404|\bERROR 404\b|RepositoryNotFound|(?<!Local)EntryNotFoundError|RevisionNotFound|"
         r"NoSuchBucket|"
         r"NoSuchKey|HTTP Error 404|"
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
@@ -687,11 +749,17 @@ LINES = (
         _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
     Clue(
+        r"remote=\[127\.0\.0\.1\].*local=\[127\.0\.0\.1\]|Using the loopback address as fallback", Reason.PEERS_UNREACHABLE, "",
+        "the ranks use the loopback address, because the host's name has no other: set GLOO_SOCKET_IFNAME=eth0 in "
+        "env", symptom=True,
+    ),
+    Clue(
         r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
         r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|Proxy Call to rank \d+ failed|"
-        r"code = Unavailable|communicator was aborted|another task died|\(Unavailable\)|"
+        r"code = Unavailable|lost communication with a remote daemon|communicator was aborted|another task died|"
+        r"\(Unavailable\)|"
         r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
         r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
@@ -701,7 +769,7 @@ LINES = (
         r"UNAVAILABLE): |UnavailableError|DeadlineExceeded|"
         r"Network is unreachable|No route to host|Connection timed out|ConnectionRefusedError|ConnectionResetError|"
         r"BrokenPipeError|Connection refused|Collective ops is aborted|"
-        r"HorovodInternalError|Socket Timeout|"
+        r"HorovodInternalError|Horovod has been shut down|Socket Timeout|"
         r"getaddrinfo|gaierror|Name or service not known|Temporary failure in name resolution|"
         r"resolv(?:e|ing)\b.{,40}\b(?:host|address|name|IP|DNS|endpoint|service|target|\w+-\d+)|"
         r"(?:host|address|name|endpoint)\b.{,80}\bresolv(?:e|ed|ing)\b|not resolvable",
@@ -768,7 +836,8 @@ EXCEPTIONS = (
     Clue(
         r"contains pickled \(object\) data|reading magic string|Failed to interpret file|containing pickled data|"
         r"EmptyDataError|ArrowInvalid|"
-        r"UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
+        r"UnidentifiedImageError|Unrecognized image format|nvJPEG error|UnicodeDecodeError|(?:checksum|CRC|"
+        r"hash) (?:mismatch|check failed)|"
         r"corrupt(?:ed)?\b|truncated|"
         r"zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "check the file: it is damaged, incomplete or not in the format that the program reads",

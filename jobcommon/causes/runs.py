@@ -1,7 +1,7 @@
 """Why a program ended: the kubelet's reason, the exit code, and the last lines that the program printed."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -9,9 +9,9 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.causes.packages import program_package
-from jobcommon.causes.programs import ANY_PEERS, EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, REPORTS, SHELL, unreachable
-from jobcommon.causes.stacks import telling
-from jobcommon.causes.tracebacks import Raised, plain, raised, unfolded
+from jobcommon.causes.printed import ERROR_LINE, OF_SIGNAL, joined, last_line, of_line, printed
+from jobcommon.causes.programs import SHELL
+from jobcommon.causes.tracebacks import crashed, unfolded
 
 # What runc prints for the program that it could not start.
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
@@ -47,66 +47,23 @@ _CODES = {
 }
 _TIMEOUT = 124
 _TIMED_OUT = "see why it did not finish in time, or raise the limit of the timeout command"
-_ERROR_LINE = re.compile(
-    r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
-    r"not found|assert",
-    re.IGNORECASE,
-)
-# The exit code tells it.
-_OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
-# Nor is it a line of the program's source, the end of an R or Perl script, or a stack of C.
-_NO_MESSAGE = re.compile(
-    rf"{_OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
-    r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x"
-)
-_RAISES = re.compile(r"\s*raise\b")
-_WORD = re.compile(r"\w")
 # Of a script with Windows' line ends, in a shell's message: no progress bar.
 _RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_MARK = re.compile(r'in "[^"]+", line \d+')
-_ASSERTED = re.compile(r"Assertion (`.+?`) failed")
-_NOT_FOUND = re.compile(r"No matching distribution|Could not find a version|Unable to locate package|from versions: none")
-_NO_NETWORK = re.compile(r"connection broken by|establish a new connection|name resolution|Temporary failure resolving")
-# Where the crashed thread was, by Python's faulthandler.
-_CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
-# The summary of torchrun, which is longer than what a kubelet keeps of a log.
-_FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?\s*rank\s*: (\d+) .*\n\s*exitcode\s*: (\d+)")
 # Hints that read like errors: of hydra, and of torch, which adds them to each error of CUDA.
 _HINT = re.compile(
-    r"HYDRA_FULL_ERROR|CUDA kernel errors might be asynchronously|"
+    r"HYDRA_FULL_ERROR|use -\[v\]S to pass options|CUDA kernel errors might be asynchronously|"
     r"(?:debugging consider passing|can also set) CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`"
 )
-# Exceptions that a mistake in the program raises; others may be raised for its data, its settings or another machine.
-_OF_PROGRAM = re.compile(
-    r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
-)
-_NAMED = "correct what the message names: the program, its data or its settings"
-_MISTAKE = "correct the program; its last lines show where"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
-# In a pipeline or a script, of the command before it.
-_FOLLOWS = re.compile(
-    r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*|^terminate called "
+_NO_PROGRAM = re.compile(
+    r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE
 )
-# Of launchers, about the processes that they have started.
-_BY_LAUNCHER = re.compile(
-    r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
-    r"^Primary job|"
-    r"exited with non-zero|Per user-direction|Process \d+ exit|Terminating remaining|^srun: |^Abort\(\d+\)|^\s*raise\b"
-)
-_INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
-_ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
-_NO_PROGRAM = re.compile(r"not found|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE)
 _BY_ITSELF = re.compile(r"(?:fatal )?error: ", re.IGNORECASE)
-# Of the last lines as many are searched for one that reads like an error.
-_TAIL = 15
 # A kubelet takes as much of a log. Of a longer line the rest is no error, and patterns take their time with it.
 _MESSAGE, _LONGEST = 2048, 400
 # A message of one line is told as a whole.
 _ALONE = 1000
-# An error far before the end was perhaps overcome; it counts only if these lines tell no cause.
-_LATEST = 60
 
 
 def end_of_program(
@@ -140,23 +97,23 @@ def end_of_program(
         return replace(cause, text=f"{code}: {cause.text}")
     if no_command:
         return _no_command(exit_code, message, lines, local=local)
-    crashed = _crash(reason, told)
+    crash = crashed(told) if reason in _SIGNALS else None
     # What Python's faulthandler prints is told by the function.
     ends = (at for at, line in enumerate(told) if line.startswith("Fatal Python error"))
-    last = _last_line(_joined(told[: next(ends, None)] if crashed else told))
+    last = last_line(joined(told[: next(ends, None)] if crash else told))
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
-        shown = f": {in_short(last)}" if reason not in _OUTSIDE and _ERROR_LINE.search(last) else ""
+        shown = f": {in_short(last)}" if reason not in _OUTSIDE and ERROR_LINE.search(last) else ""
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
-        if crashed is not None:
-            file, number, function = crashed.groups()
-            shown = f" in {function} ({file}, {number}){shown}"
+        if crash is not None:
+            place, function = crash
+            shown = f" in {place}{shown}"
             advice = advice.replace(_FAULTHANDLER, f"see the library that {function} calls")
         return Cause(reason, f"{text} ({reason}, {code}){shown}", advice, symptom=reason == "SIGTERM")
     said = "its last lines may say why" if any(line.strip() for line in told) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
-    meaning = "" if _ERROR_LINE.search(last) else _CODES.get(exit_code or 0, "")
+    meaning = "" if ERROR_LINE.search(last) else _CODES.get(exit_code or 0, "")
     said = (
         _TIMED_OUT if exit_code == _TIMEOUT else "correct what the program's message names" if _BY_ITSELF.match(last) else said
     )
@@ -216,206 +173,25 @@ def last_words(reason: str, message: str) -> str:
     lines = [line for line in message.splitlines() if line.strip()]
     if len(lines) == 1:
         return in_short(lines[0], _ALONE)
-    return in_short(_last_line(lines)) if reason not in _OUTSIDE else ""
+    return in_short(last_line(lines)) if reason not in _OUTSIDE else ""
 
 
 def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = False) -> Cause | None:
     """The error that a program's lines tell, if it explains such an end; with `no_command` only that of its line ends."""
-    if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
+    if (cause := next(filter(None, (of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
         return cause
-    cause = None if no_command else _latest(told, local=local)
-    if cause is None or (reason in _SIGNALS and _OF_SIGNAL.match(cause.text)):
+    cause = None if no_command else printed(told, local=local)
+    if cause is None or (reason in _SIGNALS and OF_SIGNAL.match(cause.text)):
         return None
     # A launcher passes on how one of its processes ended.
     passed_on = cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
     # Of a crash, the shell around it says less than Python, which does not print a hang then.
-    of_crash = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and _crash(reason, told) is not None
+    of_crash = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and reason in _SIGNALS and crashed(told)
     return cause if not of_crash and (passed_on or reason not in _OUTSIDE) else None
-
-
-def _crash(reason: str, told: Sequence[str]) -> re.Match[str] | None:
-    return _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
 
 
 _GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"
 _SILENT = "it printed nothing: make the program print why it ends, and run python with -u"
-
-
-def _latest(lines: Sequence[str], *, local: bool) -> Cause | None:
-    """The cause that the very last lines tell, else that of those before: a program may print more while it ends."""
-    cause = printed(lines[-_LATEST:], local=local)
-    return printed(lines, local=local) if len(lines) > _LATEST and (cause is None or cause.symptom) else cause
-
-
-def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
-    """The cause that a program's last lines tell: the last exception that is no consequence of another replica's failure, else
-    the last line that reveals a cause. A warning counts only if there is nothing else.
-    """
-    lines = unfolded(lines)
-    found = raised(lines)
-    chains = _chains([one for one in found if not one.wraps])
-    causes = [_of_exception(chain, local=local) for chain in reversed(chains)]
-    own = _joined(telling([plain(line) for line in lines]))
-    errors = [line for line in own if not (MERELY_A_WARNING.search(line) or _RAISES.match(line))]
-    texts = (cause for line in reversed(errors) if (cause := _of_line(line, LINES, local=local)) is not None)
-    plainly = [] if any(not cause.symptom for cause in causes) else [*texts]
-    candidates = [*causes, *plainly]
-    for cause in candidates:
-        if not cause.symptom:
-            return _with_detail(cause, lines)
-    if candidates:
-        # Of lines that follow from another replica's end the first says most.
-        return _with_detail(causes[0] if causes else min(reversed(plainly), key=lambda one: one.advice in ANY_PEERS), lines)
-    said = ""
-    if found and found[-1].type.endswith("CalledProcessError"):
-        # The lines before it are those of the command.
-        said, own = f"{in_short(found[-1].lines[0])}: ", own[: found[-1].begin]
-        errors = [line for line in own if not MERELY_A_WARNING.search(line)]
-    warnings = [line for line in own if MERELY_A_WARNING.search(line)]
-    for some, clues in ((errors, REMAINS), (warnings, LINES)):
-        for line in reversed(some):
-            if (cause := _of_line(line, clues, local=local)) is not None:
-                return replace(cause, text=said + cause.text)
-    if (report := next(filter(None, (_of_line(line, REPORTS, local=local) for line in errors)), None)) is not None:
-        before = _last_line([line for line in own if not _BY_LAUNCHER.search(line)])
-        if not _ERROR_LINE.search(before):
-            return report
-        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=_NAMED)
-    if (rank := _FIRST_RANK.search("\n".join(lines))) is not None:
-        text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
-        return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
-    if said:
-        text = said.removesuffix(": ") if not (last := _last_line(own)) else said + in_short(last)
-        return Cause(Reason.PROGRAM_FAILED, text, "see what this command printed")
-    return _unknown(found[-1]) if found else None
-
-
-def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
-    """The cause with what explains it further up: the assertion that a GPU printed before the exception that it led to, or
-    that pip had no network; the interface that NCCL uses; the rank that ended MPI.
-    """
-    if "onnect: " in cause.text and (match := next(filter(None, map(_INTERFACE.search, lines)), None)) is not None:
-        return replace(cause, text=f"{cause.text}; NCCL uses the interface {match[1]}")
-    if (match := next(filter(None, map(_ABORTED_RANK.search, lines)), None)) is not None and match[0] not in cause.text:
-        return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort")
-    if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
-        return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
-    if cause.reason in _MAY_FOLLOW and (before := _earlier(cause, lines)):
-        text = f"{cause.text}; printed before: {before}"
-        return replace(
-            cause, text=text, advice=f"check whether what was printed before explains it (set -eo pipefail); {cause.advice}"
-        )
-    if "device-side assert" not in cause.text:
-        return cause
-    asserted = next((match[1] for line in lines if (match := _ASSERTED.search(line)) is not None), "")
-    return replace(cause, text=f"the assertion {asserted} failed on the GPU: {cause.text}") if asserted else cause
-
-
-# What lacks a file, a module or a server, perhaps because a command of the script before has failed.
-_MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREACHABLE)
-_OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
-
-
-def _earlier(cause: Cause, lines: Sequence[str]) -> str:
-    """What ended another program of the script before, or what a command of it printed; "" if there was only this exception."""
-    chains = _chains([one for one in raised(lines) if not one.wraps])
-    if not chains or any(chain[0].process for chain in chains) or in_short(chains[-1][-1].lines[0]) not in cause.text:
-        return ""
-    begin = chains[-1][0].begin
-    if len(chains) > 1:
-        earlier = in_short(chains[-2][-1].lines[0], 200)
-        return earlier if earlier not in cause.text and chains[-2][-1].begin < begin else ""
-    before = (line for line in reversed(lines[:begin]) if not MERELY_A_WARNING.search(line) and not _OF_TENSORFLOW.match(line))
-    told = ((line, _of_line(line, (*SHELL, *LINES, *REMAINS), local=False)) for line in before)
-    return next((in_short(line, 200) for line, its in told if its is not None and not its.symptom), "")
-
-
-def _joined(lines: Sequence[str]) -> list[str]:
-    """The lines, of which one that ends with a colon goes on in the next."""
-    pairs = zip(lines, [*lines[1:], ""], strict=False)
-    return [f"{line} {after.strip()}" if line.rstrip().endswith(":") else line for line, after in pairs]
-
-
-def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
-    return revealed(line.strip(), clues, local=local)
-
-
-def _chains(found: Sequence[Raised]) -> list[list[Raised]]:
-    """Exceptions that follow from each other, together, in the order of their last ones."""
-    chains: list[list[Raised]] = []
-    for one in found:
-        before = next((chain for chain in reversed(chains) if chain[-1].process == one.process), None)
-        if one.chained and before is not None:
-            before.append(one)
-        else:
-            chains.append([one])
-    return sorted(chains, key=lambda chain: chain[-1].end)
-
-
-def _of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
-    """The cause of a chain: of what an exception was raised from, or a variable that is not set, else of the last one known."""
-    last = chain[-1]
-    known: list[tuple[tuple[bool, bool, int], Cause]] = []
-    for at, one in enumerate(chain):
-        clues = (*LINES, *EXCEPTIONS)
-        if (cause := revealed(one.innermost, clues, local=local) or revealed(one.text, clues, local=local)) is not None:
-            quoted = cause.text in (in_short(one.text), in_short(one.innermost))
-            text = _quoted(one, cause.reason) if quoted else cause.text
-            before = "" if one is last else f"{in_short(last.lines[0])}, after "
-            first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
-            # What it was raised from, if that tells nothing by itself.
-            after = _after(chain) if one is last and last.direct else ""
-            told = replace(cause, text=before + text + after)
-            known.append(((cause.symptom, not first, at if first else -at), told))
-    if known:
-        return min(known, key=lambda entry: entry[0])[1]
-    unknown = _unknown(last)
-    return replace(unknown, text=unknown.text + after) if (after := _after(chain)) else unknown
-
-
-def _after(chain: Sequence[Raised]) -> str:
-    """The first exception of a chain, unless the last one tells it already."""
-    first, last = chain[0], chain[-1]
-    told = first is last or in_short(first.lines[0]) in in_short("\n".join(last.lines), 4000)
-    return "" if told else f", after {_quoted(first, Reason.PYTHON_EXCEPTION)}"
-
-
-def _quoted(one: Raised, reason: str) -> str:
-    """The first line of the exception, and the one further down that reveals the cause."""
-    first = one.lines[0]
-    causes = ((line, revealed(line, LINES)) for line in one.lines)
-    revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
-    if revealing == first and first.rstrip().endswith(":") and len(one.lines) > 1:
-        revealing = one.lines[1]
-    if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
-        # py4j: the exception of Java follows.
-        revealing = " ".join(one.lines[1:3])[2:] if one.lines[1].endswith("Reason:") else one.lines[1][2:]
-    # Parsers of YAML tell the problem last, and where it is.
-    marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
-    if marks:
-        revealing = " ".join(one.lines[max(marks[-1] - 1, 1) : marks[-1] + 1])
-    if revealing == one.type:
-        # Of an exception without a message the line of the program says more.
-        sources = [line for line in one.frames if not line.startswith(("File ", "raise ")) and line.strip("^~ ")]
-        first = revealing = f"{first} in: {sources[-1]}" if sources else first
-    where = f" ({one.where})" if one.where else ""
-    return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
-
-
-def _unknown(one: Raised) -> Cause:
-    return Cause(
-        Reason.PYTHON_EXCEPTION if one.python else Reason.PROGRAM_FAILED,
-        _quoted(one, Reason.PYTHON_EXCEPTION),
-        _MISTAKE if one.python and _OF_PROGRAM.search(one.type) else _NAMED,
-    )
-
-
-def _last_line(lines: Sequence[str]) -> str:
-    """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in map(plain, telling(lines)) if _WORD.search(line) and not _NO_MESSAGE.match(line)][-_TAIL:]
-    errors = [line for line in tail if _ERROR_LINE.search(line)]
-    own = [line for line in errors if not _FOLLOWS.search(line)] or errors
-    return own[-1] if own else tail[-1] if tail else ""
 
 
 def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, local: bool) -> Cause:

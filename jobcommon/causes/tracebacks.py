@@ -17,10 +17,11 @@ _LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-
 _NUMBER = re.compile(r"\d+")
 # The fields of a line of JSON that have its message and its exception.
 _FIELDS = ("msg", "message", "event", "error", "exc_info", "exception", "traceback", "stack_trace", "stacktrace", "stack")
-_LOG = re.compile(r"^(?:\[|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
+_LOG = re.compile(r"^(?:\[(?:\w* ?\d|[A-Z]+\])|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
-_EXCEPTION = re.compile(r"^(?!(?:hint|note|tip):)(?P<type>[A-Za-z_][\w.]*)(?::(?:\s|$)|$)", re.IGNORECASE)
+# Classes begin with a capital letter, or are of a module, as socket.timeout.
+_EXCEPTION = re.compile(r"^(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+|[A-Z_]\w*)(?::(?:\s|$)|$)")
 # A progress bar, and an exception in the same line.
 _BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
 _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
@@ -31,8 +32,15 @@ _WRAPPERS = re.compile(
     r"(?:^|\.)(?:ChildFailedError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
     r"ProcessExitedException|HorovodInternalError)$"
 )
-_OF_LAUNCHER = re.compile(r"Horovod detected that one or more processes exited with non-zero status")
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/usr/bin/|\.venv/bin")
+_PASSED_ON = re.compile(
+    r"Horovod detected that one or more processes exited with non-zero status|Caught \w+ in DataLoader worker process \d+|"
+    r"error reading from connection"
+)
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$")
+_OF_LIBRARY = re.compile(rf"{_LIBRARY.pattern}|/usr/lib|python\d")
+_CRASHED = re.compile(r"Current thread .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
+_CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (\S+):(\d+)\n(\S+) at (\S+)")
+_CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
 _MOST_LINES = 12
 _OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)')
@@ -41,6 +49,7 @@ _NCCL = "Last error:"
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
 _RULE = 74 * "-"
 _BOILERPLATE = re.compile(r"The error could be from a previous operation")
+_ROOT_ERRORS = "root error(s) found."
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
 
 
@@ -71,7 +80,7 @@ class Raised:
     @property
     def wraps(self) -> bool:
         """Whether it only reports that another process has failed."""
-        return _WRAPPERS.search(self.type) is not None or _OF_LAUNCHER.search(self.lines[0]) is not None
+        return _WRAPPERS.search(self.type) is not None or _PASSED_ON.search(self.lines[0]) is not None
 
     @property
     def text(self) -> str:
@@ -102,6 +111,21 @@ def unfolded(lines: Sequence[str]) -> list[str]:
     written = "|".join(r"\d+".join(map(re.escape, _NUMBER.split(before))) for before in prefixes.values())
     prefix = re.compile(rf"^({_PROCESS.pattern[1:]})?(?:{written})")
     return [prefix.sub(r"\1", line, count=1) for line in shown]
+
+
+def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
+    """Where the thread that crashed was, by Python's faulthandler, and the innermost function; None if that printed nothing."""
+    found = _CRASHED.search("\n".join(map(plain, lines)))
+    frames = _CRASH_FRAME.findall(found[1]) if found else []
+    if not frames:
+        julia = _CRASHED_JULIA.search("\n".join(lines))
+        return (
+            (f"{julia[3]} ({julia[4]}), called by {julia[1].rpartition('/')[2]}, line {julia[2]}", julia[3]) if julia else None
+        )
+    named = [(file, f"{function} ({file.rpartition('/')[2]}, line {number})") for file, number, function in frames]
+    own = next((name for file, name in named if not _OF_LIBRARY.search(file)), "")
+    place = named[0][1]
+    return (place if own in ("", place) else f"{place}, called by {own}"), frames[0][2]
 
 
 def _boxed(lines: Sequence[str]) -> Iterator[str]:
@@ -172,9 +196,9 @@ def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]
     frames: list[str] = []
     where = ""
     inside = chained = direct = ignored = False
-    begin = end = 0
+    begin, end = 0, -1
     for at, line in enumerate(lines):
-        if at < end:
+        if at <= end:
             continue
         if _HEADER.search(line):
             inside, frames, where, begin = True, [], "", at
@@ -188,11 +212,10 @@ def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]
         elif (link := _CHAINED.match(line)) is not None:
             chained, direct = True, link[1] is not None
         elif inside and line[:1].strip() and (_EXCEPTION.match(line) is not None):
-            message = _message(lines, at)
-            if not ignored:
+            message, end = _message(lines, at)
+            # Python prints on what failed in a finalizer, and goes on.
+            if not ignored and not any(" in __del__" in line for line in frames):
                 yield Raised(message, tuple(frames), where, chained, direct, process, numbers[begin], numbers[at])
-            if line.rstrip().endswith(_GRAPH_FAILED):
-                end = next((number for number in range(at, len(lines)) if _NODE.match(lines[number])), at)
             inside = chained = direct = ignored = False
             frames, where = [], ""
         elif inside:
@@ -213,20 +236,33 @@ def _of_others(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Rais
             yield Raised(error.lines, (), "", number > 0, number > 0, process, begin, end, python=False)
 
 
-def _message(lines: Sequence[str], at: int) -> tuple[str, ...]:
-    """The lines of the exception's message."""
+def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
+    """The lines of the exception's message, and the number of the line at which the next exception may begin."""
     found = [lines[at].strip()]
     if found[0].endswith(_GRAPH_FAILED):
         # Tensorflow names the problem before the node, after many lines.
-        nodes = (number for number in range(at + 1, len(lines)) if _NODE.match(lines[number]))
-        before = (lines[number - 1 - bool(_BOILERPLATE.match(lines[number - 1]))] for number in [*nodes][:1])
-        return (found[0], *(line.strip() for line in before))
-    for line in lines[at + 1 :]:
-        if not line.strip() and len(found) == 1 and found[0].endswith(":"):
+        node = next((number for number in range(at + 1, len(lines)) if _NODE.match(lines[number])), None)
+        if node is None:
+            return tuple(found), at
+        line = lines[node - 1 - bool(_BOILERPLATE.match(lines[node - 1]))]
+        return (found[0], line.strip()), node
+    if found[0].endswith(_ROOT_ERRORS):
+        first = next((line.strip() for line in lines[at + 1 : at + _MOST_LINES] if line.strip().startswith("(0) ")), "")
+        return (found[0], *([first] if first else [])), at
+    # DALI says in the middle of its message where the program built the pipeline.
+    quotes, end = False, at
+    for number, line in enumerate(lines[at + 1 :], at + 1):
+        quotes = quotes or found[-1].endswith("traceback:")
+        if (not line.strip() and found[-1].endswith((":", ","))) or (quotes and (not line.strip() or line[:1].isspace())):
+            continue
+        if quotes and line.strip() == "encountered:":
+            found = found[:1]
             continue
         over = not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line)
         if over or len(found) == _MOST_LINES:
             break
         if not _OTHERS_FRAME.match(line):
             found.append(line.strip())
-    return tuple(found)
+        end = number if quotes else at
+    # rich wraps a message below its box.
+    return ((" ".join(found),) if at and lines[at - 1].startswith("╰") else tuple(found)), end

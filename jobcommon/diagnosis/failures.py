@@ -9,7 +9,8 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause
-from jobcommon.causes.runs import end_of_program, printed
+from jobcommon.causes.printed import printed
+from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved

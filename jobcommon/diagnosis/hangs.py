@@ -8,7 +8,7 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.runs import printed
+from jobcommon.causes.printed import printed
 from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import plain, raised
 from jobcommon.diagnosis.context import in_context

@@ -28,6 +28,16 @@ def stamped(rank: int, printed: str) -> str:
     return "\n".join(f"Thu Nov 26 09:36:11 2026[{rank}]<stderr>:{line}" for line in printed.splitlines())
 
 
+def ranked(rank: int, printed: str) -> str:
+    """What a rank printed, as torch prefixes it."""
+    return "\n".join(f"[rank{rank}]: {line}" for line in printed.splitlines())
+
+
+def tagged(rank: int, printed: str) -> str:
+    """What a rank printed, as mpirun passes it on."""
+    return "\n".join(f"[1,{rank}]<stderr>:{line}" for line in printed.splitlines())
+
+
 def boxed(message: str) -> str:
     """A message of Open MPI."""
     return f"{74 * '-'}\n{message}\n{74 * '-'}"
@@ -247,6 +257,34 @@ ADVISED = [
     ("lines of JSON", 1, '{"level":"error","msg":"training failed","exc_info":"Traceback (most recent call last):\\n  File \\"/app/train.py\\", line 3, in main\\n    f()\\nKeyError: \'labels\'"}', "PythonException", "KeyError: 'labels' (train.py, line 3)", "what the message names"),
     ("a line of JSON without traceback", 1, '{"level":"error","msg":"allreduce failed","error":"shard 7 is empty","stacktrace":"main.main\\n\\t/src/main.go:80"}', "ProgramFailed", "1: allreduce failed: shard 7 is empty", "last lines"),
     ("a traceback in a log", 1, "\n".join(f"2026-11-26 10:11:{at:02},345 [ERROR] train: {line}" for at, line in enumerate(trace("ValueError: no samples").splitlines())), "PythonException", "1: ValueError: no samples (train.py, line 12)", "what the message names"),
+    ("ranks on the loopback address", 1, trace("RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:14215 (rank=0, size=3, local=[127.0.0.1])"), "PeersUnreachable", "remote=[127.0.0.1]", "GLOO_SOCKET_IFNAME"),
+    ("a message that rich wraps", 1, "╭─── Traceback (most recent call last) ───╮\n│ /app/train.py:88 in <module> │\n╰─────────╯\nRuntimeError: It looks like your module has parameters that were not\nused in producing the loss", "PythonException", "were not used in producing the loss", "what the message names"),
+    ("a build that failed before", 1, "/usr/bin/ld: cannot find -lcurand: No such file or directory\ncollect2: error: ld returned 1 exit status\n" + ranked(0, trace("RuntimeError: Error building extension 'cpu_adam'")) + "\n" + ranked(1, trace("ImportError: /x/cpu_adam.so: cannot open shared object file: No such file or directory")), "LibraryNotFound", "after: /usr/bin/ld: cannot find -lcurand", "lacks libcurand.so"),
+    ("a fault of ROCm", 134, "Memory access fault by GPU node-4 on address 0x7f89. Reason: Page not present.\nGPU coredump: execve failed: No such file or directory", "GpuError", "node-4", "AMD_SERIALIZE_KERNEL"),
+    ("what a command printed", 1, "fatal error: An error occurred (ExpiredToken) when calling the GetObject operation\n" + trace("OSError: Caught OSError in DataLoader worker process 0.\n" + trace("OSError: ('aws s3 cp s3://b/x -',): exit 1 (read)")), "AccessDenied", ", after: fatal error: An error occurred (ExpiredToken)", "token"),
+    ("a message of DALI", 1, trace("RuntimeError: Critical error in pipeline:\nError in MIXED operator `decoders.image`,\nwhich was used in the pipeline definition with the following traceback:\n\n  File \"/app/dali.py\", line 118, in create\n    images = fn.decoders.image(x)\n\nencountered:\n\n[/opt/dali/image_factory.cc:100] Unrecognized image format.\nFile: /data/n03.JPEG"), "DataInvalid", "pipeline: [/opt/dali/image_factory.cc:100] Unrecognized image format", "check the file"),
+    ("a library that was not loaded before", 1, trace("OSError: /x/libbitsandbytes_cpu.so: cannot open shared object file") + "\nstep 1\n" + trace("AttributeError: 'NoneType' object has no attribute 'cquantize'"), "PythonException", "printed before: OSError: /x/libbitsandbytes_cpu.so", "explains it"),
+    ("a newer tokenizer", 1, trace("Exception: data did not match any variant of untagged enum ModelWrapper at line 757443 column 3"), "VersionsConflict", "ModelWrapper", "-U tokenizers"),
+    ("a process below", 1, "\n".join(f"(EngineCore_DP0 pid=6804) ERROR 11-26 14:28:57 [core.py:718] {line}" for line in trace("ValueError: No available memory for the cache blocks.").splitlines()) + "\n" + trace("RuntimeError: Engine core initialization failed. See root cause above."), "GpuOutOfMemory", "No available memory", "gpu_memory_utilization"),
+    ("a node without memory", 1, trace("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."), "MemoryExhausted", "running low", "limits.memory"),
+    ("libraries that are mixed", 1, "Could not load library libcudnn_cnn_train.so.8. Error: undefined symbol: _ZN5cudnn\n" + trace("RuntimeError: GET was unable to find an engine to execute this computation"), "PythonException", "printed before: Could not load library libcudnn_cnn_train.so.8", "explains it"),
+    ("the monitor of NCCL", 134, "[rank0]:[F1126 14:32:37.118 ProcessGroupNCCL.cpp:1557] [PG ID 0 Rank 0] Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang", "CollectiveTimeout", "watchdog hang", "HEARTBEAT"),
+    ("a segmentation fault of a data loader", 1, trace("RuntimeError: DataLoader worker (pid 412) is killed by signal: Segmentation fault. "), "WorkerProcessKilled", "pid 412", "faulthandler"),
+    ("versions that conflict", 1, "ERROR: Cannot install -r requirements.txt (line 2) and tensorflow==2.15.1 because these package versions have conflicting dependencies.\nERROR: ResolutionImpossible: for help visit https://pip.pypa.io/", "VersionsConflict", "tensorflow==2.15.1", "fit each other"),
+    ("line ends, as env quotes them", 127, "/usr/bin/env: ‘bash\\r’: No such file or directory\n/usr/bin/env: use -[v]S to pass options in shebang lines", "ShellError", "CRLF", "dos2unix"),
+    ("root errors of TensorFlow", 1, trace("tensorflow.python.framework.errors_impl.ResourceExhaustedError: 9 root error(s) found.\n  (0) RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 17.34G of 15.48G hbm.\n\nTotal hbm usage"), "GpuOutOfMemory", "found.: (0) RESOURCE_EXHAUSTED: Ran out of memory", "more chips"),
+    ("a chain of errors in Rust", 2, "error: Failed to fetch: `https://pypi.corp/lightgbm/`\n  Caused by: client error (Connect)\n  Caused by: invalid peer certificate: UnknownIssuer", "TlsFailed", "Failed to fetch: `https://pypi.corp/lightgbm/`, after invalid peer certificate", "CA that signed it"),
+    ("a compiler that was killed", 101, "error: could not compile `candle-core` (lib)\n\nCaused by:\n  process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)\nwarning: build failed, waiting for other jobs to finish...", "WorkerProcessKilled", "SIGKILL: kill", "memory"),
+    ("an error above its help", 1, "ERROR: failed to pull data from the cloud - Checkout failed for following targets:\ndata/train\nIs your cache up to date?\n<https://error.dvc.org/missing-files>", "ProgramFailed", "targets: data/train", "what the program's message names"),
+    ("a sanitizer", 1, "==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602\n    #0 0x4 in gather /src/gather.cc:88\nSUMMARY: AddressSanitizer: heap-buffer-overflow /src/gather.cc:88 in gather\n==1==ABORTING", "ProgramFailed", "in gather", "at the place"),
+    ("a process of R", 1, "Error: cannot allocate vector of size 12.4 Gb\nExecution halted\nError in unserialize(node$con) : error reading from connection\nCalls: f\nExecution halted", "MemoryExhausted", "12.4 Gb", "memory"),
+    ("a crash of Julia", 139, "[42] signal (11.1): Segmentation fault\nin expression starting at /app/train.jl:12\nH5Fopen at /root/lib/libhdf5.so (unknown line)\nAllocations: 31441203 (Pool: 31404312; Big: 36891); GC: 41", "SIGSEGV", "in H5Fopen (/root/lib/libhdf5.so), called by train.jl, line 12", "H5Fopen"),
+    ("a symbol that is not there", 127, "/opt/trainer: symbol lookup error: /opt/lib/libext.so: undefined symbol: _ZN5arrow", "LibraryNotFound", "_ZN5arrow", "belong together"),
+    ("a daemon of Open MPI", 1, boxed("ORTE has lost communication with a remote daemon.\n\n  Remote daemon:   [[43015,0],2] on node w-1\n\nThis is usually due to a failure of the TCP network connection"), "PeersUnreachable", "on node w-1", "replica"),
+    ("a hub behind a proxy", 1, "'(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded (Caused by SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate')))\"))' thrown while requesting HEAD https://huggingface.co/x\n" + trace("OSError: We couldn't connect to 'https://huggingface.co' to load this file"), "TlsFailed", "after: SSLError(SSLCertVerificationError", "CA that signed it"),
+    ("a key for git", 128, "git@gitlab.acme.io: Permission denied (publickey).\nfatal: Could not read from remote repository.", "AccessDenied", "git@gitlab", "deploy key"),
+    ("the frame of a rank that crashed", 139, tagged(1, "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f10 (most recent call first):\n  File \"/usr/lib/python3.11/ctypes/__init__.py\", line 519 in string_at\n  File \"/app/sv.py\", line 5 in decode_frame\n") + "\n" + boxed("mpirun noticed that process rank 1 with PID 91 on node w-0 exited on signal 11 (Segmentation fault)."), "SIGSEGV", "in string_at (__init__.py, line 519), called by decode_frame (sv.py, line 5)", "string_at"),
+    ("the same message twice", 1, trace("psycopg2.OperationalError: FATAL: role x does not exist") + BY + trace("OSError: FATAL: role x does not exist"), "PythonException", "1: OSError: FATAL: role x does not exist (train.py", "what the message names"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
