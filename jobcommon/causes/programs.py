@@ -126,6 +126,10 @@ LINES = (
         local="this machine's GPU has failed, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
     ),
     Clue(
+        r"CUDNN_STATUS_(?:SUBLIBRARY_)?VERSION_MISMATCH", Reason.VERSIONS_CONFLICT, "",
+        "two versions of cuDNN are mixed: leave the one that torch brings first in LD_LIBRARY_PATH, or unset that",
+    ),
+    Clue(
         r"Memory access fault by GPU", Reason.GPU_ERROR, "",
         "a kernel of the program used an address of the GPU that it may not: run once with AMD_SERIALIZE_KERNEL=3, which names "
         "the kernel; if it fails on one node only, its GPU is broken",
@@ -174,7 +178,8 @@ LINES = (
         "which)",
     ),
     Clue(
-        r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|no CUDA-capable device|"
+        r"NVIDIA driver on your system|setup doesn't support bf16/gpu|can only be used on (?:CUDA|GPU) devices|"
+        r"on CUDA device \d|Invalid device id|no CUDA-capable device|"
         r"CUDA_ERROR_NO_DEVICE|"
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
         r"detected)|Torch not compiled with CUDA|"
@@ -203,6 +208,11 @@ LINES = (
         r"Ranks? ([\d, ]+) failed to pass monitoredBarrier in (\d+) ms", Reason.COLLECTIVE_TIMEOUT,
         "rank {0} did not reach the barrier in {1} ms: it hangs or has ended",
         _RANK,
+    ),
+    Clue(
+        r"got signal: 15|Received (?:Signals\.)?SIGTERM death signal", Reason.WORKER_PROCESS_KILLED, "",
+        "the launcher was asked to stop (SIGTERM), not by the program: by a deletion, a drain, a preemption or a clean-up; the "
+        "events of the pod and its node say by which", symptom=True,
     ),
     Clue(
         r"(?:Missing|Stalled) ranks: ?(\d+(?:, ?\d+)*)", Reason.COLLECTIVE_TIMEOUT,
@@ -872,13 +882,13 @@ REMAINS = (
         f"memory: {_MEMORY}",
     ),
     Clue(
-        r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ABRT|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
+        r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
         r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|: line \d+: +\d+ (?:Segmentation fault|Aborted|Illegal instruction)",
         Reason.WORKER_PROCESS_KILLED, "",
         "a native library crashed in this process: run it with python -X faulthandler, which prints where",
     ),
     Clue(
-        r"Signal \d+ \(((?!SIGTERM)SIG\w+)\) received by PID|"
+        r"Signal \d+ \(((?!SIGTERM|SIGABRT)SIG\w+)\) received by PID|"
         r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
         r"terminated with signal (SIG\w+)|"
@@ -886,8 +896,8 @@ REMAINS = (
         Reason.WORKER_PROCESS_KILLED, "", f"the cause of SIGKILL is usually a lack of memory: {_MEMORY}",
     ),
     Clue(
-        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-(?:9|11|6|7|4)\b|"
-        r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) (?:137|139|134)\b",
+        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-(?:9|11|7|4)\b|"
+        r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) (?:137|139)\b",
         Reason.WORKER_PROCESS_KILLED, "",
         f"a launcher prints the signal as a negative number; the cause of -9 (SIGKILL) is usually a lack of memory: {_MEMORY}",
     ),
@@ -929,7 +939,8 @@ REPORTS = (
         "rank {0} called MPI_Abort ({1})", "see the lines that this rank printed before", symptom=True,
     ),
     Clue(
-        r"MPI_Abort|BY SIGNAL: \d+|EXIT CODE: \d+|the first process to do so was|"
+        r"Signal 6 \(SIGABRT\) received by PID|(?:return ?code|exit ?code|status)\s*[:=]?\s*-6\b|"
+        r"(?:status|code) 134\b|MPI_Abort|BY SIGNAL: \d+|EXIT CODE: \d+|the first process to do so was|"
         r"Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)(?!.{,3}Per user)|Process (\d+) exit with status code [1-9]",
         Reason.PROGRAM_FAILED, "", "see the lines that the rank printed before", symptom=True,
     ),

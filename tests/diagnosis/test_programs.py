@@ -285,6 +285,10 @@ ADVISED = [
     ("a key for git", 128, "git@gitlab.acme.io: Permission denied (publickey).\nfatal: Could not read from remote repository.", "AccessDenied", "git@gitlab", "deploy key"),
     ("the frame of a rank that crashed", 139, tagged(1, "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f10 (most recent call first):\n  File \"/usr/lib/python3.11/ctypes/__init__.py\", line 519 in string_at\n  File \"/app/sv.py\", line 5 in decode_frame\n") + "\n" + boxed("mpirun noticed that process rank 1 with PID 91 on node w-0 exited on signal 11 (Segmentation fault)."), "SIGSEGV", "in string_at (__init__.py, line 519), called by decode_frame (sv.py, line 5)", "string_at"),
     ("the same message twice", 1, trace("psycopg2.OperationalError: FATAL: role x does not exist") + BY + trace("OSError: FATAL: role x does not exist"), "PythonException", "1: OSError: FATAL: role x does not exist (train.py", "what the message names"),
+    ("two versions of cuDNN", 1, trace("RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"), "VersionsConflict", "SUBLIBRARY", "LD_LIBRARY_PATH"),
+    ("no GPU to be seen", 1, trace("ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10"), "GpuUnusable", "bf16/gpu", "nvidia.com/gpu"),
+    ("a launcher that is stopped", 1, trace("torch.distributed.elastic.multiprocessing.api.SignalException: Process 1 got signal: 15"), "WorkerProcessKilled", "got signal: 15", "drain"),
+    ("ranks that the watchdog aborted", 1, ranked(5, trace("IndexError: index 50304 is out of bounds")) + "\n" + 70 * f"{WATCHDOG}\n" + trace("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ") + "\nRoot Cause (first observed failure):\n[0]:\n  rank      : 0 (local_rank: 0)\n  exitcode  : -6 (pid: 500)\n  traceback : Signal 6 (SIGABRT) received by PID 500", "PythonException", "index 50304", "what the message names"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
