@@ -24,12 +24,15 @@ from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
+from jobcommon.diagnosis.starting import BARE
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
 from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, SAYS_WAITING, is_stated, said_after
 
 MAX_EVIDENCE = 6
+# Of clocks, in seconds.
+TOLERANCE = 2.0
 _OF_ENVIRONMENT = (Reason.MODULE_NOT_FOUND, Reason.VERSIONS_CONFLICT)
 _HIDDEN = (
     "the exit code was 0: a pipeline, such as python train.py | tee log, exits with the code of its last program unless the "
@@ -269,7 +272,9 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     same = alike(found, failure, cause)
     replicas = list(dict.fromkeys(f.replica for f in same))
     where = f" on node {failure.node}" if failure.node and {f.node for f in same} == {failure.node} else ""
-    evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
+    ahead = (parse_time(failure.time) or 0.0) > now + TOLERANCE
+    ended = "is being stopped, and is killed" if ahead else "ended"
+    evidence = [f"{failure.replica} {ended} at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
         lost = f"; {charged.replica} failed because of it" if not cause.symptom else ""
@@ -345,7 +350,8 @@ def _of_pods(
     replicas = tuple(entry[0].replica for entry in told)
     nodes = {entry[0].pod.node_name for entry in told}
     where = f" on node {member.pod.node_name}" if len(nodes) == 1 and member.pod.node_name else ""
-    evidence = [f"event {e.reason}: {in_short(e.message)}" for e in found.events_of(member.pod.uid) if e.warning][:2]
+    events = (e for e in found.events_of(member.pod.uid) if e.warning and not BARE.match(e.message))
+    evidence = [f"event {e.reason}: {in_short(e.message)}" for e in events][:2]
     others: dict[str, str] = {}
     for other, its in all_of_them:
         if its.reason != cause.reason:

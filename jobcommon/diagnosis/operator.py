@@ -86,7 +86,8 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         counts = found.status.replica_statuses.get(kind.name, ReplicaStatus())
         active = counts.active or 0
         running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None]
-        settled = [m for m in running if now - _since(m.pod) > OPERATOR_BEHIND_SECONDS]
+        at_work = (m for m in running if not any(container.stopped_by_image for container in m.pod.containers))
+        settled = [m for m in at_work if now - _since(m.pod) > OPERATOR_BEHIND_SECONDS]
         changing = [m for m in members if m not in running and now - _since(m.pod) <= OPERATOR_BEHIND_SECONDS]
         if active > len(running) + len(changing):
             over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]

@@ -168,7 +168,7 @@ def _of_member(member: Member, found: Found, now: float, at: float | None) -> Ot
     pod, name = member.pod, member.replica
     cause = cause_of(member, found, now)
     if cause is not None:
-        why = cause if pod.phase == "Pending" else None
+        why = cause if pod.phase == "Pending" or cause.reason == Reason.NODE_DOES_NOT_ANSWER else None
         runs, text = pod.phase == "Running", f"({pod.phase}): {in_short(cause.text, _MOST)}"
         return Other(name, text, runs, why, pod.node_name) if not cause.symptom else None
     if pod.phase == "Running":

@@ -83,7 +83,8 @@ def ended(member: Member, found: Found) -> Cause:
 
 def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
     late = pod.deletion_time is not None and now > pod.deletion_time + OVERDUE_SECONDS
-    if not late or not pod.scheduled:
+    state = _state_of(pod.node_name, found)
+    if not pod.scheduled or not (late or (state and not is_over(pod))):
         return None
     if is_over(pod):
         if FINALIZER not in pod.finalizers:
@@ -98,7 +99,6 @@ def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
             "start the operators; if they were uninstalled: jobcommon release-finalizers",
             then="nothing, until an operator is running",
         )
-    state = _state_of(pod.node_name, found)
     safe = f"; if its program may run twice: kubectl annotate pod {pod.name} {labels.SAFE_TO_DELETE}=true"
     return Cause(
         Reason.NODE_DOES_NOT_ANSWER,
@@ -144,7 +144,8 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
                 detail = said.text.partition(": ")[2] or said.text
                 text = f"its sidecar {container.name} has not passed its startup probe ({since}): {detail}"
                 return replace(said, text=text, then="the program starts when the sidecar has started")
-    for container in (*pod.init_containers, *pod.containers):
+    # The operator stops programs by an image that cannot be pulled, and the kubelet takes its time to see the next one.
+    for container in (one for one in (*pod.init_containers, *pod.containers) if not one.stopped_by_image):
         state = container.state
         if isinstance(state, Waiting):
             if state.reason == reasons.CRASH_LOOP_BACK_OFF and container.last is not None:

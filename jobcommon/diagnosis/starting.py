@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from jobcommon.api.pod import Waiting
@@ -14,6 +15,9 @@ from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.stops import CLUES
 
 PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
+_MOUNTS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+_VOLUME = re.compile(r'volume "([^"]+)"')
+_PREPARED = ("Pulled", "Created", "Started", "Scheduled")
 KUBELET_RETRY = "the kubelet retries"
 
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed")
@@ -99,7 +103,8 @@ _MISSING = (
         r"Multi-Attach error",
         Reason.VOLUME_ATTACHED_ELSEWHERE,
         "",
-        "stop the pod that uses the volume on another node, or use a ReadWriteMany volume",
+        "a ReadWriteOnce volume is for one node: use a ReadWriteMany volume, or let the replicas that share it run on one; "
+        "a pod of another job must end first",
     ),
     Clue(
         r"runAsNonRoot and image (?:will run as root|has non-numeric user)",
@@ -167,12 +172,9 @@ def _with_source(text: str, pod: Mapping[str, Any]) -> str:
 
 def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause | None:
     """Why volumes, network or image are not ready yet, by the latest of the pod's events; None if they do not say."""
-    for event in events:
-        if event.reason in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
-            cause = revealed(event.message, _MISSING)
-            text = _with_source(cause.text, pod) if cause else in_short(event.message)
-            found = cause.reason if cause else Reason.VOLUMES_NOT_READY
-            return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=KUBELET_RETRY)
+    for at, event in enumerate(events):
+        if event.reason in _MOUNTS:
+            return _not_mounted(events[at:], pod)
         if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):
             advice = "the node's network or container runtime is at fault: check it, or delete the pod to try another node"
             return Cause(Reason.SANDBOX_FAILED, in_short(event.message), advice, then=KUBELET_RETRY)
@@ -180,6 +182,25 @@ def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause |
             return Cause(
                 Reason.PULLING_IMAGE, in_short(event.message), then="the container starts when the image has been pulled"
             )
-        if event.reason in ("Pulled", "Created", "Started"):
+        if event.reason in _PREPARED:
             return None
     return None
+
+
+def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
+    """Why volumes are not ready. The kubelet also says again and again that they are not, without the reason."""
+    failed: list[EventView] = []
+    attached: set[str] = set()
+    for event in takewhile(lambda event: event.reason not in _PREPARED, events):
+        volumes = set(_VOLUME.findall(event.message))
+        attached |= volumes if event.reason == "SuccessfulAttachVolume" else set()
+        if event.reason in _MOUNTS and not (event.reason == "FailedAttachVolume" and volumes & attached):
+            failed.append(event)
+    causes = ((event, cause) for event in failed if (cause := revealed(event.message, _MISSING)) is not None)
+    event, cause = next(causes, (failed[0], None))
+    if cause is None:
+        # Of those without a known reason the last that is more than a time-out.
+        event = next((one for one in failed if "timed out waiting for the condition" not in one.message), event)
+        advice = "check the volumes of the pod template"
+        return Cause(Reason.VOLUMES_NOT_READY, in_short(event.message), advice, then=KUBELET_RETRY)
+    return Cause(cause.reason, _with_source(cause.text, pod), cause.advice, then=KUBELET_RETRY)

@@ -370,6 +370,16 @@ def attempts(
     return Found(framework, model.manifest, [pod.raw for pod in model.pods.values()], gone=gone), model.now
 
 
+def not_mounted(name: str) -> list[Manifest]:
+    said = enumerate(NOT_MOUNTED[name])
+    return [event("uid-demo-worker-1", reason, message, at=NOW - 10 * number) for number, (reason, message) in said]
+
+
+def silent_node(pod: Pod) -> Pod:
+    """It is being deleted, and its node does not answer."""
+    return pod.running().scheduled("node-2").deleting(at=NOW - 5)
+
+
 def never_started(change: Change) -> Found:
     """Worker-0 waits for Worker-1, which is so, gives up, and the job with it."""
     model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="Never")
@@ -645,6 +655,17 @@ CREATING: tuple[tuple[str, ...], ...] = (
     ("sandbox", "FailedCreatePodSandBox", NO_SANDBOX, "SandboxFailed", "calico"),
     ("pulling", "Pulling", 'Pulling image "big:1"', "PullingImage", "Pulling image"),
 )  # fmt: skip
+TIMED_OUT = (
+    "Unable to attach or mount volumes: unmounted volumes=[ckpt], unattached volumes=[]: timed out waiting for the condition"
+)
+#: What the kubelet says while volumes are not ready, the latest first.
+NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
+    "a volume that is attached elsewhere, and time-outs": (("FailedMount", TIMED_OUT), ("FailedAttachVolume", CREATING[2][2])),
+    "a ConfigMap of a volume, and time-outs": (("FailedMount", TIMED_OUT), ("FailedMount", CREATING[1][2])),
+    "a volume that was attached elsewhere": (
+        ("FailedMount", TIMED_OUT), ("SuccessfulAttachVolume", 'Attach succeeded for volume "pvc-1"'), ("FailedAttachVolume", CREATING[2][2]),
+    ),
+}  # fmt: skip
 #: The scheduler's words on a pod without a node.
 UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
     ("claim not there", '0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available', "PersistentVolumeClaimNotFound", '"data" does not exist'),
@@ -1295,6 +1316,34 @@ SCENARIOS = (
     scenario("running on a dead node", "NodeDoesNotAnswer", "does not respond").of(
         beside(running, nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])
     ),
+    scenario("a restart that a silent node delays", "NodeDoesNotAnswer", "Worker-1 on node node-2: deleted, but its node").of(
+        then(
+            found(
+                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
+                policy="OnFailure",
+                run_policy={"restartScope": "Job"},
+                logs={"demo-worker-0": RESET},
+            ),
+            {"Worker-1": silent_node},
+            nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")],
+        )
+    ),
+    scenario(
+        "a peer on a silent node", "NodeDoesNotAnswer", "Worker-1 (Running): its node node-2 does not respond", "Worker-0"
+    ).of(
+        then(
+            found(
+                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
+                run_policy={"cleanPodPolicy": "None"},
+                logs={"demo-worker-0": RESET},
+            ),
+            {"Worker-1": lambda pod: pod.running().scheduled("node-2")},
+            nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")],
+        )
+    ),
+    scenario("started again in place, which the kubelet has not seen", "SIGKILL", "Worker-1").of(
+        stopping(dict.fromkeys(("Worker-0", "Worker-1"), "in_attempt 1 1,stopped_by_image 1"))
+    ),
     scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(beside(held_by_finalizer)),
     scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(
         unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})
@@ -1308,6 +1357,27 @@ SCENARIOS = (
     # images, configuration, volumes
     *(scenario(name, *cause).of(waiting(state, said)) for name, state, said, *cause in WAITING),
     *(scenario(name, *cause).of(creating(state, said)) for name, state, said, *cause in CREATING),
+    *(
+        scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name)))
+        for name, reason in zip(NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound", "VolumesNotReady"), strict=True)
+    ),
+    scenario(
+        "a Secret for pulling that does not exist",
+        "SecretNotFound",
+        "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access",
+    ).of(
+        waiting(
+            "ImagePullBackOff",
+            DENIED,
+            events=[
+                event(
+                    "uid-demo-worker-0",
+                    "FailedToRetrieveImagePullSecret",
+                    "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.",
+                )
+            ],
+        )
+    ),
     scenario("image not there, by an older kubelet", "ImageNotFound", "manifest unknown").of(
         waiting(
             "ImagePullBackOff",
