@@ -50,6 +50,8 @@ _BY_LAUNCHER = re.compile(
     r"exited with non-zero|Per user-direction|Process \d+ exit|Terminating remaining|^srun: |^Abort\(\d+\)|^\s*raise\b"
 )
 _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"]?(/[^\s'\"]+)")
+# Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
+_OF_RANK = re.compile(r"Traceback \(most recent call last\): \(RANK (\d+)\)")
 _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
 # Of the last lines as many are searched for one that reads like an error.
@@ -125,6 +127,8 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
         return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort")
     if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
         return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
+    if (rank := next(filter(None, map(_OF_RANK.search, lines)), None)) is not None:
+        cause = replace(cause, text=f"{cause.text}, on rank {rank[1]}")
     if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
         place, function = crash
         return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")

@@ -39,6 +39,8 @@ _PASSED_ON = re.compile(
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$")
 _OF_LIBRARY = re.compile(rf"{_LIBRARY.pattern}|/usr/lib|python\d")
 _CRASHED = re.compile(r"Current thread .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
+# Of a crash in a thread that Python did not start, all threads that it did.
+_CRASHED_OUTSIDE = re.compile(r"Fatal Python error: .*\n(?:.*\n)*?Thread .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
 _CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (\S+):(\d+)\n(\S+) at (\S+)")
 _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
@@ -115,7 +117,8 @@ def unfolded(lines: Sequence[str]) -> list[str]:
 
 def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
     """Where the thread that crashed was, by Python's faulthandler, and the innermost function; None if that printed nothing."""
-    found = _CRASHED.search("\n".join(map(plain, lines)))
+    text = "\n".join(map(plain, lines))
+    found = _CRASHED.search(text) or _CRASHED_OUTSIDE.search(text)
     frames = _CRASH_FRAME.findall(found[1]) if found else []
     if not frames:
         julia = _CRASHED_JULIA.search("\n".join(lines))

@@ -40,7 +40,7 @@ MAX_PODS = 8
 MAX_LOGS = 4
 # The one of many that failed for a reason of its own may be the last.
 MAX_FAILED_LOGS = 16
-TAIL_LINES = 400
+TAIL_LINES = 1000
 FEW_LINES = 60
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, *workload.VERSIONS)

@@ -289,6 +289,8 @@ ADVISED = [
     ("no GPU to be seen", 1, trace("ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10"), "GpuUnusable", "bf16/gpu", "nvidia.com/gpu"),
     ("a launcher that is stopped", 1, trace("torch.distributed.elastic.multiprocessing.api.SignalException: Process 1 got signal: 15"), "WorkerProcessKilled", "got signal: 15", "drain"),
     ("ranks that the watchdog aborted", 1, ranked(5, trace("IndexError: index 50304 is out of bounds")) + "\n" + 70 * f"{WATCHDOG}\n" + trace("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ") + "\nRoot Cause (first observed failure):\n[0]:\n  rank      : 0 (local_rank: 0)\n  exitcode  : -6 (pid: 500)\n  traceback : Signal 6 (SIGABRT) received by PID 500", "PythonException", "index 50304", "what the message names"),
+    ("a crash in a thread of native code", 139, "Fatal Python error: Segmentation fault\n\nThread 0x00007f11 (most recent call first):\n  File \"/x/site-packages/decord/video_reader.py\", line 175 in get_batch\n  File \"/app/data.py\", line 12 in load\n", "SIGSEGV", "in get_batch (video_reader.py, line 175), called by load (data.py, line 12)", "get_batch"),
+    ("what another rank raised", 1, trace("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([1])\n" + trace("RuntimeError: Missing key in checkpoint state_dict: w2").replace("last):", "last): (RANK 1)")), "CheckpointMismatch", "Missing key in checkpoint state_dict: w2 (train.py, line 12), on rank 1", "saved from"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
