@@ -115,7 +115,7 @@ async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_start
     found = await read_found(PYTORCH, job(), server.send)
     assert (found.logs.get("demo-master-0"), "demo-master-0" in found.gone) == (lines, lines is None)
     request = next(r for asked in server.asked for r in asked if r.path.endswith("/log") and "previous" in dict(r.query))
-    assert dict(request.query) == {"container": "main", "tailLines": "400", "previous": "true", "timestamps": "true"}
+    assert dict(request.query) == {"container": "main", "tailLines": "1000", "previous": "true", "timestamps": "true"}
 
 
 async def test_the_log_of_a_run_that_was_stopped_for_a_restart_in_place_is_not_read() -> None:
