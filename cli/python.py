@@ -34,13 +34,13 @@ def python_of_pods(given: str | None, environment: Mapping[str, str] = os.enviro
     if given is not None:
         return Python(_named(given), GIVEN)
     for name in ACTIVE:
-        program = Path(environment.get(name) or os.devnull) / "bin/python"
+        program = Path(environment.get(name) or os.devnull).absolute() / "bin/python"
         if os.access(program, os.X_OK):
             return Python(program, name)
     own, path = Path(sys.executable), environment.get("PATH")
     command, first = shutil.which("jobcommon", path=path), shutil.which("python", path=path)
     if command and first and _same(Path(command), own.parent / "jobcommon"):
-        return Python(Path(first), "the first on PATH")
+        return Python(Path(first).absolute(), "the first on PATH")
     return Python(own.parent / "python", "that of jobcommon")
 
 

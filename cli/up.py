@@ -78,6 +78,7 @@ def refusals(port: int = 0, data_dir: Path | None = None) -> Iterator[None]:
 
 
 def _concerns(data_dir: Path, path: Path) -> bool:
+    data_dir, path = data_dir.absolute(), path.absolute()
     return path.is_relative_to(data_dir) or data_dir.is_relative_to(path)
 
 

@@ -72,7 +72,8 @@ async def local_cluster(
     is no real server or it does not start. When one of the parts fails the body is cancelled and the failure raised.
     """
     async with AsyncExitStack() as stack:
-        directory = data_dir or stack.enter_context(scratch_directory())
+        # Pods and servers run in directories of their own, so a relative path leads nowhere there.
+        directory = (data_dir or stack.enter_context(scratch_directory())).absolute()
         directory.mkdir(parents=True, exist_ok=True)
         credentials = Credentials.kept_in(directory) if data_dir else Credentials.fresh()
         begin = _real if server == REAL else _embedded

@@ -50,7 +50,7 @@ def assets() -> Path | None:
     named = os.environ.get(ASSETS)
     if not named:
         return None
-    directory = Path(named)
+    directory = Path(named).absolute()
     missing = [name for name in PROGRAMS if not os.access(directory / name, os.X_OK)]
     if missing:
         raise StartError(f"{ASSETS}={named}: no executable {' and '.join(missing)} there; point it at a directory with both")

@@ -213,6 +213,9 @@ def test_a_data_directory_without_room_is_named() -> None:
     message = r"^--data-dir state: no space left on device: a cluster needs some"
     with pytest.raises(UserError, match=message), refusals(0, Path("state")):
         raise OSError(errno.ENOSPC, "No space left on device")
+    denied = OSError(errno.EACCES, "Permission denied", str(Path("state/kubelet").absolute()))
+    with pytest.raises(UserError, match=r"^--data-dir state: /.*/state/kubelet: permission denied"), refusals(0, Path("state")):
+        raise denied
 
 
 STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: fast}\n          containers:")

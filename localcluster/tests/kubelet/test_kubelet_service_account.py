@@ -81,7 +81,8 @@ async def running(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     own = {"clusters": [{"name": "p", "cluster": production}], "contexts": [context], "current-context": "p"}
     (tmp_path / ".kube/config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **own}))
     monkeypatch.setenv("HOME", str(tmp_path))
-    async with local_cluster(stop_grace=1.0) as cluster:
+    monkeypatch.chdir(tmp_path)
+    async with local_cluster(data_dir=Path("state"), stop_grace=1.0) as cluster:
         found = Running(cluster, isolation)
         for name in ACCOUNTS:
             await found.api.call("POST", found.path("serviceaccounts"), {"metadata": {"name": name}})
