@@ -31,7 +31,7 @@ _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
 _NOT_FOUND = re.compile(r"No matching distribution|Could not find a version|Unable to locate package|from versions: none")
 _NO_NETWORK = re.compile(r"connection broken by|establish a new connection|name resolution|Temporary failure resolving")
 # The summary of torchrun, which is longer than what a kubelet keeps of a log.
-_FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?\s*rank\s*: (\d+) .*\n\s*exitcode\s*: (\d+)")
+_FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?\s*rank\s*: (\d+) .*\n\s*exitcode\s*: (-?\d+)")
 # Exceptions that a mistake in the program raises; others may be raised for its data, its settings or another machine.
 _OF_PROGRAM = re.compile(
     r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
@@ -52,6 +52,7 @@ _BY_LAUNCHER = re.compile(
 _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"]?(/[^\s'\"]+)")
 # Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
 _OF_RANK = re.compile(r"Traceback \(most recent call last\): \(RANK (\d+)\)")
+_OF_SUMMARY = re.compile(r"^traceback : (?=Signal )")
 _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
 # Of the last lines as many are searched for one that reads like an error.
@@ -91,6 +92,11 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
         if not cause.symptom:
             return cause
     if candidates:
+        remains = (of_line(line, REMAINS, local=local) for line in reversed(errors))
+        killed = (one for one in remains if one is not None and one.reason == Reason.WORKER_PROCESS_KILLED)
+        # A process that was killed explains why the others have lost it.
+        if (cause := next(killed, None)) is not None:
+            return cause
         # Of lines that follow from another replica's end the first says most.
         return causes[0] if causes else min(reversed(plainly), key=lambda one: one.advice in ANY_PEERS)
     said = ""
@@ -129,6 +135,8 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
         return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
     if (rank := next(filter(None, map(_OF_RANK.search, lines)), None)) is not None:
         cause = replace(cause, text=f"{cause.text}, on rank {rank[1]}")
+    if _OF_SUMMARY.search(cause.text) and (first := _FIRST_RANK.search("\n".join(lines))) is not None:
+        cause = replace(cause, text=f"rank {first[1]} failed first: {_OF_SUMMARY.sub('', cause.text)}")
     if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
         place, function = crash
         return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")
