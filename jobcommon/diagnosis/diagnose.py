@@ -16,7 +16,17 @@ from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.diagnosis import Diagnosis, shown_end
 from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, root
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, servers_gone, silent, unresolved
+from jobcommon.diagnosis.hangs import (
+    died_beside,
+    last_exception,
+    odd,
+    printed_last,
+    raised_alone,
+    recreated,
+    servers_gone,
+    silent,
+    unresolved,
+)
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile
@@ -99,13 +109,34 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
         return _unnoticed(found, missed)
     message = current.message
     if current.type == ConditionType.STALLED:
-        return _of_job(Cause(Reason.STALLED, in_short(message), "check what its ranks wait for: py-spy dump, or their logs"))
+        return _stalled(found, current, now)
     if blocked := said_after(message, f"; {SAYS_BLOCKED}"):
         return _of_job(Cause(Reason.OPERATOR_BLOCKED, in_short(blocked), "change the operator's options"))
     if invalid := said_after(message, SAYS_INVALID):
         return _of_job(_invalid(invalid))
     refused = refusal_in(message) or _refusal_of_events(found)
     return _of_job(refused) if refused is not None else _of_members(found, current, now)
+
+
+def _stalled(found: Found, current: JobCondition, now: float) -> Diagnosis:
+    """A job without progress: by what is wrong with a replica, else by that which differs from the others."""
+    made, text = _of_members(found, current, now), in_short(current.message)
+    if not made.well:
+        return replace(made, sentence=f"{made.sentence}; {text}")
+    made = _of_job(Cause(Reason.STALLED, text, "check what its ranks wait for: py-spy dump, or their logs"))
+    if (first := odd(found, now)) is None:
+        return made
+    member, line = first
+    others = [m for m in found.members if m is not member and found.last_lines.get(m.pod.name)]
+    return replace(
+        made,
+        sentence=f"{text}; {line}",
+        evidence=tuple(printed_last(other, found, now) for other in others[:2]),
+        lines=tuple(found.tails.get(member.pod.name, ())),
+        replicas=(member.replica,),
+        node=member.pod.node_name,
+        advice=f"check what {member.replica} waits for: kubectl exec {member.pod.name} -- py-spy dump --pid 1 shows where",
+    )
 
 
 def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:

@@ -12,7 +12,7 @@ import msgspec
 from jobcommon.api import labels, workload
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.pod import Terminated, pod_view
-from jobcommon.api.status import read_status
+from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.stacks import telling
 from jobcommon.client.errors import StatusError
@@ -76,7 +76,9 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
-    last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase))
+    # Which of them hangs is to be found by their lines.
+    most = MAX_FAILED_LOGS if status.has(ConditionType.STALLED) else MAX_LOGS
+    last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase), most)
     logs, gone = await _logs(send, namespace, pods, failed)
     kept, told = await read_kept(send, job) if gone else ({}, [])
     logs |= {pod: shown_lines(kept[pod]) for pod in gone & kept.keys()}
@@ -177,12 +179,12 @@ def _lines_of_json(text: str) -> list[Object]:
         return []
 
 
-async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, Any]:
+async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object], most: int) -> dict[str, Any]:
     """The last lines of some of the pods that run, or whose init container does, and when the last was printed; if none was,
     when the pod was started. Of those that have succeeded, the last lines alone.
     """
     found: dict[str, dict[str, Any]] = {"printed_at": {}, "last_lines": {}, "tails": {}}
-    chosen = [(pod, container) for pod in pods if (container := _running(framework, pod))][:MAX_LOGS]
+    chosen = [(pod, container) for pod in pods if (container := _running(framework, pod))][:most]
     query = (("tailLines", str(FEW_LINES)), ("timestamps", "true"))
     paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in chosen]
     requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, chosen, strict=True)]

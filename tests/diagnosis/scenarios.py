@@ -370,6 +370,21 @@ def attempts(
     return Found(framework, model.manifest, [pod.raw for pod in model.pods.values()], gone=gone), model.now
 
 
+def stalled(**tails: Sequence[str]) -> Found:
+    """Replicas of a job whose program reports nothing any more, with what they printed."""
+    pods = {f"demo-{name}": tuple(lines) for name, lines in tails.items()}
+    made = found(
+        {f"Worker-{number}": running for number in range(len(pods))},
+        replicas={"Worker": len(pods)},
+        tails={name.replace("_", "-"): lines for name, lines in pods.items()},
+        printed_at={name.replace("_", "-"): NOW - 70 - number for number, name in enumerate(pods)},
+        last_lines={name.replace("_", "-"): lines[-1] for name, lines in pods.items()},
+    )
+    condition = {"type": "Stalled", "status": "True", "message": "PyTorchJob demo has reported no progress since 22:13"}
+    status = {**made.job["status"], "conditions": [*made.job["status"]["conditions"], condition]}
+    return replace(made, job={**made.job, "status": status})
+
+
 def not_mounted(name: str) -> list[Manifest]:
     said = enumerate(NOT_MOUNTED[name])
     return [event("uid-demo-worker-1", reason, message, at=NOW - 10 * number) for number, (reason, message) in said]
@@ -561,6 +576,7 @@ ELASTIC = "torch.distributed.elastic.rendezvous.api"
 GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
+STEPS = ("step 3", "step 4")
 DIED = (
     "Exception in thread loader:",
     "Traceback (most recent call last):",
@@ -1534,4 +1550,15 @@ SCENARIOS = (
         )
     ),
     scenario("running", "Running", "2/2 Running").of(beside(running)),
+    scenario(
+        "stalled, and one replica does something else",
+        "Stalled",
+        "has reported no progress since 22:13; the last line of Worker-1, 71 s old: open /mnt/nfs/shard-12.tar",
+    ).of(stalled(worker_0=STEPS, worker_1=(*STEPS, "open /mnt/nfs/shard-12.tar"), worker_2=STEPS)),
+    scenario("stalled, and all print alike", "Stalled", "; the last line of Worker-1, 71 s old: step 4").of(
+        stalled(worker_0=STEPS, worker_1=STEPS)
+    ),
+    scenario(
+        "stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported"
+    ).of(stalled(worker_0=STEPS, worker_1=DIED)),
 )

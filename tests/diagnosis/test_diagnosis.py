@@ -304,6 +304,13 @@ def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
     assert made.then == "Worker-0, Worker-1: is being scheduled; 1 failed runs so far, 3 end the job (backoffLimit 2)"
 
 
+def test_the_lines_of_a_stalled_job_are_those_of_the_replica_that_differs() -> None:
+    made = diagnose(next(one for one in SCENARIOS if one.name == "stalled, and one replica does something else").found, NOW)
+    assert (made.replicas, made.lines[-1]) == (("Worker-1",), "open /mnt/nfs/shard-12.tar")
+    assert "the last line of Worker-0, 70 s old: step 4" in made.evidence
+    assert "kubectl exec demo-worker-1 -- py-spy dump" in made.advice
+
+
 def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
     pods = {"PS-0": lambda pod: pod.succeeded(at=NOW), "Worker-0": running}
     made = diagnose(found(pods, framework=TF, replicas={"PS": 1, "Worker": 1}), NOW + 90)

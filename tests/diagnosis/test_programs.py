@@ -370,6 +370,7 @@ ROWS = [
     ("such a command, silent", 1, trace(TAR), "ProgramFailed", "returned non-zero exit status 2"),
     ("such a command, killed", 1, trace("subprocess.CalledProcessError: Command '['./prepare']' died with <Signals.SIGKILL: 9>."), "WorkerProcessKilled", "./prepare"),
     ("faulthandler", 139, FAULT, "SIGSEGV", "(SIGSEGV, exit code 139) in encode (native.py, line 33)"),
+    ("faulthandler, of a thread of a library", 139, FAULT.partition("\nCurrent thread")[0], "SIGSEGV", "in wait (threading.py, line 331)"),
     ("faulthandler, of a C++ exception", 134, "  what():  shard 7\n" + FAULT.replace("Segmentation fault", "Aborted"), "SIGABRT", "in encode (native.py, line 33): what(): shard 7"),
     ("faulthandler, after a time-out", 1, 'Timeout (0:01:00)!\nThread 0x7f (most recent call first):\n  File "/app/data.py", line 7 in read\n  File "/app/train.py", line 2 in main', "ProgramFailed", "in read (data.py, line 7)"),
     ("a command that does not exist", 1, trace("FileNotFoundError: [Errno 2] No such file or directory: 'nvcc'", '  File "/usr/lib/python3.11/subprocess.py", line 1955, in _execute_child', "    raise child_exception_type(errno_num, err_msg, err_filename)"), "CommandNotFound", "'nvcc'"),
