@@ -83,7 +83,9 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
     # Of one process the last decides, of several the first.
     several = len({chain[0].process for chain in chains}) > 1
     causes = [_of_exception(chain, local=local) for chain in (chains if several else reversed(chains))]
-    own = joined(telling([plain(line) for line in lines]))
+    # Source lines in a stack reveal nothing.
+    stacks = {number for one in found for number in range(one.begin, one.end)}
+    own = joined(telling([plain(line) for number, line in enumerate(lines) if number not in stacks]))
     errors = [line for line in own if not (MERELY_A_WARNING.search(line) or _RAISES.match(line))]
     texts = (cause for line in reversed(errors) if (cause := of_line(line, LINES, local=local)) is not None)
     plainly = [] if any(not cause.symptom for cause in causes) else [*texts]
@@ -102,7 +104,7 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
     said = ""
     if found and found[-1].type.endswith("CalledProcessError"):
         # The lines before it are those of the command.
-        said, own = f"{in_short(found[-1].lines[0])}: ", own[: found[-1].begin]
+        said, own = f"{in_short(found[-1].lines[0])}: ", joined(telling(lines[: found[-1].begin]))
         errors = [line for line in own if not MERELY_A_WARNING.search(line)]
     warnings = [line for line in own if MERELY_A_WARNING.search(line)]
     for some, clues in ((errors, REMAINS), (warnings, LINES)):

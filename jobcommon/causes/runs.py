@@ -47,6 +47,8 @@ _CODES = {
 }
 _TIMEOUT = 124
 _TIMED_OUT = "see why it did not finish in time, or raise the limit of the timeout command"
+# Cheaper to look for than the clues of such line ends.
+_RETURNS = ("\\r", "^M", "Illegal option -")
 # Of a script with Windows' line ends, in a shell's message: no progress bar.
 _RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -178,7 +180,8 @@ def last_words(reason: str, message: str) -> str:
 
 def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = False) -> Cause | None:
     """The error that a program's lines tell, if it explains such an end; with `no_command` only that of its line ends."""
-    if (cause := next(filter(None, (of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
+    returns = (of_line(line, LINE_ENDS, local=local) for line in told if any(sign in line for sign in _RETURNS))
+    if (cause := next(filter(None, returns), None)) is not None:
         return cause
     cause = None if no_command else printed(told, local=local)
     if cause is None or (reason in _SIGNALS and OF_SIGNAL.match(cause.text)):
