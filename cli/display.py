@@ -223,7 +223,7 @@ def time_spent(status: JobStatus, now: float) -> str:
     share = spent.availability(now)
     text = ", ".join(parts) + (f"; availability {share * 100:.1f} %" if share is not None else "")
     text += f", goodput {good * 100:.1f} %" if (good := spent.goodput(now)) is not None else ""
-    return text + (f", {plural(spent.lost_steps, 'step')} made again" if spent.lost_steps else "")
+    return text + (f", {plural(spent.lost_steps, 'step')} repeated" if spent.lost_steps else "")
 
 
 def style_of(condition: JobCondition) -> str:
@@ -245,7 +245,7 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
         table.add_row(Text(clean(c.type), style=style_of(c)), *(Text(clean(text)) for text in others))
     console.print(table)
     if job.gone and not job.status.finished:
-        console.print("The job was deleted before it was over.")
+        console.print("The job was deleted before it had finished.")
     if job.succeeded or not causes:
         return
     # A replaced pod has the name of its predecessor; failures are in the order of the runs.

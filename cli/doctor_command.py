@@ -36,8 +36,8 @@ def as_text(findings: Sequence[Finding]) -> str:
     for finding in findings:
         lines.append(clean(f"{finding.severity.name.lower()}: {finding.subject} {finding.what}"))
         lines.append(clean(f"    {finding.why}"))
-        if finding.mend:
-            lines.append(clean(f"    mend: {finding.mend}"))
+        if finding.fix:
+            lines.append(clean(f"    fix: {finding.fix}"))
     counts = Counter(finding.severity for finding in findings)
     named = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
     parts = [f"{counts[severity]} {name}{'' if counts[severity] == 1 else 's'}" for severity, name in named.items()]
@@ -51,7 +51,7 @@ def as_json(findings: Sequence[Finding]) -> str:
         [
             {
                 "severity": finding.severity.name.lower(), "subject": finding.subject, "what": finding.what,
-                "why": finding.why, "mend": finding.mend,
+                "why": finding.why, "fix": finding.fix,
             }
             for finding in findings
         ],

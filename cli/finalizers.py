@@ -71,7 +71,7 @@ async def release(transport: Transport, pod: dict[str, Any]) -> None:
         if seen.status >= 400:
             raise response_error(seen)
         metadata = msgspec.json.decode(seen.body)["metadata"]
-    raise UserError(f"pod/{name} in {namespace}: its finalizers change all the time; run this again", JOB_FAILED)
+    raise UserError(f"pod/{name} in {namespace}: its finalizers keep changing; run this again", JOB_FAILED)
 
 
 async def _send(transport: Transport, request: Request) -> dict[str, Any]:

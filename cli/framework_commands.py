@@ -13,14 +13,14 @@ from jobcommon.diagnosis.operator import LEASE
 
 
 def new_command(
-    name: Annotated[str, typer.Argument(help="The framework's name, as in lightgbm.")],
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="The kind; NAME with Job without it.")] = None,
+    name: Annotated[str, typer.Argument(help="The framework's name, such as lightgbm.")],
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="The kind. Default: NAME with Job.")] = None,
     group: Annotated[str, typer.Option(metavar="GROUP", help="The API group of the kind.")] = "kubeflow.org",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to make it; NAME-operator without it.")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The directory to create. Default: NAME-operator.")
     ] = None,
 ) -> None:
-    """Make a package for a framework of your own: its policy, CRD, rights, chart, image, tests and CI.
+    """Create a package for a framework of your own: its policy, CRD, rights, chart, image, tests and CI.
 
     \b
     Examples:
@@ -38,20 +38,20 @@ def new_command(
 
 def rbac_command(
     framework: Annotated[
-        list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
+        list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK. Default: all installed frameworks.")
     ] = None,
     namespace: Annotated[list[str] | None, namespace_option("Only Roles, in this namespace; repeatable.")] = None,
     lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
     lease_namespace: Annotated[
-        str, typer.Option(metavar="NAMESPACE", help="As given to jobcommon operator; the first --namespace without it.")
+        str, typer.Option(metavar="NAMESPACE", help="As given to jobcommon operator. Default: the first --namespace.")
     ] = "",
     gang_scheduler_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = "",
     kueue: Annotated[str, typer.Option(metavar="HOW", help="As given to jobcommon operator: own or release.")] = "",
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
+        str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: the values of a chart, for one framework.")
     ] = "yaml",
 ) -> None:
-    """Print what the operators may do: the least rights that they work with, and those of users.
+    """Print the rights that the operators need, and those of users.
 
     The role NAME-kueue-reads is for Kueue's ServiceAccount: its own role lacks these kinds.
 

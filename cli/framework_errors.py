@@ -86,7 +86,7 @@ def _names(framework: Framework) -> Iterator[str]:
         if not 0 < framework.port < 65536:
             yield f"port: {framework.port} is not a valid port; use a number from 1 to 65535"
     elif framework.port:
-        yield f"port: {framework.port} is of no use without a port_name"
+        yield f"port: {framework.port} has no effect without a port_name"
     if framework.controller != "":
         yield from _shape("controller", framework.controller, _LABEL_VALUE, "testjob-controller")
     for name in framework.former_controllers:
@@ -95,9 +95,9 @@ def _names(framework: Framework) -> Iterator[str]:
 
 def _replica_types(types: tuple[ReplicaType, ...]) -> Iterator[str]:
     if not types:
-        yield "replica_types: a framework has at least one"
+        yield "replica_types: a framework needs at least one"
     for name in _repeated(str(kind.name).lower() for kind in types):
-        yield f"replica_types: {name} is there twice; names differ in more than case"
+        yield f"replica_types: {name} is given twice; names must differ in more than case"
     for kind in types:
         where = f"replica_types[{kind.name}]"
         yield from _shape(f"{where}.name", kind.name, _TYPE, "Worker")
@@ -120,7 +120,7 @@ def _numbers(where: str, kind: ReplicaType) -> Iterator[str]:
     if most is not None and not kind.min_replicas <= most:
         yield f"{where}.min_replicas: {kind.min_replicas} is more than max_replicas, which is {most}"
     elif kind.replicas < kind.min_replicas or (most is not None and kind.replicas > most):
-        yield f"{where}.replicas: the default {kind.replicas} is not from min_replicas to max_replicas"
+        yield f"{where}.replicas: the default {kind.replicas} is not between min_replicas and max_replicas"
 
 
 def _versions(framework: Framework) -> Iterator[str]:
@@ -128,10 +128,10 @@ def _versions(framework: Framework) -> Iterator[str]:
     for name in names:
         yield from _shape("versions", name, _LABEL, "v1")
     for name in _repeated(names):
-        yield f"versions: {name} is there twice"
+        yield f"versions: {name} is given twice"
     stored = sum(version.storage for version in framework.versions)
     if stored != 1:
-        yield f"versions: exactly one is stored (storage=True), and here {stored} are"
+        yield f"versions: exactly one must be stored (storage=True), not {stored}"
     known = {*_fields_of(framework.spec), framework.replica_specs}
     for version in framework.versions:
         for name in version.defaults:
@@ -142,12 +142,12 @@ def _versions(framework: Framework) -> Iterator[str]:
 def _definition(framework: Framework) -> Iterator[str]:
     for rule in framework.rules:
         if not isinstance(rule.path, tuple) or rule.path[:1] not in ((), ("spec",), ("metadata",), ("status",)):
-            yield f"rules: the path {rule.path!r} cannot be used; it begins with spec, metadata or status, or is empty"
+            yield f"rules: the path {rule.path!r} cannot be used; it must begin with spec, metadata or status, or be empty"
     if framework.scale is None:
         return
     for name, root in (("spec", ".spec."), ("status", ".status."), ("selector", ".status.")):
         if not getattr(framework.scale, name).startswith(root):
-            yield f"scale.{name}: {getattr(framework.scale, name)!r} cannot be used; it begins with {root}"
+            yield f"scale.{name}: {getattr(framework.scale, name)!r} cannot be used; it must begin with {root}"
     before, _, kind = framework.scale.spec.removesuffix(".replicas").rpartition(".")
     if before == f".spec.{framework.replica_specs}" and kind not in [one.name for one in framework.replica_types]:
         yield f"scale.spec: {kind} is not a replica type; use one of {', '.join(one.name for one in framework.replica_types)}"
@@ -168,11 +168,11 @@ def _leaders(framework: Framework) -> Iterator[str]:
             if leader not in names:
                 yield f'outcome: succeed_with("{leader}"): there is no such replica type; use one of {", ".join(names)}'
         if not framework.outcome.leaders:
-            yield "outcome: succeed_with() names no replica type, so that no job would ever end"
+            yield "outcome: succeed_with() names no replica type, so no job would ever end"
     default = names[:1] if framework.outcome is None else []
     for name in framework.outcome.leaders if isinstance(framework.outcome, FollowLeader) else default:
         if name in names and not framework.runs_to_completion(name):
-            text = "decides whether a job has succeeded, but does not run to completion, so that no job would ever end"
+            text = "decides whether a job has succeeded, but does not run to completion, so no job would ever end"
             yield f"replica_types[{name}].runs_to_completion: {name} {text}; name another type in outcome=succeed_with(…)"
 
 

@@ -29,7 +29,9 @@ def loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
             continue
         same = next((f for f in found.values() if f is not value and (f.group, f.kind) == (value.group, value.kind)), None)
         if same is not None:
-            broken[entry.name] = f"framework {entry.name} ({entry.value}): kind: {value.kind} is that of framework {same.name}"
+            broken[entry.name] = (
+                f"framework {entry.name} ({entry.value}): kind: {value.kind} is already the kind of framework {same.name}"
+            )
         else:
             found[entry.name] = value
     return found, broken

@@ -36,7 +36,7 @@ def read_text(name: str, limit: int) -> tuple[str, str]:
     except http.client.HTTPException as error:
         raise UserError(f"{source}: cannot be fetched: {error or type(error).__name__}") from None
     except UnicodeDecodeError:
-        raise UserError(f"{source}: is not text in UTF-8; give a file of YAML or JSON") from None
+        raise UserError(f"{source}: is not UTF-8 text; give a YAML or JSON file") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(text) > limit:

@@ -81,10 +81,10 @@ def _root(
     """
 
 
-app.command("run", cls=RunCommand, short_help="Run jobs from the manifest, or from a script, to their end.")(run_command)
+app.command("run", cls=RunCommand, short_help="Run jobs from a manifest or a script, until they have finished.")(run_command)
 
 
-@app.command("up", short_help="Keep a cluster up here, for kubectl and all clients.")
+@app.command("up", short_help="Run a cluster on this machine, for kubectl and other clients.")
 def up_command(
     kubeconfig: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the kubeconfig.")] = Path(
         ".jobcommon/kubeconfig"
@@ -92,11 +92,11 @@ def up_command(
     namespace: Annotated[str, namespace_option("The kubeconfig's namespace.")] = "default",
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the cluster's state here, and restore it from here, also after a crash."),
+        typer.Option(
+            metavar="DIR", help="Keep the cluster's state in this directory, and restore it from there, also after a crash."
+        ),
     ] = None,
-    port: Annotated[
-        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0: a free one.", min=0, max=65535)
-    ] = 0,
+    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0 for a free port.", min=0, max=65535)] = 0,
     framework: Frameworks = None,
     operators: Annotated[bool, typer.Option(help="Run the operators, or only install their kinds.")] = True,
     capacity: Annotated[
@@ -105,15 +105,13 @@ def up_command(
             metavar="RESOURCE=AMOUNT,...", help="The node's capacity; pods that request more than is free wait. Repeatable."
         ),
     ] = None,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Serve a page of the jobs, too; see jobcommon dashboard.")
-    ] = False,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="Serve the dashboard, too (see jobcommon dashboard).")] = False,
     server: Server = None,
     python: PythonOption = None,
 ) -> None:
-    """Keep a cluster up, with all operators, until Ctrl-C: an embedded one, or one with a real API server.
+    """Run a cluster, with all operators, until Ctrl-C: an embedded cluster, or one with a real API server.
 
-    kubectl and every other client can use it: a kubeconfig is written, and how to use it printed. Pods are local processes:
+    kubectl and every other client can use it: it writes a kubeconfig, and prints how to use it. Pods are local processes:
     their commands run with the programs of this machine and of the active Python environment, and images are not pulled.
 
     \b
@@ -142,7 +140,7 @@ def up_command(
         process.run(serving)
     except process.Interrupted:
         # Ctrl-C is the normal end of this command.
-        typer.echo("The cluster is stopped; nothing of it is left running.")
+        typer.echo("The cluster is stopped; nothing is left running.")
 
 
 @app.command("dashboard", short_help="Show a cluster's jobs in the browser, read-only.")
@@ -151,13 +149,11 @@ def dashboard_command(
     namespace: OneNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    port: Annotated[
-        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0: a free one.", min=0, max=65535)
-    ] = 0,
+    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0 for a free port.", min=0, max=65535)] = 0,
 ) -> None:
     """Show a cluster's jobs in the browser: conditions, a timeline, pods, events, and logs as they are printed.
 
-    It only reads, with the rights of the kubeconfig. It listens at 127.0.0.1, and the address that is printed has a token.
+    It only reads, with the rights of the kubeconfig. It listens on 127.0.0.1; the printed address contains a token.
 
     \b
     Examples:
@@ -177,10 +173,10 @@ def dashboard_command(
 app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, FRAMEWORKS))
 
 
-@app.command("release-finalizers", short_help="Remove the finalizers of pods after an uninstallation.")
+@app.command("release-finalizers", short_help="Remove the finalizers from pods after an uninstallation.")
 def release_finalizers_command(
     framework: Frameworks = None,
-    namespace: Annotated[str | None, namespace_option("Only pods of this namespace. All namespaces without it.")] = None,
+    namespace: Annotated[str | None, namespace_option("Only pods in this namespace. Default: all namespaces.")] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -198,18 +194,18 @@ def release_finalizers_command(
     process.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
 
 
-@app.command("doctor", short_help="Check a cluster: what would keep the operators from working.")
+@app.command("doctor", short_help="Check a cluster for what would keep the operators from working.")
 def doctor_command(
     framework: Frameworks = None,
     kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+        str | None, typer.Option(metavar="FILE", help="Default: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
     ] = None,
     context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")] = "text",
 ) -> None:
     """Check a cluster before and after the operators are installed. Nothing is written.
 
-    Reported are definitions that drop our fields, other operators of the same kinds, their webhooks and leases, missing
+    It reports definitions that drop our fields, other operators of the same kinds, their webhooks and leases, missing
     rights, versions, Kueue and the gang scheduler; and what could not be read.
 
     \b
@@ -233,12 +229,10 @@ def plan_command(
     filename: Files,
     observed: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE", help="The job's pods and Services as a cluster has them: kubectl get pods,services -o yaml."
-        ),
+        typer.Option(metavar="FILE", help="The job's pods and Services in a cluster: kubectl get pods,services -o yaml."),
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FORMAT", help="text, or yaml: the objects to be written as well.")
+        str, typer.Option("--output", "-o", metavar="FORMAT", help="text, or yaml, which adds the objects to be written.")
     ] = "text",
     namespace: Namespace = "default",
 ) -> None:
@@ -258,16 +252,16 @@ def plan_command(
     typer.echo(describe(load(filename), seen, namespace, with_manifests=output == "yaml"), nl=False)
 
 
-@app.command("convert", short_help="Turn a polyaxonfile into a manifest.")
+@app.command("convert", short_help="Convert a polyaxonfile to a manifest.")
 def convert_command(
     file: Annotated[str, typer.Argument(help="A polyaxonfile, or a flat MPIJob (v1alpha1); - for standard input.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write instead of standard output.")
     ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The job's name, in place of the file's own.")] = None,
-    image: Annotated[str | None, typer.Option(metavar="IMAGE", help="The image, in place of the file's own.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The job's name, instead of the file's.")] = None,
+    image: Annotated[str | None, typer.Option(metavar="IMAGE", help="The image, instead of the file's.")] = None,
 ) -> None:
-    """Turn a polyaxonfile into the manifest of a job. What cannot be honoured is an error or a warning.
+    """Convert a polyaxonfile to the manifest of a job. What cannot be converted is an error or a warning.
 
     \b
     Examples:
@@ -283,15 +277,15 @@ def convert_command(
         write(text, output)
 
 
-@app.command("migrate", short_help="Turn jobs into TrainJobs of Kubeflow Trainer.")
+@app.command("migrate", short_help="Convert jobs to TrainJobs of Kubeflow Trainer.")
 def migrate_command(
     filename: Files,
     to: Annotated[str, typer.Option("--to", metavar="TARGET", help="trainjob.")] = "trainjob",
     namespace: Namespace = "default",
 ) -> None:
-    """Turn jobs into TrainJobs with TrainingRuntimes that run the same pods. Prints YAML, and changes nothing.
+    """Convert jobs to TrainJobs with TrainingRuntimes that run the same pods. It prints YAML, and changes nothing.
 
-    Each field that is not carried is a warning with the reason.
+    Each field that is not migrated is a warning with the reason.
 
     \b
     Examples:
@@ -306,7 +300,7 @@ def migrate_command(
 def crds_command(
     framework: Frameworks = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="A directory to write one file each to.")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The directory for one file per definition.")
     ] = None,
 ) -> None:
     """Print the CustomResourceDefinitions, or write them to a directory.
@@ -326,7 +320,7 @@ def crds_command(
         typer.echo(as_yaml(frameworks), nl=False)
 
 
-app.command("new", short_help="Make a package for a framework of your own.")(new_command)
+app.command("new", short_help="Create a package for a framework of your own.")(new_command)
 app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
 
 
@@ -340,7 +334,7 @@ def _forget_output() -> None:
 
 def _fault(error: OSError) -> str:
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return f"{error.strerror}; allow more, as in: ulimit -n 4096"
+        return f"{error.strerror}; raise the limit: ulimit -n 4096"
     return str(error.strerror)
 
 

@@ -16,61 +16,70 @@ from jobcommon.cli.options import Context, Frameworks, Kubeconfig, namespace_opt
 def operator_command(
     framework: Frameworks = None,
     namespace: Annotated[
-        list[str] | None, namespace_option("Only jobs of this namespace; repeatable. All namespaces without it.")
+        list[str] | None, namespace_option("Only jobs in this namespace; repeatable. Default: all namespaces.")
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="Jobs of one framework reconciled at the same time.", min=1)] = 128,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="How many jobs of one framework are reconciled at the same time.", min=1)
+    ] = 128,
     metrics_port: Annotated[
         int,
         typer.Option(
-            metavar="PORT", help="Where /metrics, /healthz and /readyz are; 0 takes a free port, -1 none.", min=-1, max=65535
+            metavar="PORT",
+            help="The port of /metrics, /healthz and /readyz; 0 for a free port, -1 for none.",
+            min=-1,
+            max=65535,
         ),
     ] = 8080,
     metrics_host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="The address these listen on; 0.0.0.0 in a pod, whose probes come from outside."),
+        typer.Option(metavar="ADDRESS", help="The address of that port; 0.0.0.0 in a pod, whose probes come from outside."),
     ] = "127.0.0.1",
     metrics_token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics then wants.")
+        Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics requires.")
     ] = None,
     progress_port: Annotated[
         int,
         typer.Option(
-            metavar="PORT", help="Where pods report their progress, by HTTPS; 0 takes a free port, -1 none.", min=-1, max=65535
+            metavar="PORT",
+            help="The HTTPS port to which pods report progress; 0 for a free port, -1 for none.",
+            min=-1,
+            max=65535,
         ),
     ] = -1,
     progress_host: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="The address that listens on. Without it: 127.0.0.1, or all if --progress-url names another address.",
+            help="The address of that port. Default: 127.0.0.1, or all addresses if --progress-url names another.",
         ),
     ] = "",
     progress_url: Annotated[
-        str, typer.Option(metavar="URL", help="How pods reach it, as in https://NAME.NAMESPACE.svc:8443.")
+        str, typer.Option(metavar="URL", help="The URL by which pods reach it, such as https://NAME.NAMESPACE.svc:8443.")
     ] = "",
     progress_tls: Annotated[
-        str, typer.Option(metavar="DIRECTORY", help="Where its tls.crt, tls.key and ca.crt are, as in a mounted Secret.")
+        str,
+        typer.Option(metavar="DIRECTORY", help="The directory with its tls.crt, tls.key and ca.crt, such as a mounted Secret."),
     ] = "",
-    leader_elect: Annotated[bool, typer.Option(help="Run with several replicas: one works, the others stand by.")] = False,
+    leader_elect: Annotated[bool, typer.Option(help="Elect a leader among several replicas; the others stand by.")] = False,
     lease_namespace: Annotated[
         str,
         typer.Option(
             metavar="NAMESPACE",
-            help="Where the lease of the leader is. Without it: the namespace of the pod, or of the context.",
+            help="The namespace of the leader's lease. Default: the namespace of the pod, or of the context.",
         ),
     ] = "",
     lease_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The lease's name; the same for replicas only.")
+        str, typer.Option(metavar="NAME", help="The lease's name, shared only by the replicas of an operator.")
     ] = "jobcommon-operator",
     qps: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Maximum requests a second; by default the API server's flow control decides."),
+        typer.Option(metavar="N", help="Maximum requests per second. Default: the API server's flow control decides."),
     ] = None,
     burst: Annotated[int | None, typer.Option(metavar="N", help="How many requests may exceed --qps at once.", min=1)] = None,
     cluster_domain: Annotated[
-        str, typer.Option(metavar="DOMAIN", help="Appended to the addresses of replicas, as in cluster.local.")
+        str, typer.Option(metavar="DOMAIN", help="Appended to the addresses of replicas, such as cluster.local.")
     ] = "",
     tracking_finalizer: Annotated[
         bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
@@ -87,7 +96,8 @@ def operator_command(
         str,
         typer.Option(
             metavar="HOW",
-            help="own: own the Kueue Workloads of jobs that are labelled for a queue. release: give back those owned before.",
+            help="own: own the Kueue Workloads of jobs with the label of a queue. release: give back Workloads that were "
+            "owned before.",
         ),
     ] = "",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",
@@ -98,7 +108,7 @@ def operator_command(
 
     The kinds must be installed: jobcommon crds | kubectl apply -f -
 
-    SIGTERM ends it in order: writes under way are finished and the lease is released.
+    SIGTERM ends it in order: it finishes writes in progress and releases the lease.
 
     \b
     Examples:

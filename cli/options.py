@@ -28,15 +28,15 @@ Frameworks = Annotated[
     typer.Option(
         "--framework",
         metavar="NAME",
-        help="Only this framework, by its name or as my_package:FRAMEWORK; repeatable. All installed ones without it.",
+        help="Only this framework, by its name or as my_package:FRAMEWORK; repeatable. Default: all installed frameworks.",
     ),
 ]
 Kubeconfig = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+    str | None, typer.Option(metavar="FILE", help="Default: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
 ]
 Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")]
-OneNamespace = Annotated[str | None, namespace_option("Only jobs of this namespace. All namespaces without it.")]
-Namespace = Annotated[str, namespace_option("Where objects go that name no namespace.")]
+OneNamespace = Annotated[str | None, namespace_option("Only jobs in this namespace. Default: all namespaces.")]
+Namespace = Annotated[str, namespace_option("The namespace of objects that do not name a namespace.")]
 _FILES = typer.Option(
     "--filename",
     "-f",
@@ -49,7 +49,7 @@ OptionalFiles = Annotated[list[str] | None, _FILES]
 
 def _server(value: str | None) -> str | None:
     if value not in (None, "embedded", "real"):
-        raise UserError(f"--server {value}: write embedded or real")
+        raise UserError(f"--server {value}: use embedded or real")
     return value
 
 
@@ -58,7 +58,8 @@ PythonOption = Annotated[
     typer.Option(
         "--python",
         metavar="PATH",
-        help="The interpreter or environment of pods here; without it the active environment's, else the first on PATH.",
+        help="The Python interpreter or environment of local pods. Default: the active environment, else the first python on "
+        "PATH.",
     ),
 ]
 Server = Annotated[
@@ -66,6 +67,7 @@ Server = Annotated[
     typer.Option(
         metavar="embedded|real",
         callback=_server,
-        help="real: etcd and kube-apiserver from $KUBEBUILDER_ASSETS, as setup-envtest installs them; pods as before.",
+        help="real: etcd and kube-apiserver from $KUBEBUILDER_ASSETS, as setup-envtest installs them; pods remain local "
+        "processes.",
     ),
 ]

@@ -40,7 +40,7 @@ def describe(
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
         kinds = ", ".join(framework.kind for framework in installed().values())
-        raise UserError(f"{not_loaded()}{manifests[0].source}: no job in it; a job's kind is one of {kinds}")
+        raise UserError(f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {kinds}")
     texts = [_describe(manifest, framework, observed, namespace, with_manifests) for manifest, framework in jobs]
     return "\n".join(texts)
 

@@ -64,7 +64,7 @@ async def _follow(running: TrainingCluster, wanted: Wanted, display: Display, na
             async with asyncio.timeout(limits.timeout):
                 await follower.run(until=_enough)
         except TimeoutError:
-            display.say(f"not over after {limits.timeout:g} s (--timeout): stopping", "red")
+            display.say(f"not finished after {limits.timeout:g} s (--timeout): stopping", "red")
         except asyncio.CancelledError:
             display.say(f"stopping what runs here, after {display.elapsed}", "yellow")
             raise
@@ -99,7 +99,7 @@ async def _apply(running: TrainingCluster, wanted: Wanted, display: Display, nam
         display.say(f"{manifest.kind.lower()}/{manifest.name} applied")
         if manifest.kind in WORKLOADS:
             display.warning(
-                f"{manifest.kind.lower()}/{manifest.name}", f"makes no pods here: no controller for a {manifest.kind}"
+                f"{manifest.kind.lower()}/{manifest.name}", f"creates no pods here: no controller for {manifest.kind}"
             )
 
 
@@ -122,7 +122,7 @@ def _cause(follower: Follower, job: FollowedJob) -> str:
     ours = [pod for pod in follower.pods.values() if pod.job == job.key and not pod.gone]
     waiting = [pod for pod in ours if pod.progress is State.WAITS]
     if not waiting:
-        return f"no pods; {job.current.message}" if job.current else "no pods and no condition; does its operator run?"
+        return f"no pods; {job.current.message}" if job.current else "no pods and no condition; is its operator running?"
     pod = min(waiting, key=lambda pod: not pod.cause)
-    more = f", and {len(waiting) - 1} more pods do not run" if len(waiting) > 1 else ""
+    more = f", and {len(waiting) - 1} more pods are not running" if len(waiting) > 1 else ""
     return f"pod/{pod.name} {pod.state}{': ' + pod.cause if pod.cause else ''}{more}"

@@ -44,65 +44,73 @@ def run_command(
         list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's arguments, after --.", show_default=False)
     ] = None,
     filename: OptionalFiles = None,
-    namespace: Annotated[str | None, namespace_option("Where objects go that name no namespace.")] = None,
+    namespace: Annotated[str | None, namespace_option("The namespace of objects that do not name a namespace.")] = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", help="Of a script: how many processes, the one of rank 0 included.", min=1)
+        int, typer.Option(metavar="N", help="For a script: the number of processes, including rank 0.", min=1)
     ] = 1,
-    framework: Annotated[str, typer.Option(metavar="NAME", help="Of a script: the framework.")] = "pytorch",
+    framework: Annotated[str, typer.Option(metavar="NAME", help="For a script: the framework.")] = "pytorch",
     image: Annotated[
-        str | None, typer.Option(metavar="IMAGE", help="Of a script on a cluster: the image, which has python.")
+        str | None, typer.Option(metavar="IMAGE", help="For a script on a cluster: the image, which must contain python.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of a script: the job's name, in place of the script's.")
+        str | None, typer.Option(metavar="NAME", help="For a script: the job's name. Default: the name of the script.")
     ] = None,
     include: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Of a script on a cluster: a further file beside it; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="For a script on a cluster: another file to put beside it; repeatable."),
     ] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of a script: a variable; repeatable.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="For a script: an environment variable; repeatable.")
+    ] = None,
     resources: Annotated[
         list[str] | None,
-        typer.Option(metavar="RESOURCE=AMOUNT,...", help="Of a script: what each process may use, as in nvidia.com/gpu=1."),
+        typer.Option(
+            metavar="RESOURCE=AMOUNT,...", help="For a script: the resources of each process, such as nvidia.com/gpu=1."
+        ),
     ] = None,
     nproc_per_node: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of a script: start it by torchrun, with N processes in each of --workers pods.", min=1),
+        typer.Option(metavar="N", help="For a script: start it with torchrun, N processes in each of --workers pods.", min=1),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml: print the manifest, and run nothing.")
+        str | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml: print the manifest without running it.")
     ] = None,
     local: Annotated[
         bool | None,
         typer.Option(
             "--local/--cluster",
-            help="Here, or on the kubeconfig's cluster: the default with --kubeconfig, --context and in kubectl train.",
+            help="Run on this machine, or on the kubeconfig's cluster (the default with --kubeconfig, --context and in "
+            "kubectl train).",
         ),
     ] = None,
     kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="Run on the cluster of this kubeconfig.")] = None,
     kube_context: Annotated[
         str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context to use.")
     ] = None,
-    wait: Annotated[bool, typer.Option(help="On a cluster: follow the jobs to their end, or only create them.")] = True,
+    wait: Annotated[
+        bool, typer.Option(help="On a cluster: follow the jobs until they have finished, or only create them.")
+    ] = True,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1); by default never.", min=0.1)
+        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1). Default: never.", min=0.1)
     ] = None,
     stuck_after: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
-            help="End if pods could not run for this time and no other pod printed anything (exit code 3); 0: never.",
+            help="Stop if pods could not run for this time and no other pod printed anything (exit code 3); 0 for never.",
             min=0,
         ),
     ] = STUCK_AFTER,
     server: Server = None,
     python: PythonOption = None,
 ) -> None:
-    """Run jobs from the manifest to their end: here on an embedded cluster, or on the cluster of a kubeconfig.
+    """Run jobs from manifests until they have finished: here on an embedded cluster, or on the cluster of a kubeconfig.
 
-    Everything in the files is applied, and the jobs' state and logs are shown as they come. Here pods are local processes:
+    Everything in the files is applied, and the jobs' state and logs are shown as they arrive. Here pods are local processes:
     their commands run with the programs of this machine and of the active Python environment, images are not pulled, and
-    nothing is left running. On a cluster Ctrl-C only detaches: the jobs run on.
+    nothing is left running. On a cluster Ctrl-C only detaches: the jobs continue.
 
-    A script needs no manifest: it is started as a job of so many processes, and -o yaml prints that job, to keep and change.
+    A script needs no manifest: it runs as a job of --workers processes, and -o yaml prints the manifest of that job.
 
     \b
     Examples:
@@ -132,22 +140,22 @@ def run_command(
     if here and elsewhere:
         raise UserError("--local: leave out --kubeconfig and --context, or use --cluster")
     if python and not here:
-        raise UserError("--python: is for pods of this machine; on a cluster the image has its own, so leave it out")
+        raise UserError("--python: applies to pods on this machine; on a cluster the image has its own Python, so leave it out")
     if server and not here:
-        raise UserError("--server: is for a cluster that is started here; leave it out, or use --local")
+        raise UserError("--server: applies to a cluster that is started here; leave it out, or use --local")
     if script is None:
         own = {
             "--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources,
             "--nproc-per-node": nproc_per_node,
         }  # fmt: skip
         if used := [option for option, value in own.items() if value]:
-            raise UserError(f"{used[0]}: is for a script; with -f, write it into the manifest")
+            raise UserError(f"{used[0]}: applies to a script; with -f, write it into the manifest")
         manifests = load(_given(filename))
     else:
         if filename:
             raise UserError("give a script or manifests with -f, not both")
         if Path(script).suffix in SUFFIXES:
-            raise UserError(f"{script}: is a manifest and no script; write -f {script}")
+            raise UserError(f"{script}: is a manifest, not a script; use -f {script}")
         if image is None and not here:
             raise UserError(
                 f"--image: {script} runs on a cluster in an image that has python and its modules; name one, as in "

@@ -59,10 +59,10 @@ class Script:
         """
         (framework,) = chosen([self.framework])
         if self.nproc_per_node is not None and framework.name != TORCH:
-            raise UserError(f"--nproc-per-node: is torchrun's, so it is for --framework {TORCH}, not {framework.name}")
+            raise UserError(f"--nproc-per-node: applies to torchrun, so to --framework {TORCH}, not {framework.name}")
         files = {path.name: text for path, text in map(_read, (self.path, *self.include))}
         if self.image is None and self.include:
-            raise UserError("--include: is for --image; here the script reads the files of this machine where they are")
+            raise UserError("--include: applies to --image; without it the script reads the files of this machine in place")
         name = self.name or _name_of(self.path) + (f"-{secrets.token_hex(3)}" if unique else "")
         if _NAME.fullmatch(name) is None:
             raise UserError(f'--name {name}: use up to 42 lower-case letters, digits and "-", beginning with a letter')
@@ -189,7 +189,7 @@ def _pod(framework: Framework, script: Script, name: str, command: list[str]) ->
 def _variable(pair: str) -> dict[str, str]:
     name, equals, value = pair.partition("=")
     if not equals or not name:
-        raise UserError(f"--env {pair}: write a name and a value, as in EPOCHS=3")
+        raise UserError(f"--env {pair}: write a name and a value, such as EPOCHS=3")
     return {"name": name, "value": value}
 
 
@@ -201,7 +201,9 @@ def _amounts(given: Sequence[str]) -> dict[str, str]:
             vendor = "google.com/tpu" if name == "tpu" else "nvidia.com/gpu"
             raise UserError(f"--resources {pair}: Kubernetes has no resource {name}; write {vendor}={amount or 1}")
         if not equals or not name or not _is_amount(amount):
-            raise UserError(f"--resources {pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=1")
+            raise UserError(
+                f"--resources {pair}: write a resource and an amount, such as cpu=4, memory=16Gi or nvidia.com/gpu=1"
+            )
         found[name] = amount
     return found
 

@@ -34,7 +34,7 @@ class Simulation:
         try:
             scenarios = lifecycles_of(framework, _job(framework, file) if file else None)
         except ValueError as error:
-            raise UserError(f"{error}; a job is given by --filename" if file is None else f"{file}: {error}") from None
+            raise UserError(f"{error}; give a job with --filename" if file is None else f"{file}: {error}") from None
         return cls(Trials(framework, scenarios), shlex.join(command))
 
     def all(self, seeds: int, *, points: bool) -> int:

@@ -9,13 +9,13 @@ from jobcommon.cli.frameworks import chosen
 
 
 def simulate_command(
-    framework: Annotated[str, typer.Argument(help="Its name, or my_package:FRAMEWORK.")],
+    framework: Annotated[str, typer.Argument(help="The framework's name, or my_package:FRAMEWORK.")],
     filename: Annotated[
-        str | None, typer.Option("--filename", "-f", metavar="FILE", help="The job; without it one with every replica type.")
+        str | None, typer.Option("--filename", "-f", metavar="FILE", help="The job. Default: a job with every replica type.")
     ] = None,
     seeds: Annotated[int, typer.Option(metavar="N", help="How many random sets of faults to try.", min=0)] = 100,
     points: Annotated[
-        bool, typer.Option("--points", help="Try every fault at every write (minutes); without it, a hundred of them.")
+        bool, typer.Option("--points", help="Try every fault at every write (minutes). Default: a hundred of them.")
     ] = False,
     lifecycle: Annotated[
         str | None, typer.Option(metavar="NAME", help="Repeat one run, of this lifecycle, with --seed and --faults.")
@@ -27,8 +27,8 @@ def simulate_command(
 
     Its operator runs in virtual time through seven lifecycles: success, a retryable and a permanent exit code, suspension, a
     deleted pod, and a resize with new pods and in place. First without a fault: the job must end as it should. Then with a
-    fault at writes of the operator, and with random sets of faults: it must end as without. Each failure is printed as the
-    command that repeats it.
+    fault at writes of the operator, and with random sets of faults: it must end in the same way. Each failure is printed as
+    the command that repeats it.
 
     \b
     Examples:

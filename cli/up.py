@@ -68,7 +68,7 @@ def refusals(port: int = 0, data_dir: Path | None = None) -> Iterator[None]:
         raise UserError(f"--data-dir: {error}") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise UserError(f"--port {port}: it is in use; choose another, or leave it out for a free one") from None
+            raise UserError(f"--port {port}: the port is in use; choose another, or leave it out for a free one") from None
         if data_dir is not None and error.filename and _concerns(data_dir, Path(error.filename)):
             raise UserError(f"--data-dir {data_dir}: {error.filename}: {str(error.strerror).lower()}") from None
         if error.errno == errno.ENOSPC:

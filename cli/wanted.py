@@ -74,7 +74,7 @@ def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
 
 
 def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
-    nothing = f"{not_loaded()}{manifests[0].source}: no job in it; a job's kind is one of {kinds}"
+    nothing = f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {kinds}"
     job = next((manifest for manifest in manifests if manifest.kind == "Job"), None)
     if job is None:
         return nothing

@@ -98,7 +98,7 @@ class _Loader(yaml.SafeLoader):
         self._aliases += isinstance(event, yaml.AliasEvent)
         self._values += 1
         if self._depth > self._limits.depth:
-            raise _at(event.start_mark, f"is nested more than {self._limits.depth} deep")
+            raise _at(event.start_mark, f"is nested more than {self._limits.depth} levels deep")
         if self._aliases > self._limits.aliases:
             raise _at(event.start_mark, f"has more than {self._limits.aliases} aliases")
         if self._values > self._limits.values:
@@ -118,9 +118,9 @@ class _Budget:
     def spend(self, node: yaml.Node, above: tuple[int, ...]) -> None:
         self._left -= 1
         if self._left < 0:
-            raise DocumentError(f"has more than {self._limit} values, its aliases written out")
+            raise DocumentError(f"has more than {self._limit} values with its aliases expanded")
         if id(node) in above:
-            raise _at(node.start_mark, "contains itself by an alias")
+            raise _at(node.start_mark, "contains itself through an alias")
         above = (*above, id(node))
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
@@ -141,7 +141,7 @@ class _Budget:
 def _check(value: object, path: str, depth: int, left: list[int], limits: Limits) -> None:
     left[0] -= 1
     if depth > limits.depth:
-        raise DocumentError(f"is nested more than {limits.depth} deep")
+        raise DocumentError(f"is nested more than {limits.depth} levels deep")
     if left[0] < 0:
         raise DocumentError(f"has more than {limits.values} values")
     if isinstance(value, Mapping):

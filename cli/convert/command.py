@@ -19,7 +19,7 @@ def read_command(section: Section) -> str | None:
     lines = [scalar_text(entry) for entry in (value if isinstance(value, list) else [value])]
     found = [_one_line(line) for line in lines if line is not None]
     if None in lines or not all(found):
-        section.notes.error(path, "must be a line of shell, or a list of them")
+        section.notes.error(path, "must be a shell line, or a list of shell lines")
         return None
     return " && ".join(found) or None
 

@@ -22,9 +22,9 @@ MAX_TASKS = 1_000
 FRAMEWORKS = ("tensorflow", "mxnet", "pytorch", "horovod")
 _BACKENDS = ("native", "kubeflow", "mpi", "other")
 _KINDS = ("experiment", "job")
-_MANY = "describes many experiments; this converts one: write one file each, with its params"
-_ESTIMATOR = "is a setting of TensorFlow's estimators that this does not pass on: set it in the program"
-_PLATFORM = "is a service of the Polyaxon platform, which is not here"
+_MANY = "describes many experiments; only one is converted: write a file for each, with its params"
+_ESTIMATOR = "is a setting of TensorFlow's estimators that is not passed on: set it in the program"
+_PLATFORM = "is a service of the Polyaxon platform, which is not available here"
 # What environment says of these is for every task; the rest of it is for the master alone (Polyaxon 0.5, scheduler/spawners).
 _FOR_ALL = ("service_account", "image_pull_secrets", "secret_refs", "config_map_refs", "env_vars")
 _RESOURCES = ("cpu", "memory", "gpu", "tpu", "limits", "requests")
@@ -149,7 +149,7 @@ def _read_entry(
     section.close()
     if properties.pop("max_restarts", None):
         section.notes.warn(
-            f"{section.path}.max_restarts", "of a single task is not supported; that of all tasks of its type holds"
+            f"{section.path}.max_restarts", "of a single task is not supported; the value for all tasks of its type applies"
         )
     if index is None:
         return
@@ -183,11 +183,15 @@ def _image(build: Section, run: Section, given: str | None) -> str:
     for section in (build, run):
         for key in ("build_steps", "steps", "dockerfile", "ref", "build_ref"):
             section.take(key)
-        section.cannot("is for building an image, which does not happen here", "context", "nocache", "no_cache", "lang_env")
-        section.cannot("is for building an image, which does not happen here", "branch", "commit", "git", "security_context")
+        section.cannot(
+            "configures the build of an image, and no image is built here", "context", "nocache", "no_cache", "lang_env"
+        )
+        section.cannot(
+            "configures the build of an image, and no image is built here", "branch", "commit", "git", "security_context"
+        )
     for path in steps:
         if given:
-            build.notes.warn(path, f"is not run: the image is {given}, which must have what it would add")
+            build.notes.warn(path, f"is not run: the image is {given}, which must contain what it would add")
         else:
             build.notes.error(path, "cannot run here: build the image and name it with --image")
     image = given or (own[0] if own else None)

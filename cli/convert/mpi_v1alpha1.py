@@ -37,7 +37,7 @@ def read_flat_mpijob(body: Mapping[str, Any], notes: Notes, *, name: str | None,
     labels, annotations = metadata.texts("labels"), metadata.texts("annotations")
     namespace = metadata.take("namespace")
     if namespace is not None:
-        notes.warn("metadata.namespace", "is left out: give it to the command that applies the manifest")
+        notes.warn("metadata.namespace", "is omitted: pass it to the command that applies the manifest")
     for generated in ("creation_timestamp", "uid", "resource_version", "generation", "self_link", "managed_fields"):
         metadata.take(generated)
     metadata.close()

@@ -10,7 +10,7 @@ from jobcommon.cli.convert.section import Section, scalar_text
 
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _NAME = re.compile(r"(?:(?:params|inputs|declarations)\.)?([A-Za-z_][\w-]*)(\.value)?", re.ASCII)
-_ADVICE = "only the values of params can be put in here: write the value itself"
+_ADVICE = "only the values of params can be used here: write the value itself"
 
 
 def read_params(section: Section, *keys: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def substitute(value: Any, params: Mapping[str, Any], path: str, notes: Notes) -
     if not isinstance(value, str):
         return value
     if "{%" in value:
-        notes.error(path, "conditions and loops in braces ({% … %}) are not supported: write out what they make")
+        notes.error(path, "conditions and loops in braces ({% … %}) are not supported: write out their result")
     whole = _PLACE.fullmatch(value)
     # Two places in a text can look like one long one.
     if whole and "{{" not in whole.group(1):

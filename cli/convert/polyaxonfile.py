@@ -12,7 +12,7 @@ from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob, read_flat_mpijob
 from jobcommon.cli.convert.naming import MAX_NAME
 from jobcommon.cli.convert.targets import draft
 
-_COMPONENT = "is of Polyaxon 1.0 or later, which makes jobs of kubeflow.org itself: submit it there, or write such a job"
+_COMPONENT = "belongs to Polyaxon 1.0 or later, which creates jobs of kubeflow.org itself: submit it there, or write such a job"
 _MARKS = ("version", "run", "environment", "hptuning", "component")
 
 

@@ -12,6 +12,6 @@ def read_termination(section: Section) -> dict[str, Any]:
         "ttlSecondsAfterFinished": section.integer("ttl"),
         "activeDeadlineSeconds": section.integer("timeout", least=1, most=10 * 365 * 24 * 3600),
     }
-    section.cannot("is watched by the Polyaxon platform, which is not here", "culling", "probe", "activity_probe")
+    section.cannot("is watched by the Polyaxon platform, which is not available here", "culling", "probe", "activity_probe")
     section.close()
     return {key: value for key, value in found.items() if value is not None}

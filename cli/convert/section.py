@@ -135,7 +135,7 @@ class Section:
             if self.take(key) not in (None, [], {}, ""):
                 self.notes.error(path, message)
 
-    def close(self, meaning: str = "has no meaning here and is left out") -> None:
+    def close(self, meaning: str = "has no meaning here and is omitted") -> None:
         """Warn of every key that was not read: nothing is dropped silently."""
         for key in list(self._left):
             self.notes.warn(self.at(key), meaning)

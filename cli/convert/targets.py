@@ -89,7 +89,7 @@ def _mpi_operator(experiment: Experiment, notes: Notes) -> Draft:
         notes.error("environment.replicas.n_workers", "is required for an MPI job, and at least 1")
     light = without_devices(experiment.master.get("resources", {}))
     if light != experiment.master.get("resources", {}):
-        notes.warn("environment.resources", "the GPUs are left out: the launcher of an MPI job does not compute")
+        notes.warn("environment.resources", "the GPUs are omitted: the launcher of an MPI job does not compute")
     cluster = _mpi_cluster(experiment)
     properties = {**experiment.master, "resources": light}
     launcher = _template(experiment, MPIJOB_EXEC, properties, cluster[0], cluster[1:], experiment.command)

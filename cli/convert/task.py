@@ -14,7 +14,7 @@ from jobcommon.cli.convert.section import Section, scalar_text
 
 Properties = Mapping[str, Any]
 
-_STORES = "needs Polyaxon's catalogue of stores, which is not here; mount a volume in the manifest instead"
+_STORES = "needs Polyaxon's catalogue of stores, which is not available here; mount a volume in the manifest instead"
 _SPELLINGS = {
     "node_selectors": "node_selector",
     "configmap_refs": "config_map_refs",

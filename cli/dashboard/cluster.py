@@ -116,7 +116,7 @@ class ClusterReader:
     async def _object(self, path: str) -> Json:
         found = await self._read(Request("GET", path))
         if not isinstance(found.get("metadata"), dict):
-            raise ForeignAnswerError(f"GET {path}: the answer is no object of an API server")
+            raise ForeignAnswerError(f"GET {path}: the answer is not an object of an API server")
         return found
 
     async def _read(self, request: Request) -> Json:
@@ -126,7 +126,7 @@ class ClusterReader:
         try:
             return _document(response.body)
         except msgspec.DecodeError as error:
-            raise StatusError(response.status, message=f"the answer is no JSON object: {error}") from None
+            raise StatusError(response.status, message=f"the answer is not a JSON object: {error}") from None
 
     async def _answer(self, request: Request) -> Response:
         """The answer to a request, at most `KEPT_SECONDS` old. Requests for the same at the same time are one."""

@@ -37,6 +37,6 @@ async def dashboard(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        raise UserError(f"--port {port}: it is in use; choose another, or leave it out for a free one") from None
+        raise UserError(f"--port {port}: the port is in use; choose another, or leave it out for a free one") from None
     finally:
         await transport.close()

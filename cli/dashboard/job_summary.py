@@ -85,7 +85,7 @@ class JobSummary:
     def cause(self) -> str:
         """Of a failure the diagnosis, by the status alone; else what the current condition says beyond the state."""
         if not self.status.conditions:
-            return "no operator has answered"
+            return "no operator has reconciled it"
         current = self.status.conditions[-1]
         if current.type in _EXPLAINED:
             return _STATE_IN_WORDS.sub("", diagnose(Found(self.framework, self.raw), 0.0).sentence)

@@ -22,7 +22,7 @@ STATES = {
     "queued": "queued: no pods yet",
     "suspended": "suspended",
     "pending": "waiting for a node",
-    "gone": "earlier runs, whose times are not known",
+    "gone": "earlier runs, whose times are unknown",
     "starting": "starting: volumes, images, containers",
     "running": "running",
     "waiting": "waiting for a restart",

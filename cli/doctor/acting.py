@@ -18,7 +18,7 @@ from jobcommon.framework import FINALIZER, Framework
 # Three times the usual duration of a lease; clocks differ.
 _LEASE_SECONDS = 45.0
 _WHY = "jobs neither start nor end while no operator acts"
-_MEND = "start the operators, or see their log: kubectl get pods --all-namespaces -l app.kubernetes.io/part-of=jobcommon"
+_MEND = "start the operators, or check their log: kubectl get pods --all-namespaces -l app.kubernetes.io/part-of=jobcommon"
 _RELEASE = "; if they were uninstalled: jobcommon release-finalizers"
 # The embedded cluster's version ends so. Its operators run inside it, with neither a Deployment nor a lease.
 _EMBEDDED = "+localcluster"
@@ -39,13 +39,13 @@ def check_acting(
     """All of them. `now` is the time in seconds since the epoch."""
     renewed = _renewed(state, own)
     waiting = _waiting(state, frameworks, now)
-    for subject, what, found, mend in (
+    for subject, what, found, fix in (
         ("jobs", "wait for an operator's answer", waiting.unanswered, _MEND),
         ("jobs", "have a status that does not follow their pods", waiting.behind, _MEND),
-        ("pods", f"are deleted, but held by the finalizer {FINALIZER}", waiting.held, _MEND + _RELEASE),
+        ("pods", f"are being deleted, but blocked by the finalizer {FINALIZER}", waiting.held, _MEND + _RELEASE),
     ):
         if found:
-            yield Finding(Severity.ERROR, subject, f"{what} ({len(found)}): {listed(found)}", _WHY, mend)
+            yield Finding(Severity.ERROR, subject, f"{what} ({len(found)}): {listed(found)}", _WHY, fix)
     if renewed is not None and now - renewed[0] > _LEASE_SECONDS:
         yield Finding(
             Severity.ERROR,
@@ -57,7 +57,7 @@ def check_acting(
     elif renewed is None and not own and not (state.unread.keys() & {"Leases", "Deployments"}) and not _embedded(state):
         yield Finding(
             Severity.WARNING, "operators", "of this project were not found: no Deployment, no lease",
-            f"{_WHY}; one that runs elsewhere without leader election is not seen", "install them (docs/install.md)",
+            f"{_WHY}; an operator elsewhere without leader election is not seen", "install them (docs/install.md)",
         )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def _check(framework: Framework, found: Json, ours: Json) -> Iterator[Finding]:
     if unknown := [name for name in stored if name not in wanted]:
         yield Finding(
             Severity.ERROR, subject, f"has objects stored as {', '.join(unknown)}, which our definition does not have",
-            "the API server refuses our definition until no object is stored so",
+            "the API server refuses our definition while objects are stored so",
             f"kubectl get {framework.plural} --all-namespaces -o yaml | kubectl replace -f - && kubectl patch crd "
             f"{definition_name(framework)} --subresource=status --type merge "
             f"-p '{{\"status\":{{\"storedVersions\":[\"{_storage(spec)}\"]}}}}'",
@@ -78,7 +78,7 @@ def _check(framework: Framework, found: Json, ours: Json) -> Iterator[Finding]:
         where = f"{service.get('namespace', '')}/{service.get('name', '')}".strip("/") or "a URL"
         yield Finding(
             Severity.ERROR, subject, f"converts versions by a webhook at {where}",
-            "no job can be read in another version than the stored one once that server is gone; ours needs no webhook",
+            "once that server is gone, jobs can only be read in the stored version; ours needs no webhook",
             f"kubectl patch crd {definition_name(framework)} --type merge "
             "-p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'",
         )  # fmt: skip
@@ -94,7 +94,7 @@ def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: 
         yield Finding(
             Severity.WARNING, f"CustomResourceDefinition {definition_name(framework)}",
             f"drops fields of {name}: {_in_short(spec)}",
-            "what a manifest says there is lost without an error, or refused by kubectl", _apply(framework),
+            "these fields of a manifest are dropped without an error, or refused by kubectl", _apply(framework),
         )  # fmt: skip
     if "status" not in (served.get("subresources") or {}):
         yield Finding(

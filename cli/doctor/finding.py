@@ -1,4 +1,4 @@
-"""What `jobcommon doctor` has found: one thing about a cluster, why it matters, and the command that mends it."""
+"""What `jobcommon doctor` has found: one thing about a cluster, why it matters, and the command that fixes it."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,10 +15,10 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """`subject` is the object or setting, `mend` a command or instruction, "" where there is nothing to do."""
+    """`subject` is the object or setting, `fix` a command or instruction, "" where there is nothing to do."""
 
     severity: Severity
     subject: str
     what: str
     why: str
-    mend: str = ""
+    fix: str = ""

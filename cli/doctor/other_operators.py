@@ -78,13 +78,13 @@ def _webhooks(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[
             if not plurals or "kueue" in f"{name} {hook.get('name', '')} {service.get('name', '')}":
                 continue
             what = f"its webhook {hook.get('name', '')} is asked about {', '.join(plurals)}"
-            mend = f"kubectl delete {kind.lower()} {name}"
+            fix = f"kubectl delete {kind.lower()} {name}"
             if _REFERENCE_WEBHOOK in f"{name} {service.get('name', '')}":
                 why = "it refuses jobs that are valid here, and all jobs once its operator is stopped"
-                yield Finding(Severity.ERROR, f"{kind} {name}", what, why, mend)
+                yield Finding(Severity.ERROR, f"{kind} {name}", what, why, fix)
             else:
                 why = "if its server does not answer, jobs cannot be created or changed"
-                yield Finding(Severity.WARNING, f"{kind} {name}", what, why, f"{mend}   # if nothing needs it")
+                yield Finding(Severity.WARNING, f"{kind} {name}", what, why, f"{fix}   # if nothing needs it")
 
 
 def _asked_about(hook: Json, frameworks: Sequence[Framework]) -> list[str]:
@@ -112,7 +112,7 @@ def _launchers(state: ClusterState) -> Iterator[Finding]:
         if (job.get("spec") or {}).get("suspend"):
             yield Finding(
                 Severity.WARNING, f"Job {name} in {namespace}", f"is the suspended launcher of MPIJob {owner.get('name')}",
-                "mpi-operator has made it; our operator starts a launcher of its own when the job is resumed",
+                "mpi-operator has created it; our operator starts a launcher of its own when the job is resumed",
                 f"kubectl delete job {name} --namespace {namespace}",
             )  # fmt: skip
         else:

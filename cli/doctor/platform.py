@@ -73,7 +73,7 @@ def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
         if served:
             yield Finding(
                 Severity.NOTE, operator.place,
-                f"does no gang scheduling, though the cluster serves {', '.join(sorted(served))}",
+                f"does not use gang scheduling, although the cluster serves {', '.join(sorted(served))}",
                 "pods of a job are placed one by one, and two jobs can hold half of what each needs",
                 "set the chart's value gangScheduler (docs/gang-scheduling.md)",
             )  # fmt: skip
@@ -89,7 +89,7 @@ def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
         )  # fmt: skip
     elif group == _VOLCANO_GROUP and "Deployments" not in state.unread and not _has_ready(state, "volcano-scheduler"):
         yield Finding(
-            Severity.WARNING, operator.place, "uses the gang scheduler volcano, of which no ready volcano-scheduler was found",
+            Severity.WARNING, operator.place, "uses the gang scheduler volcano, but no ready volcano-scheduler was found",
             "pods with schedulerName volcano stay Pending without it",
             "kubectl get deployments --all-namespaces | grep volcano",
         )  # fmt: skip

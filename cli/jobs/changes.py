@@ -32,7 +32,7 @@ async def suspend(api: Api, job: FoundJob, say: Say) -> None:
     """Stop the job's pods until it is resumed."""
     _check_unfinished(job, "suspended")
     if _is_suspended(job):
-        say(f"{job.title} is suspended already")
+        say(f"{job.title} is already suspended")
         return
     await _set_suspended(api, job, value=True)
     say(f"{job.title} suspended: its pods are stopped; kubectl train resume {job.name} starts it again")
@@ -53,8 +53,8 @@ async def restart(api: Api, job: FoundJob, say: Say, *, recreate: bool, seconds:
     """Run all replicas afresh: a running job by suspension and resume, a finished one as a new job if `recreate`."""
     if read_status(job.body.get("status")).finished:
         if not recreate:
-            lost = "deletes it with its status, pods and logs, and creates it again"
-            raise UserError(f"{job.title} is over ({_state(job)}); --recreate {lost}")
+            lost = "deletes it with its status, pods and logs, and recreates it"
+            raise UserError(f"{job.title} has finished ({_state(job)}); --recreate {lost}")
         await _recreate(api, job, say, seconds)
         return
     was_suspended = _is_suspended(job)
@@ -118,16 +118,16 @@ def _forecast(job: FoundJob, kind: str, before: int, now: float) -> Iterator[str
     if not read.status.attempt_replicas or read.suspended:
         yield f"it begins with {asked} {named(kind)} when it starts"
     elif job.framework.joins(read, kind):
-        yield "nothing restarts: the replicas that run learn of it"
+        yield "nothing restarts: the running replicas notice"
     elif have == asked:
         yield f"nothing restarts: attempt {read.attempt} has {have} {named(kind)}"
     else:
-        how = "in their pods, as far as these can be kept" if read.restarts_in_place else "with new pods"
+        how = "in their pods, where these can be kept" if read.restarts_in_place else "with new pods"
         text = f"attempt {read.attempt + 1} begins with {asked} {named(kind)}: all replicas restart, {how}"
         _, at = next_resizes(found, now)
         if at is not None:
             since = f" from {format_time(at)} on" if at > now else ""
-            text = f"nodes for {asked - have} more are asked for{since}; when there are, {text}"
+            text = f"nodes for {asked - have} more are requested{since}; when they are free, {text}"
         yield text
 
 
@@ -197,7 +197,7 @@ async def _recreate(api: Api, job: FoundJob, say: Say, seconds: float) -> None:
     made = await api.send(create(path, as_written(job.body)))
     if script is not None:
         await api.send(merge(script, {"metadata": {"ownerReferences": [owner_of(made)]}}))
-    say(f"{job.title} created again")
+    say(f"{job.title} recreated")
 
 
 async def _own_script(api: Api, job: FoundJob) -> str | None:
@@ -244,7 +244,7 @@ def _is_suspended(job: FoundJob) -> bool:
 def _check_unfinished(job: FoundJob, what: str) -> None:
     if read_status(job.body.get("status")).finished:
         raise UserError(
-            f"{job.title} is over ({_state(job)}) and cannot be {what}; kubectl train restart --recreate runs it again"
+            f"{job.title} has finished ({_state(job)}) and cannot be {what}; kubectl train restart --recreate runs it again"
         )
 
 

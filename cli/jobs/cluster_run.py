@@ -65,7 +65,7 @@ async def _followed(
             async with asyncio.timeout(limits.timeout):
                 await follower.run(until=lambda f: all(job.over or f.stuck(job) for job in followed))
         except TimeoutError:
-            display.say(f"not over after {limits.timeout:g} s (--timeout): the jobs run on", "red")
+            display.say(f"not finished after {limits.timeout:g} s (--timeout): the jobs continue", "red")
     codes: list[int] = []
     for job, state in zip(jobs, followed, strict=True):
         summary(display.console, state, list(follower.pods.values()), causes=False)
@@ -77,7 +77,7 @@ async def _followed(
                 display.console.print()
                 show(display.console, job.title, made, time.time())
         if stuck:
-            text = f"{job.title} has been stuck for {limits.stuck_after:g} s (--stuck-after) and stays there; "
+            text = f"{job.title} has been stuck for {limits.stuck_after:g} s (--stuck-after) and is left there; "
             display.say(text + f"suspend it with: kubectl train suspend {job.name}", "red")
         codes.append(STUCK if stuck else exit_code(state.status, made))
     display.console.print(f"\nended after {display.elapsed}")
@@ -112,8 +112,8 @@ async def _refuse_finished(api: Api, wanted: Wanted) -> None:
             raise
         if read_status(there.get("status")).finished:
             raise UserError(
-                f"{job.title} exists in namespace {job.namespace} and is over; give the new one another name, or run the old "
-                f"one again with: kubectl train restart {job.name} --recreate"
+                f"{job.title} exists in namespace {job.namespace} and has finished; give the new job another name, or run the "
+                f"old job again with: kubectl train restart {job.name} --recreate"
             )
 
 

@@ -22,17 +22,17 @@ Job = Annotated[
     str,
     typer.Argument(metavar="JOB", help="A job: digits, or pytorchjob/digits.", autocompletion=job_names, show_default=False),
 ]
-InNamespace = Annotated[str | None, namespace_option("The job's namespace. Without it: the context's.")]
+InNamespace = Annotated[str | None, namespace_option("The job's namespace. Default: the context's.")]
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")]
 
 
 def why_command(
     job: Job, namespace: InNamespace = None, output: Output = "text", kubeconfig: Kubeconfig = None, context: Context = None
 ) -> None:
-    """Say why a job fails, or what it waits for: the cause, the evidence, what to do, and what happens next.
+    """Explain why a job fails, or what it waits for: the cause, the evidence, what to do, and what happens next.
 
     It reads the job, its pods, their events and last lines, and what they wait for: nodes, Kueue's workloads, PodGroups.
-    Rights to get and list are enough; what may not be read is named.
+    Rights to get and list are enough; it names what may not be read.
 
     \b
     Examples:
@@ -56,17 +56,19 @@ def why_command(
 
 def logs_command(
     job: Job,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over, over restarts.")] = False,
-    previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="Of each container, the run before the present one.")
-    ] = False,
-    rank: Annotated[str, typer.Option(metavar="RANKS", help="Only these: 0, 0,2 or 0-3, or names such as Worker-1.")] = "",
-    container: Annotated[str, typer.Option("--container", "-c", metavar="NAME", help="Another than the main container.")] = "",
-    tail: Annotated[int | None, typer.Option(metavar="N", help="Only the last N lines of each.", min=0)] = None,
-    since: Annotated[int | None, typer.Option(metavar="SECONDS", help="Only lines not older than this.", min=1)] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job has finished, across restarts.")] = False,
+    previous: Annotated[bool, typer.Option("--previous", "-p", help="The previous run of each container.")] = False,
+    rank: Annotated[
+        str, typer.Option(metavar="RANKS", help="Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.")
+    ] = "",
+    container: Annotated[
+        str, typer.Option("--container", "-c", metavar="NAME", help="Another container than the main container.")
+    ] = "",
+    tail: Annotated[int | None, typer.Option(metavar="N", help="Only the last N lines of each container.", min=0)] = None,
+    since: Annotated[int | None, typer.Option(metavar="SECONDS", help="Only lines that are newer than this.", min=1)] = None,
     download: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write a file for each run, with the job, its events and the diagnosis, to DIR."),
+        typer.Option(metavar="DIR", help="Write a file for each run, the job, its events and the diagnosis to DIR."),
     ] = None,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
@@ -105,15 +107,15 @@ def logs_command(
 
 def list_command(
     namespace: InNamespace = None,
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")] = False,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")] = False,
     selector: Annotated[
-        str, typer.Option("--selector", "-l", metavar="LABELS", help="Only jobs with these labels, as in team=nlp,env!=dev.")
+        str, typer.Option("--selector", "-l", metavar="LABELS", help="Only jobs with these labels, such as team=nlp,env!=dev.")
     ] = "",
     state: Annotated[
-        list[str] | None, typer.Option(metavar="STATE", help="Only jobs in this state, as in Failed. Repeatable.")
+        list[str] | None, typer.Option(metavar="STATE", help="Only jobs in this state, such as Failed. Repeatable.")
     ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Only jobs of this kind, as in pytorchjob. Repeatable.")
+        list[str] | None, typer.Option(metavar="KIND", help="Only jobs of this kind, such as pytorchjob. Repeatable.")
     ] = None,
     output: Annotated[
         str,
@@ -122,7 +124,7 @@ def list_command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """List the jobs of all kinds, first those with which something is wrong: state, pods, restarts, age, and the cause.
+    """List the jobs of all kinds, those with problems first: state, pods, restarts, age, and the cause.
 
     \b
     Examples:
@@ -198,19 +200,19 @@ def restart_command(
     rank: Annotated[
         str, typer.Option(metavar="RANKS", help="Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.")
     ] = "",
-    recreate: Annotated[bool, typer.Option("--recreate", help="Of a job that is over: delete it and create it again.")] = False,
+    recreate: Annotated[bool, typer.Option("--recreate", help="For a finished job: delete and recreate it.")] = False,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long its pods may take to stop.", min=1)] = 300.0,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Run a job afresh: all its pods are stopped, and started again. With --rank, only some of them.
+    """Restart a job: all its pods are stopped, and started again. With --rank, only some of them.
 
     \b
     Examples:
       kubectl train restart digits
       kubectl train restart digits --rank Worker-1
-      kubectl train restart digits --recreate      # a job that is over
+      kubectl train restart digits --recreate      # a finished job
     """
     from jobcommon.cli.jobs.changes import restart, restart_replica
     from jobcommon.cli.jobs.logs import chosen_pods
@@ -223,7 +225,7 @@ def restart_command(
         wanted = chosen_pods(found, rank)
         pods = [pod for pod in await pods_of(api, found) if wanted(pod["metadata"]["name"])]
         if not pods:
-            raise UserError(f"--rank {rank}: {found.title} has no pod of it at present", JOB_FAILED)
+            raise UserError(f"--rank {rank}: {found.title} has no pod with this rank at present", JOB_FAILED)
         for pod in pods:
             await restart_replica(api, found, pod, typer.echo)
 
@@ -233,15 +235,13 @@ def restart_command(
 def scale_command(
     job: Job,
     replicas: Annotated[int, typer.Option(metavar="N", help="The new number of replicas.", min=0)],
-    kind: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="The replica type; without it the workers.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would follow, and change nothing.")] = False,
+    kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="The replica type. Default: the workers.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen, and change nothing.")] = False,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Change the number of a job's workers, or of another replica type. What follows is said before.
+    """Change the number of a job's workers, or of another replica type. It first reports what will happen.
 
     \b
     Example:
@@ -261,13 +261,13 @@ def wait_command(
         str, typer.Option("--for", metavar="STATE", help="finished, succeeded, failed, running, suspended or deleted.")
     ] = "finished",
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1); by default never.", min=0.1)
+        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1). Default: never.", min=0.1)
     ] = None,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Wait until a job is over, or as --for says, and end with the job's exit code.
+    """Wait until a job has finished, or for the state of --for, and exit with the job's exit code.
 
     \b
     Examples:
@@ -276,9 +276,9 @@ def wait_command(
 
     \b
     Exit codes:
-      0    it is as wanted; without --for: the job has succeeded
+      0    the state is reached; without --for: the job has succeeded
       N    the job has failed: the exit code of the program that failed it, 1 if there is none
-      1    it cannot become so any more, or not within --timeout
+      1    the state cannot be reached any more, or not within --timeout
     """
     from jobcommon.cli.jobs.cluster_run import AIMS, exit_code, wait_for
     from jobcommon.cli.jobs.why import show, why
@@ -301,15 +301,15 @@ def wait_command(
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     for name, command, short in (
-        ("why", why_command, "Say why a job fails, or what it waits for."),
+        ("why", why_command, "Explain why a job fails, or what it waits for."),
         ("logs", logs_command, "Print the logs of all replicas."),
         ("list", list_command, "List the jobs of all kinds."),
         ("top", top_command, "Show a job's replicas, and what is slow to start."),
         ("suspend", suspend_command, "Stop a job's pods until it is resumed."),
         ("resume", resume_command, "Start a suspended job."),
-        ("restart", restart_command, "Run a job, or some replicas, afresh."),
+        ("restart", restart_command, "Restart a job, or some of its replicas."),
         ("scale", scale_command, "Change the number of a job's workers."),
-        ("wait", wait_command, "Wait until a job is over; ends with its exit code."),
+        ("wait", wait_command, "Wait until a job has finished; exit with its exit code."),
     ):
         app.command(name, short_help=short)(command)
 

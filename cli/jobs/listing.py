@@ -112,7 +112,7 @@ async def surroundings_of(
     unwell = [at for at, one in enumerate(found) if not one.status.finished or not diagnose(one, now).well]
     chosen_at = unwell[-MOST_READ:]
     if console is not None and len(unwell) > MOST_READ:
-        text = f"of {len(unwell) - MOST_READ} older jobs the cause is what their status says; jobcommon why reads more"
+        text = f"for {len(unwell) - MOST_READ} older jobs the cause is taken from the status; jobcommon why reads more"
         console.print(Text(text, style="yellow"), soft_wrap=True)
     for at, one in zip(chosen_at, await together(*(surroundings(api, jobs[at]) for at in chosen_at)), strict=True):
         found[at] = one
@@ -261,7 +261,7 @@ def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:
     """``2/3 Running, 1 restart; slowest to start: Worker-2, 3:05``."""
     running, job = sum(member.pod.phase == "Running" for member in found.members), found.read
     asked = sum(map(job.asked_of, job.replica_specs))
-    fewer = f", of {asked} that are asked for" if asked != job.total_replicas else ""
+    fewer = f", {asked} requested" if asked != job.total_replicas else ""
     text = f"{running}/{job.total_replicas} Running{fewer}; restarts: {found.status.restarts or 0}"
     slowest = max(starts, default=(0.0, ""))
     return text + (f"; slowest to start: {slowest[1]}, {duration_of(slowest[0])}" if slowest[0] >= SLOW else "")

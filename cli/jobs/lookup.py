@@ -85,8 +85,8 @@ async def _of_trainer(api: Api, name: str) -> str:
     except StatusError:
         return ""
     return (
-        f"trainjob/{name} is a TrainJob of Kubeflow Trainer, on which no operator of this project acts; see that Trainer's "
-        "controller runs (jobcommon doctor)"
+        f"trainjob/{name} is a TrainJob of Kubeflow Trainer, on which no operator of this project acts; check that Trainer's "
+        "controller is running (jobcommon doctor)"
     )
 
 
@@ -107,11 +107,11 @@ async def _gone(api: Api, frameworks: Iterable[Framework], name: str) -> str:
     over = next((e for _, k, e in reversed(told) if k == kind and e.reason in (f"{kind}Succeeded", f"{kind}Failed")), None)
     gone = f"{kinds[kind].singular}/{name} is gone from namespace {api.namespace}"
     if over is None:
-        return f"{gone}: it was deleted before it was over; its last event: {in_short(told[-1][2].message)}"
+        return f"{gone}: it was deleted before it had finished; its last event: {in_short(told[-1][2].message)}"
     when = format_time(over.at)
     return (
-        f"{gone}. It finished at {when}: {in_short(over.message)}. Then its ttlSecondsAfterFinished removed it, or a user did; "
-        "a larger one keeps it, and keepFailedLogs the logs while it is there"
+        f"{gone}. It finished at {when}: {in_short(over.message)}. Then its ttlSecondsAfterFinished or a user deleted it; a "
+        "larger value keeps it longer, and keepFailedLogs keeps the logs as long"
     )
 
 
@@ -152,7 +152,7 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
             raise UserError(f'{reference}: "{kind}" is not a kind of job; use one of {known}{other}')
         frameworks = named
     if not name:
-        raise UserError(f'"{reference}" names no job; write its name, as in digits or pytorchjob/digits')
+        raise UserError(f'"{reference}" names no job; write its name, such as digits or pytorchjob/digits')
     return frameworks, name
 
 

@@ -26,19 +26,18 @@ _FIELDS: dict[str, str] = {
     ),
     "metadata.creationTimestamp": "", "metadata.generation": "", "metadata.managedFields": "", "metadata.resourceVersion": "",
     "metadata.selfLink": "", "metadata.uid": "",
-    "status": "is that of the old job: the TrainJob starts anew",
+    "status": "belongs to the old job: the TrainJob starts from the beginning",
     "spec.runPolicy.cleanPodPolicy":
-        "a JobSet deletes the pods that still run when it ends and keeps the others until ttlSecondsAfterFinished, whatever "
-        "this says",
+        "a JobSet always deletes the pods that still run when it ends and keeps the others until ttlSecondsAfterFinished",
     "spec.runPolicy.ttlSecondsAfterFinished": "deletes the JobSet with its pods; the TrainJob itself stays",
     "spec.runPolicy.schedulingPolicy.minAvailable": f"a gang is always all pods; {_GANG}",
     "spec.runPolicy.schedulingPolicy.queue": f"has no counterpart; {_GANG}",
     "spec.runPolicy.schedulingPolicy.minResources": f"is computed by Trainer; {_GANG}",
     "spec.runPolicy.schedulingPolicy.priorityClass": "set priorityClassName in the pods' template",
     "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds": f"is podGroupPolicy.coscheduling.scheduleTimeoutSeconds; {_GANG}",
-    "spec.elasticPolicy.minReplicas": "Trainer does not change the number of pods while they run; torchrun is told the number",
-    "spec.elasticPolicy.maxReplicas": "Trainer does not change the number of pods while they run; torchrun is told the number",
-    "spec.elasticPolicy.metrics": "Trainer makes no HorizontalPodAutoscaler",
+    "spec.elasticPolicy.minReplicas": "Trainer does not change the number of pods while they run; torchrun gets the number",
+    "spec.elasticPolicy.maxReplicas": "Trainer does not change the number of pods while they run; torchrun gets the number",
+    "spec.elasticPolicy.metrics": "Trainer creates no HorizontalPodAutoscaler",
     **dict.fromkeys(
         (f"spec.elasticPolicy.{name}" for name in (
             "nProcPerNode", "maxRestarts", "rdzvBackend", "rdzvHost", "rdzvPort", "rdzvId", "rdzvConf", "standalone")),

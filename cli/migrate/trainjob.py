@@ -129,7 +129,7 @@ def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) 
             rule = _among(kind, rule, next(group for group in groups if group.name == names[0]))
         spec["successPolicy"] = {"operator": operator, "targetReplicatedJobs": names}
     if job.run_policy.backoff_limit and len(groups) > 1:
-        notes.warn("spec.runPolicy.backoffLimit", "each replicated Job counts for itself")
+        notes.warn("spec.runPolicy.backoffLimit", "each replicated Job has its own count")
     spec["replicatedJobs"] = [
         {
             "name": group.name,
@@ -168,7 +168,9 @@ def _job(framework: Framework, job: Job, group: Group, rule: Json | None, traine
     spec: Json = {"completionMode": "Indexed", "parallelism": count, "completions": count}
     policy = specification.restart_policy
     if template["spec"].get("restartPolicy") not in ("Never", "OnFailure"):
-        notes.warn(f"spec.{framework.replica_specs}.{kind}.restartPolicy", "a pod of a Job cannot have Always; OnFailure it is")
+        notes.warn(
+            f"spec.{framework.replica_specs}.{kind}.restartPolicy", "a pod of a Job cannot have Always; it gets OnFailure"
+        )
         template["spec"]["restartPolicy"] = "OnFailure"
     spec["backoffLimit"] = 0 if policy == RestartPolicy.NEVER else _UNLIMITED if limit is None else limit
     main = framework.main_container(specification)
@@ -231,7 +233,7 @@ def _deciding(framework: Framework, job: Job) -> tuple[str, Json | None] | None:
 def _check_mpi(job: Job, notes: Notes) -> None:
     said = job.spec.model_dump(by_alias=True, mode="json")
     if said.get("transport") == "Exec":
-        notes.error("spec.transport", "Trainer knows no kubectl exec: use transport SSH and images with sshd")
+        notes.error("spec.transport", "Trainer does not support kubectl exec: use transport SSH and images with sshd")
     if said.get("mpiImplementation") not in (None, "OpenMPI"):
         notes.error("spec.mpiImplementation", f"Trainer supports OpenMPI only, not {said['mpiImplementation']}")
     if said.get("runLauncherAsWorker"):

@@ -32,7 +32,7 @@ def amounts(given: Sequence[str]) -> dict[str, str]:
         except ValueError:
             enough = False
         if not enough:
-            raise ValueError(f"{pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=2")
+            raise ValueError(f"{pair}: write a resource and an amount, such as cpu=4, memory=16Gi or nvidia.com/gpu=2")
         found[name] = amount
     return found
 

@@ -76,7 +76,7 @@ spec:
         pytest.param("apiVersion: v1", ["job.yaml:1: kind: Required value"], id="no kind"),
         pytest.param("apiVersion: v1\nkind: ConfigMap", ["job.yaml:1: ConfigMap: metadata.name: Required value"], id="no name"),
         pytest.param(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", ["job.yaml: no job in it", "PyTorchJob"], id="no job"
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", ["job.yaml: contains no job", "PyTorchJob"], id="no job"
         ),
         pytest.param(
             "version: 1\nkind: experiment\nbuild: {image: any}\nrun: {cmd: ls}",
@@ -252,7 +252,7 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
         (("plan", "-f", "job.yaml", "-n", "a.b"), '--namespace a.b: write lower-case letters, digits and "-"'),
         (("plan", "-f", ""), "--filename: the name is empty; give a file, a directory, an address, or - for standard input"),
         (("plan", "-f", "http://a b/"), "http://a b/: cannot be fetched: URL can't contain control characters"),
-        (("plan", "-f", "docs/dashboard-job.png"), "docs/dashboard-job.png: is not text in UTF-8; give a file of YAML or JSON"),
+        (("plan", "-f", "docs/dashboard-job.png"), "docs/dashboard-job.png: is not UTF-8 text; give a YAML or JSON file"),
         (("convert", "docs"), "docs: cannot be read: Is a directory"),
         (("crds", "--output", "README.md"), "--output README.md: is a file; name a directory"),
         (("run", "cli/up.py", "--resources", "cpu=lots", "-o", "yaml"), "--resources cpu=lots: write a resource and an amount"),

@@ -229,6 +229,6 @@ def test_where_the_time_of_a_job_went() -> None:
     text = "queued 1:05, starting 0:12, running 1:01:48, restarting 0:40; availability 98.6 %"
     assert time_spent(JobStatus(time_spent=spent), builders.START + 3608) == text
     spent = spent.model_copy(update={"progressing": 1883.8, "lost_steps": 1})
-    text += ", goodput 50.1 %, 1 step made again"
+    text += ", goodput 50.1 %, 1 step repeated"
     assert time_spent(JobStatus(time_spent=spent), builders.START + 3608) == text
     assert time_spent(JobStatus(), builders.START) == ""

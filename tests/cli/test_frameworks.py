@@ -95,7 +95,7 @@ def test_a_framework_without_an_entry_is_named_by_its_module(entries: list[Entry
 def test_two_frameworks_of_one_kind_are_one_too_many(entries: list[EntryPoint]) -> None:
     entries += [entry("mine", "jobcommon.operators.pytorch:PYTORCH"), entry("theirs", "tests.cli.test_frameworks:SAME_KIND")]
     assert frameworks.installed() == {"mine": PYTORCH}
-    with pytest.raises(UserError, match="kind: PyTorchJob is that of framework pytorch"):
+    with pytest.raises(UserError, match="kind: PyTorchJob is already the kind of framework pytorch"):
         frameworks.chosen(["theirs"])
 
 

@@ -112,7 +112,7 @@ def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
-        assert out.endswith("The cluster is stopped; nothing of it is left running.\n")
+        assert out.endswith("The cluster is stopped; nothing is left running.\n")
     assert not kubeconfig.exists()
 
 
@@ -141,7 +141,7 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         done = answered("up", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert done.returncode == 2
-    assert done.stderr == f"error: --port {port}: it is in use; choose another, or leave it out for a free one\n"
+    assert done.stderr == f"error: --port {port}: the port is in use; choose another, or leave it out for a free one\n"
 
 
 def test_a_terminal_gets_a_table_that_keeps_up(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_error_of_a_task_comes_without_its_group(error: Exception) -> None:
     ("error", "message"),
     [
         (PermissionError(13, "Permission denied", "/somewhere/log"), "error: /somewhere/log: Permission denied\n"),
-        (OSError(24, "Too many open files"), "Too many open files; allow more, as in: ulimit -n 4096\n"),
+        (OSError(24, "Too many open files"), "Too many open files; raise the limit: ulimit -n 4096\n"),
         (OSError(28, "No space left on device"), "error: standard output or a file of the cluster: No space left on device\n"),
     ],
 )
@@ -80,4 +80,4 @@ def test_an_error_of_the_disk_is_one_line(error: OSError, message: str, monkeypa
 def test_standard_input_that_is_no_text_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="latin-1"))
     done = answered("plan", "-f", "-")
-    assert (done.returncode, done.stderr) == (2, "error: <stdin>: is not text in UTF-8; give a file of YAML or JSON\n")
+    assert (done.returncode, done.stderr) == (2, "error: <stdin>: is not UTF-8 text; give a YAML or JSON file\n")

@@ -258,7 +258,7 @@ def test_lists_tell_of_a_job_that_runs_with_fewer_replicas_than_it_asks_for() ->
     assert "FewerReplicas" in listed.text
     states = [line.split()[:2] for line in replicas.text.splitlines()[1:4]]
     assert states == [["Worker-0", "Running"], ["Worker-1", "Running"], ["Worker-2", "Spare"]]
-    assert "2/2 Running, of 3 that are asked for" in replicas.text
+    assert "2/2 Running, 3 requested" in replicas.text
     assert [describe(pod) for pod in seen.pods] == ["Running", "Running", "Spare"]
     # `run` does not count the job as one that cannot progress.
     assert State.WAITS not in [progress(member.pod) for member in (*seen.members, *seen.spare)]
@@ -352,9 +352,9 @@ FORECASTS = (
         {},
         {**TOGETHER, "elastic": {"maxReplicas": 4}},
         5,
-        "nodes for 1 more are asked for; when there are, attempt 3",
+        "nodes for 1 more are requested; when they are free, attempt 3",
     ),
-    ({"lastResizeTime": "2999-01-01T00:00:00Z"}, {**TOGETHER, "elastic": {}}, 4, "nodes for 1 more are asked for from 2"),
+    ({"lastResizeTime": "2999-01-01T00:00:00Z"}, {**TOGETHER, "elastic": {}}, 4, "nodes for 1 more are requested from 2"),
 )
 
 

@@ -30,7 +30,7 @@ def _message(value: object) -> str:
 ERRORS = [
     ({"version": 1, "run": {"image": "i"}}, "run.cmd: is required"),
     ({"version": 1, "run": {"cmd": "c"}}, "build.image: is required: name an image there or with --image"),
-    (changed(run={"cmd": {"a": 1}}), "run.cmd: must be a line of shell"),
+    (changed(run={"cmd": {"a": 1}}), "run.cmd: must be a shell line"),
     (changed(run="x"), "run: must be a mapping"),
     (changed(run={"cmd": "c", "image": "j"}), "run.image: the image is given twice"),
     (changed(build={"image": "i", "build_steps": ["pip"]}), "build.build_steps: cannot run here"),
@@ -88,7 +88,7 @@ ERRORS = [
     (changed(params={"a": {"ref": "runs.1", "value": "outputs.x"}}), "params.a: a reference to another run"),
     (changed(environment={"n_workers": 1, "nWorkers": 2}), "environment.nWorkers: is given twice"),
     (changed(termination={"max_retries": 1}, environment={"max_restarts": 2}), "environment.max_restarts says the same"),
-    ({"kind": "component", "version": 1.1, "run": {"kind": "tfjob"}}, "kind: is of Polyaxon 1.0 or later"),
+    ({"kind": "component", "version": 1.1, "run": {"kind": "tfjob"}}, "kind: belongs to Polyaxon 1.0 or later"),
     (flat(), "spec: needs exactly one of gpus, processingUnits and replicas; there is none"),
     (flat(gpus=4, replicas=2), "there are gpus, replicas"),
     (flat(gpus=6, gpusPerNode=4), "spec.gpus: 6 must be a multiple"),
@@ -106,7 +106,7 @@ def test_error(document: Mapping[str, Any], message: str) -> None:
 
 STORES = "needs Polyaxon's catalogue of stores"
 WARNINGS = [
-    (changed(colour="red"), "colour: has no meaning here and is left out"),
+    (changed(colour="red"), "colour: has no meaning here and is omitted"),
     (tasks(worker=[{"index": 0, "magic": 1}]), "environment.replicas.worker[0].magic: has"),
     (changed(environment={"data_refs": ["d"]}), f"environment.data_refs: {STORES}"),
     (tasks(worker=[{"index": 5, "labels": {"a": "b"}}]), "worker[0]: has no effect: there is no task 5"),
@@ -120,7 +120,7 @@ WARNINGS = [
     (changed(environment={"resources": {"tpu": {"limits": 8}}}), "environment.resources.tpu: becomes"),
     (changed(name="My Job_1"), 'name: "My Job_1" is not a valid name in Kubernetes; the job is called my-job-1'),
     (changed(framework="sklearn"), "framework: sklearn has no job kind here"),
-    (changed(build={"image": "i", "nocache": True}), "build.nocache: is for building an image"),
+    (changed(build={"image": "i", "nocache": True}), "build.nocache: configures the build of an image"),
     (changed(cache={"disable": True}), "cache: is a service of the Polyaxon platform"),
     (changed(termination={"culling": {"timeout": 1}}), "termination.culling: is watched by"),
     (flat(replicas=1, colour=1), "spec.colour: has no meaning here"),
@@ -164,7 +164,7 @@ def test_a_given_name_is_not_changed_but_refused(name: str, message: str) -> Non
 
 def test_image_makes_build_steps_a_warning() -> None:
     _, warnings = converted(changed(build={"image": "i", "build_steps": ["pip"]}), image="done")
-    assert warnings == ["build.build_steps: is not run: the image is done, which must have what it would add"]
+    assert warnings == ["build.build_steps: is not run: the image is done, which must contain what it would add"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_convert_writes_the_manifest_and_warns_on_standard_error(tmp_path: Path)
     source.write_text(PLAIN + "colour: red\n", encoding="utf-8")
     done = answered("convert", str(source), "--name", "named", "--image", "other")
     assert done.returncode == 0
-    assert done.stderr == f"warning: {source}: colour: has no meaning here and is left out\n"
+    assert done.stderr == f"warning: {source}: colour: has no meaning here and is omitted\n"
     manifest = yaml.safe_load(done.stdout)
     assert manifest["metadata"]["name"] == "named"
     assert manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["image"] == "other"
@@ -97,7 +97,7 @@ def test_plan_takes_a_polyaxonfile_and_a_flat_mpijob() -> None:
 def test_plan_shows_the_warnings() -> None:
     done = answered("plan", "-f", "-", stdin=PLAIN + "colour: red\n")
     assert done.returncode == 0
-    assert done.stderr == "warning: <stdin>: colour: has no meaning here and is left out\n"
+    assert done.stderr == "warning: <stdin>: colour: has no meaning here and is omitted\n"
 
 
 def test_run_refuses_a_polyaxonfile_with_an_error() -> None:

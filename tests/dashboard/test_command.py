@@ -25,7 +25,7 @@ def test_the_dashboard_starts_without_a_cluster_and_stops_cleanly(tmp_path: Path
             taken.listen()
             refused = answered(*arguments, "--port", str(taken.getsockname()[1]))
         assert refused.returncode == 2
-        assert "it is in use; choose another" in refused.stderr
+        assert "the port is in use; choose another" in refused.stderr
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)
         assert out == "The dashboard is stopped.\n"

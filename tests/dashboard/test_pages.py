@@ -133,7 +133,7 @@ async def test_progress_and_what_was_seen_of_it(world: World) -> None:
     assert "seen since" in text
     transport.on("GET", EVERY_JOB, reply({"items": []}))
     async with pages(transport) as page:
-        assert "The last report: loss 6. Charts begin with the next one." in (await page("/jobs/testjobs/default/one"))[1]
+        assert "The last report: loss 6. Charts begin with the next report." in (await page("/jobs/testjobs/default/one"))[1]
 
 
 async def test_an_elastic_job_has_the_size_of_its_attempt() -> None:
@@ -143,7 +143,7 @@ async def test_an_elastic_job_has_the_size_of_its_attempt() -> None:
     transport.on("GET", f"{JOBS}/one", reply(job))
     async with pages(transport) as page:
         assert ">0/5</td>" in (await page("/"))[1]
-        assert "Size at present: 5 Worker, since" in (await page("/jobs/testjobs/default/one"))[1]
+        assert "Current size: 5 Worker, since" in (await page("/jobs/testjobs/default/one"))[1]
 
 
 async def test_an_empty_cluster(world: World) -> None:
@@ -301,7 +301,7 @@ async def test_a_path_stays_in_its_namespace(world: World) -> None:
         (refusal(403, "Forbidden", "you may not"), "Name a namespace that you may read: --namespace"),
         (refusal(404, "NotFound"), "TestJobs are not installed in this cluster"),
         (TransportError("connection refused"), "TestJobs cannot be read: connection refused"),
-        (Response(200, b"<html>a login page</html>"), "TestJobs cannot be read: 200: the answer is no JSON object"),
+        (Response(200, b"<html>a login page</html>"), "TestJobs cannot be read: 200: the answer is not a JSON object"),
         (Response(200, b'{"items": [1, {}, {"metadata": 5}]}'), "There are no jobs yet"),
     ],
 )

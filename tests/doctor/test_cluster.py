@@ -80,7 +80,7 @@ async def test_each_seeded_fault_is_reported(tmp_path: Path, capsys: pytest.Capt
         code, text = await findings(kubeconfig, capsys, "text")
         assert code == 1
         assert f"{len(found) - 1} errors, 1 warning, 0 notes, 0 not readable" in text
-        assert text.count("    mend: ") == len(found)
+        assert text.count("    fix: ") == len(found)
 
 
 async def test_a_user_who_may_read_nothing_is_told_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -276,7 +276,7 @@ def _acting_rows() -> Iterator[Row]:
         ((E, ("jobs have a status that does not follow their pods (1): pytorchjob/demo",)),))
     yield Row("a status follows the pods", {"jobs": [job(active=1)], "pods": [pod("Running")]})
     yield Row("a pod is held by our finalizer", {"pods": [pod("Failed", deleted=1080)]},
-        ((E, ("pods are deleted", "training.kubeflow.org/job-tracking (1): default/demo-worker-0", "release-finalizers")),))
+        ((E, ("being deleted", "training.kubeflow.org/job-tracking (1): default/demo-worker-0", "release-finalizers")),))
     yield Row("a pod is deleted just now", {"pods": [pod("Failed", deleted=5)]})
 
 
@@ -302,7 +302,7 @@ def _platform_rows() -> Iterator[Row]:
         ours("--gang-scheduler-name=volcano"), deployment("volcano-scheduler", "volcanosh/vc-scheduler"),
     ]})
     yield Row("a gang scheduler that is not used", {"deployments": [ours()], "groups": {VOLCANO}},
-        ((N, ("does no gang scheduling", VOLCANO)),))
+        ((N, ("does not use gang scheduling", VOLCANO)),))
     yield Row("the gang scheduler is found by itself",
         {"deployments": [ours("--gang-scheduler-name=auto")], "groups": {COSCHEDULING}})
     yield Row("Kueue queues all that it can",
@@ -352,11 +352,11 @@ def test_findings(row: Row) -> None:
     leases = [*row.read.get("leases", ()), *([] if row.alone else [lease("jobcommon-operator")])]
     state = ClusterState(definitions=row.definitions, **{**row.read, "leases": leases})
     found = examine(state, FRAMEWORKS, _definitions(), NOW)
-    texts = [f"{one.subject} {one.what} {one.why} {one.mend}" for one in found]
+    texts = [f"{one.subject} {one.what} {one.why} {one.fix}" for one in found]
     assert len(found) == len(row.found), texts
     for severity, wanted in row.found:
         assert any(
             one.severity is severity and all(part in text for part in wanted) for one, text in zip(found, texts, strict=True)
         ), (wanted, texts)
     assert found == sorted(found, key=lambda one: one.severity), "the worst first"
-    assert all(one.mend for one in found if one.severity <= Severity.WARNING), "what mends it is said"
+    assert all(one.fix for one in found if one.severity <= Severity.WARNING), "what fixes it is printed"

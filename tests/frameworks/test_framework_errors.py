@@ -33,15 +33,15 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"replica_types": (ReplicaType("Server", runs_to_completion=False), ReplicaType("Worker"))},
         (
             "replica_types[Server].runs_to_completion: Server decides whether a job has succeeded, but does not run to "
-            "completion, so that no job would ever end; name another type in outcome=succeed_with(…)"
+            "completion, so no job would ever end; name another type in outcome=succeed_with(…)"
         ),
     ),
-    ({"outcome": succeed_with()}, "outcome: succeed_with() names no replica type, so that no job would ever end"),
+    ({"outcome": succeed_with()}, "outcome: succeed_with() names no replica type, so no job would ever end"),
     (
         {"replica_types": (ReplicaType("Worker"), ReplicaType("worker"))},
-        "replica_types: worker is there twice; names differ in more than case",
+        "replica_types: worker is given twice; names must differ in more than case",
     ),
-    ({"replica_types": ()}, "replica_types: a framework has at least one"),
+    ({"replica_types": ()}, "replica_types: a framework needs at least one"),
     ({"replica_types": (ReplicaType("My Worker"),)}, "replica_types[My Worker].name: 'My Worker' cannot be used"),
     ({"replica_types": (ReplicaType("W", min_replicas=3, max_replicas=2),)}, "replica_types[W].min_replicas: 3 is more than"),
     ({"replica_types": (ReplicaType("W", indexed=False),)}, "replica_types[W].max_replicas: must be 1"),
@@ -57,11 +57,11 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"container": "Test"}, "container: 'Test' cannot be used"),
     ({"port_name": "a-port-name-too-long"}, "port_name: 'a-port-name-too-long' cannot be used"),
     ({"port": 0}, "port: 0 is not a valid port; use a number from 1 to 65535"),
-    ({"versions": (Version("v1"),)}, "versions: exactly one is stored (storage=True), and here 0 are"),
-    ({"versions": (Version("v1", storage=True), Version("v1"))}, "versions: v1 is there twice"),
+    ({"versions": (Version("v1"),)}, "versions: exactly one must be stored (storage=True), not 0"),
+    ({"versions": (Version("v1", storage=True), Version("v1"))}, "versions: v1 is given twice"),
     (
         {"replica_types": (ReplicaType("W", min_replicas=2),)},
-        "replica_types[W].replicas: the default 1 is not from min_replicas",
+        "replica_types[W].replicas: the default 1 is not between min_replicas",
     ),
     (
         {"replica_types": (ReplicaType("W", min_replicas=-1),)},
@@ -76,7 +76,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"replica_specs": "runPolicy"}, "replica_specs: runPolicy is a field of the spec already; choose another name"),
     ({"container": None}, "container: None cannot be used"),
     ({"port": "2222"}, "port: '2222' cannot be used; give a value of type int"),
-    ({"port_name": ""}, "port: 2222 is of no use without a port_name"),
+    ({"port_name": ""}, "port: 2222 has no effect without a port_name"),
     ({"controller": "my controller"}, "controller: 'my controller' cannot be used; write something like"),
     ({"former_controllers": ("-",)}, "former_controllers: '-' cannot be used; write something like"),
     ({"former_controllers": "old"}, "former_controllers: 'old' cannot be used; give a tuple of str"),
@@ -99,8 +99,11 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"companion_kinds": (CompanionKind("v1", "secret", "secrets"),)}, "companion_kinds[secret].kind: 'secret' cannot be used"),
     ({"checks": ("a",)}, "checks: ('a',) cannot be used; give a tuple of Check"),
     ({"rules": ("self.a",)}, "rules: ('self.a',) cannot be used; give a tuple of CelRule"),
-    ({"rules": (CelRule("true", "never", ("slots",)),)}, "rules: the path ('slots',) cannot be used; it begins with spec"),
-    ({"scale": ScalePaths("spec.a", ".status.b", ".status.c")}, "scale.spec: 'spec.a' cannot be used; it begins with .spec."),
+    ({"rules": (CelRule("true", "never", ("slots",)),)}, "rules: the path ('slots',) cannot be used; it must begin with spec"),
+    (
+        {"scale": ScalePaths("spec.a", ".status.b", ".status.c")},
+        "scale.spec: 'spec.a' cannot be used; it must begin with .spec.",
+    ),
     (
         {"scale": ScalePaths.of_type("testReplicaSpecs", "Robot")},
         "scale.spec: Robot is not a replica type; use one of Master, Worker",

@@ -190,7 +190,7 @@ FINDINGS = {
     "queue": (pytorch({"schedulingPolicy": {"queue": "a"}}), "spec.runPolicy.schedulingPolicy.queue", "podGroupPolicy"),
     "gang": (pytorch({"schedulingPolicy": {"minAvailable": 1}}), "spec.runPolicy.schedulingPolicy.minAvailable", "all pods"),
     "elastic": (pytorch(elasticPolicy={"minReplicas": 1}), "spec.elasticPolicy.minReplicas", "does not change the number"),
-    "status": ({**pytorch(), "status": {"startTime": "2026-01-01T00:00:00Z"}}, "status", "anew"),
+    "status": ({**pytorch(), "status": {"startTime": "2026-01-01T00:00:00Z"}}, "status", "from the beginning"),
     "finalizer": (pytorch(metadata={"finalizers": ["a/b"]}), "metadata.finalizers", "no counterpart"),
     "unknown": (pytorch(somethingNew=1), "spec.somethingNew", "no counterpart"),
     "unknown below": (pytorch({"somethingNew": {"a": 1}}), "spec.runPolicy.somethingNew", "no counterpart"),

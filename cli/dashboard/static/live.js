@@ -27,9 +27,9 @@ function keepUpToDate(live, form) {
       const answer = await fetch(location.href, { credentials: "same-origin" });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (mine === latest && answer.ok && (wanted || !keep())) replace(live, page);
-      say(answer.ok ? "Updated every 5 seconds." : "The cluster does not answer; trying again.");
+      say(answer.ok ? "Updated every 5 seconds." : "The cluster does not answer; retrying.");
     } catch {
-      say("The dashboard does not answer; trying again.");
+      say("The dashboard does not answer; retrying.");
     }
     answered = Math.max(answered, mine);
   };
@@ -101,7 +101,7 @@ function follow(log) {
     state.textContent = event.data;
   });
   source.addEventListener("error", () => {
-    state.textContent = "The stream is interrupted; trying again.";
+    state.textContent = "The stream is interrupted; retrying.";
   });
 }
 
