@@ -158,7 +158,7 @@ _MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREA
 _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
     r"output)?\b.{,20}\babove|"
-    r"Error building extension|HDFS connection failed"
+    r"(?:previous|above) (?:error|exception|traceback|message)|Error building extension|HDFS connection failed"
 )
 # huggingface_hub warns of the error for which it then uses its cache.
 _REQUESTING = re.compile(r"thrown while requesting")
@@ -194,7 +194,7 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
         return None
     shown = in_short(cause.text, MAX_TEXT - len(text) - 20)
     if _POINTS.search(cause.text) or of_request:
-        return replace(found, text=f"{shown}, after: {text}")
+        return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
     advice = f"check whether what was printed before explains it (set -eo pipefail); {cause.advice}"
     return replace(cause, text=f"{shown}; printed before: {text}", advice=advice)
 

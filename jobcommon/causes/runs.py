@@ -57,6 +57,7 @@ _HINT = re.compile(
     r"HYDRA_FULL_ERROR|use -\[v\]S to pass options|CUDA kernel errors might be asynchronously|"
     r"(?:debugging consider passing|can also set) CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`"
 )
+_ENDS_OTHERS = re.compile(r"Forcefully terminating all other processes|^(?:\S+ )*KeyboardInterrupt$")
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 _NO_PROGRAM = re.compile(
     r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE
@@ -190,7 +191,9 @@ def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = 
     passed_on = cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
     # Of a crash, the shell around it says less than Python, which does not print a hang then.
     of_crash = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and reason in _SIGNALS and crashed(told)
-    return cause if not of_crash and (passed_on or reason not in _OUTSIDE) else None
+    # What a program printed does not explain a signal from outside, but for that of a launcher whose process has failed.
+    by_launcher = passed_on or (not cause.symptom and any(_ENDS_OTHERS.search(line) for line in told))
+    return cause if not of_crash and (by_launcher or reason not in _OUTSIDE) else None
 
 
 _GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"

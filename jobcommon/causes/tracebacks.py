@@ -21,7 +21,7 @@ _LOG = re.compile(r"^(?:\[(?:\w* ?\d|[A-Z]+\])|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 # Classes begin with a capital letter, or are of a module, as socket.timeout.
-_EXCEPTION = re.compile(r"^(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+|[A-Z_]\w*)(?::(?:\s|$)|$)")
+_EXCEPTION = re.compile(r"^(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+|[A-Z_]\w*)(?:\(\w+\))?(?::(?:\s|$)|$)")
 # A progress bar, and an exception in the same line.
 _BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
 _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
@@ -29,7 +29,7 @@ _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above ex
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
 # These only report that another process has failed.
 _WRAPPERS = re.compile(
-    r"(?:^|\.)(?:ChildFailedError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
+    r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|RayTaskError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
     r"ProcessExitedException|HorovodInternalError)$"
 )
 _PASSED_ON = re.compile(
