@@ -67,17 +67,15 @@ def _condition(
 ) -> dict[str, Any]:
     status = "True" if value else "False"
     same = before is not None and before.get("status") == status
-    condition: dict[str, Any] = {
+    # The status is patched: a field that is left out stays as it is.
+    return {
         "type": kind,
         "status": status,
         "lastProbeTime": None,
         "lastTransitionTime": before["lastTransitionTime"] if same and before else format_time(now),
+        "reason": reason or None,
+        "message": message or None,
     }
-    if reason:
-        condition["reason"] = reason
-    if message:
-        condition["message"] = message
-    return condition
 
 
 def _container_status(

@@ -160,7 +160,8 @@ def test_crash_loop_is_shown_as_waiting_with_the_end_as_last_state() -> None:
 
 
 def conditions(status: dict[str, Any]) -> dict[str, str]:
-    return {c["type"]: c["status"] + (f" {c['reason']}" if "reason" in c else "") for c in status["conditions"]}
+    """A reason that is None is removed from the status, a missing one would stay there."""
+    return {c["type"]: c["status"] + (f" {c['reason']}" if c["reason"] else "") for c in status["conditions"]}
 
 
 @pytest.mark.parametrize(
