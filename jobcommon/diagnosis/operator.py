@@ -91,7 +91,10 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         changing = [m for m in members if m not in running and now - _since(m.pod) <= OPERATOR_BEHIND_SECONDS]
         if active > len(running) + len(changing):
             over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]
-            yield _ended(min(over, key=lambda m: _since(m.pod)), now) if over else f"a pod of {kind.name} is gone"
+            if over:
+                yield _ended(min(over, key=lambda m: _since(m.pod)), now)
+            elif now - _changed(found) > OPERATOR_BEHIND_SECONDS:
+                yield f"a pod of {kind.name} is gone"
         elif active < len(settled):
             member = min(settled, key=lambda m: _since(m.pod))
             yield f"{member.replica} has run for {span(now - _since(member.pod))}"
@@ -99,6 +102,14 @@ def _missed(found: Found, now: float) -> Iterator[str]:
 
 def _ended(member: Member, now: float) -> str:
     return f"{member.replica} ended {span(now - _since(member.pod))} ago"
+
+
+def _changed(found: Found) -> float:
+    """When the job or one of its pods is known to have changed last: nothing says when a pod that is gone went."""
+    status = found.status
+    times = [parse_time(status.last_restart_time), *(parse_time(c.last_transition_time) for c in status.conditions)]
+    times += [*(_since(member.pod) for member in found.members), *(event.at for event in found.events_of(found.read.uid))]
+    return max((time for time in times if time is not None), default=0.0)
 
 
 def _since(pod: PodView) -> float:

@@ -7,6 +7,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.reconcile.ending import STOPPED_BY_IMAGE
 
 _REFUSED = "the kubelet refused the pod: another pod took the resources first, or a device is broken"
+_TOGETHER = "if replicas cannot continue without each other, set runPolicy.restartScope: Job"
 _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "Evicted": (Reason.EVICTED, "evicted by its node", "request what it really uses, ephemeral-storage included"),
     "EvictionByEvictionAPI": (Reason.EVICTED, "evicted through the API, as kubectl drain does", ""),
@@ -32,7 +33,7 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "Deleted": (
         Reason.DELETED,
         "deleted, by a user or another controller",
-        "find out who deletes pods; if replicas cannot continue without each other, set runPolicy.restartScope: Job",
+        "find out who deletes pods",
     ),
     STOPPED_BY_IMAGE: (
         Reason.DELETED,
@@ -50,12 +51,16 @@ PLATFORM_ENDS = frozenset(_BY_REASON)
 """The reasons of ends that the platform or another user causes."""
 
 
-def ended_by_platform(reason: str, message: str = "") -> Cause | None:
-    """The cause of an end that the platform gives as `reason`; None for an end of the program's own."""
+def ended_by_platform(reason: str, message: str = "", *, together: bool = True) -> Cause | None:
+    """The cause of an end that the platform gives as `reason`; None for an end of the program's own.
+
+    `together`: whether all replicas of the job restart when a replica is lost.
+    """
     known = _BY_REASON.get(reason)
     if known is None and reason.startswith("OutOf"):
         known = (Reason.NODE_REFUSED, f"refused by its node ({reason})", _REFUSED)
     if known is None:
         return None
     said = in_short(message)
-    return Cause(known[0], known[1] + (f": {said}" if said else ""), known[2])
+    advice = f"{known[2]}; {_TOGETHER}" if reason == "Deleted" and not together else known[2]
+    return Cause(known[0], known[1] + (f": {said}" if said else ""), advice)

@@ -25,7 +25,6 @@ from jobcommon.client.responses import answered
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.diagnosis.queues import is_queued
-from jobcommon.diagnosis.scheduling import claims_of
 from jobcommon.framework import Framework
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.slots import last_is_earlier
@@ -67,7 +66,6 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     about = [f"uid={one['metadata'].get('uid')}" for one in (job, *troubled) if one["metadata"].get("name") not in recorded]
     about += [f"name={name}" for name in recorded]
     about += [f"name={name}" for name in _missing(framework, job, pods) if name not in recorded] if failed else []
-    about += [f"kind=PersistentVolumeClaim,involvedObject.name={name}" for name in _awaited_claims(troubled)]
     path = collection_path("v1", "events", namespace)
     wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
     if troubled:
@@ -105,12 +103,6 @@ def _missing(framework: Framework, job: Mapping[str, Any], pods: Iterable[Object
     read = read_job(framework, job)
     there = {pod["metadata"]["name"] for pod in pods}
     return [name for name in map(read.pod_name, read.replicas) if name not in there][:MAX_PODS]
-
-
-def _awaited_claims(pods: Iterable[Object]) -> list[str]:
-    """The claims of pods without a node: why one is not bound is in its own events."""
-    waiting = [found for pod in pods if not (found := pod.get("spec") or {}).get("nodeName")]
-    return list(dict.fromkeys(name for spec in waiting for name in claims_of(spec)))[:MAX_PODS]
 
 
 def pods_request(namespace: str, job: str) -> Request:
@@ -188,15 +180,15 @@ def _lines_of_json(text: str) -> list[Object]:
 
 
 async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object], most: int) -> dict[str, Any]:
-    """The last lines of some of the pods that run, or whose init container does, and when the last was printed; if none was,
-    when the pod was started. Of those that have succeeded, the last lines alone.
+    """The last lines of some of the pods that run, or whose init container does, and when the last was printed; if none was
+    since, when the container was started. Of those that have succeeded, the last lines alone.
     """
     found: dict[str, dict[str, Any]] = {"printed_at": {}, "last_lines": {}, "tails": {}}
     chosen = [(pod, container) for pod in pods if (container := _running(framework, pod))][:most]
     query = (("tailLines", str(FEW_LINES)), ("timestamps", "true"))
     paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in chosen]
     requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, chosen, strict=True)]
-    for (pod, _), answer in zip(chosen, await send(requests) if requests else (), strict=True):
+    for (pod, container), answer in zip(chosen, await send(requests) if requests else (), strict=True):
         if answer.status >= 400 or printed_by(answer.body) is None:
             continue
         name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
@@ -208,7 +200,7 @@ async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Se
             continue
         at = parse_time(lines[-1][0]) if lines else parse_time(status.get("startTime"))
         if at is not None and status.get("phase") != "Succeeded":
-            found["printed_at"][name] = at
+            found["printed_at"][name] = max(at, _started_at(pod, container) or at)
             found["last_lines"][name] = next((line.strip() for line in reversed(telling(found["tails"][name]))), "")
     return found
 
@@ -263,6 +255,14 @@ def _is_well(pod: Object) -> bool:
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
     calm = not any(container.get("restartCount") for container in statuses)
     return status.get("phase") == "Succeeded" or (status.get("phase") == "Running" and ready and calm)
+
+
+def _started_at(pod: Object, container: str) -> float | None:
+    """When that container began to run."""
+    status = pod.get("status") or {}
+    statuses = (one for field in ("containerStatuses", "initContainerStatuses") for one in status.get(field) or ())
+    state = next((one.get("state") or {} for one in statuses if one.get("name") == container), {})
+    return parse_time((state.get("running") or {}).get("startedAt"))
 
 
 def _failed_run(pod: Object) -> tuple[Query, Terminated] | None:

@@ -354,11 +354,20 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
         ("a connection of a job without peers", "whether a server listens there"),
+        ("a peer that was deleted", "find out who deletes pods; if replicas cannot continue without each other"),
     ],
 )
 def test_the_advice_is_of_this_job(name: str, advice: str) -> None:
     seeded = next(one for one in SCENARIOS if one.name == name)
     assert advice in diagnose(seeded.found, seeded.now).advice
+
+
+def test_a_job_that_restarts_all_its_replicas_is_not_advised_to() -> None:
+    seen = found(
+        {"Worker-0": running, "Worker-1": lambda pod: pod.deleting()}, policy="OnFailure", run_policy={"restartScope": "Job"}
+    )
+    made = diagnose(replace(seen, pods=seen.pods[:1]), NOW)
+    assert (made.reason, made.advice) == ("Deleted", "find out who deletes pods")
 
 
 def test_a_job_that_runs_again_says_why_it_was_restarted_last() -> None:
