@@ -242,10 +242,10 @@ def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], no
         restarts = sum(container.restart_count for container in pod.containers)
         age = now - pod.creation_time if pod.creation_time is not None else 0.0
         start = start_seconds(pod, now)
-        rows += [] if spare else [(start, member.replica)]
+        rows += [] if spare or start is None else [(start, member.replica)]
         used = usage.get(pod.name)
         amounts = [_cpu(used), _memory(used)] if usage else []
-        started = duration_of(start) + ("" if _first_start(pod) is not None else " …")
+        started = "-" if start is None else duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
         state = clean("Terminating" if pod.deletion_time is not None else SPARE_STATE if spare else pod.phase or "Pending")
         table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
@@ -267,16 +267,19 @@ def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:
     return text + (f"; slowest to start: {slowest[1]}, {duration_of(slowest[0])}" if slowest[0] >= SLOW else "")
 
 
-def start_seconds(pod: PodView, now: float) -> float:
-    """How long the pod took from its creation until its containers ran, or has taken so far."""
+def start_seconds(pod: PodView, now: float) -> float | None:
+    """How long the pod took from its creation until its containers ran, or has taken so far; None if that is not known."""
     if pod.creation_time is None:
         return 0.0
+    if any(container.restart_count > 1 for container in pod.containers):
+        # Its status has the last two runs.
+        return None
     first = _first_start(pod)
     return max((now if first is None else first) - pod.creation_time, 0.0)
 
 
 def _first_start(pod: PodView) -> float | None:
-    """When its containers ran first, as far as it is known: of a restarted one, when its last run began."""
+    """When its containers ran first; each has been restarted once at most."""
     starts = []
     for container in pod.containers:
         run = container.last or container.state

@@ -27,10 +27,11 @@ from jobcommon.cli.watch import progress
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
-from jobcommon.diagnosis import diagnose
+from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk.shown import ShownJob
-from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.spec import read_job
+from jobcommon.testutil.builders import START, Pod, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
@@ -262,6 +263,20 @@ def test_lists_tell_of_a_job_that_runs_with_fewer_replicas_than_it_asks_for() ->
     assert [describe(pod) for pod in seen.pods] == ["Running", "Running", "Spare"]
     # `run` does not count the job as one that cannot progress.
     assert State.WAITS not in [progress(member.pod) for member in (*seen.members, *seen.spare)]
+
+
+#: how often a pod was restarted, whose last run began after 60 s and that before after 5 s, and how long it took to start
+STARTED = {0: "1:00", 1: "0:05", 2: "-"}
+
+
+@pytest.mark.parametrize("restarts", STARTED)
+def test_a_pod_that_was_restarted_has_the_time_of_its_first_start_or_none(restarts: int) -> None:
+    pod = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)
+    seen, replicas = pod.running(START + 60, restarts=restarts).raw, Output.make()
+    before = {"terminated": {"startedAt": format_time(START + 5), "exitCode": 143}}
+    seen["status"]["containerStatuses"][0]["lastState"] = before if restarts else {}
+    show_replicas(replicas.console, Found(PYTORCH, found().body, [seen]), {}, START + 100)
+    assert replicas.text.splitlines()[1].split()[4] == STARTED[restarts]
 
 
 TRAINJOBS = {
