@@ -36,7 +36,8 @@ _FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?
 _OF_PROGRAM = re.compile(
     r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
 )
-_NAMED = "correct what the message names: the program, its data or its settings"
+#: The advice for an error of which no more is known than its message.
+NAMED = "correct what the message names: the program, its data or its settings"
 _MISTAKE = "correct the program; its last lines show where"
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
@@ -53,6 +54,9 @@ _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"
 # Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
 _OF_RANK = re.compile(r"Traceback \(most recent call last\): \(RANK (\d+)\)")
 _OF_SUMMARY = re.compile(r"^traceback : (?=Signal )")
+# What torch warns of when it counts the GPUs, and Ascend's own codes, which it prints after the exception.
+_NO_DEVICE = re.compile(r"cudaGetDeviceCount\(\).*(Error \d+: [^(]+?) ?(?:\(|$)")
+_ASCEND = re.compile(r"\bE[A-Z]\d{4}: .+")
 _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
 # Of the last lines as many are searched for one that reads like an error.
@@ -115,7 +119,7 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
         before = last_line([line for line in own if not _BY_LAUNCHER.search(line)])
         if not ERROR_LINE.search(before):
             return report
-        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=_NAMED)
+        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=NAMED)
     if (rank := _FIRST_RANK.search("\n".join(lines))) is not None:
         text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
         return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
@@ -142,6 +146,11 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
     if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
         place, function = crash
         return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")
+    if cause.reason == Reason.GPU_UNUSABLE and (why := next(filter(None, map(_NO_DEVICE.search, lines)), None)) is not None:
+        found = of_line(why[1], LINES, local=local) or cause
+        return cause if why[1] in cause.text else replace(found, text=f"{cause.text}, after: {why[1]}")
+    if cause.advice == NAMED and (why := next(filter(None, map(_ASCEND.search, lines)), None)) is not None:
+        return replace(cause, text=f"{in_short(cause.text, 200)}: {in_short(why[0], 200)}")
     if (explained := _after_earlier(cause, lines, local=local)) is not None:
         return explained
     if cause.reason == Reason.DATA_INVALID and (file := next(filter(None, map(_READ.search, lines)), None)) is not None:
@@ -165,6 +174,7 @@ _REQUESTING = re.compile(r"thrown while requesting")
 _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
 # As many lines before an exception are searched for what led to it.
 _BEFORE = 40
+_DIGITS = re.compile(r"\d+")
 
 
 def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause | None:
@@ -175,27 +185,30 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
         return None
     begin, process = own[0][0].begin, own[0][0].process
     earlier = [chain for chain in chains if chain[0].process == process and chain[-1].end < begin]
-    unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (_NAMED, _MISTAKE)
+    unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (NAMED, _MISTAKE)
     if cause.reason not in _MAY_FOLLOW and not unknown:
         return None
-    found, text, of_request = None, "", False
+    found, text, of_request, by_shell = None, "", False, False
     if earlier:
         found, text = _of_exception(earlier[-1], local=local), in_short(earlier[-1][-1].lines[0], 200)
     elif cause.advice != _MISTAKE:
-        before = lines[max(begin - _BEFORE, 0) : begin]
-        before = [line for line in before if _REQUESTING.search(line) or not MERELY_A_WARNING.search(line)]
-        for line in before:
-            its = None if _OF_TENSORFLOW.match(line) else of_line(plain(line), (*SHELL, *LINES, *REMAINS), local=local)
+        stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
+        for number in range(max(begin - _BEFORE, 0), begin):
+            line = plain(lines[number])
+            of_request = _REQUESTING.search(line) is not None
+            if number in stacks or _OF_TENSORFLOW.match(line) or (MERELY_A_WARNING.search(line) and not of_request):
+                continue
+            its = of_line(line, (*SHELL, *LINES, *REMAINS), local=local)
             if its is not None and not its.symptom:
-                of_request = _REQUESTING.search(line) is not None
-                found, text = its, in_short(plain(line).rpartition("(Caused by ")[2], 200)
+                found, text, by_shell = its, in_short(line.rpartition("(Caused by ")[2], 200), True
                 break
-    if found is None or text in cause.text:
+    if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
     shown = in_short(cause.text, MAX_TEXT - len(text) - 20)
     if _POINTS.search(cause.text) or of_request:
         return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
-    advice = f"check whether what was printed before explains it (set -eo pipefail); {cause.advice}"
+    shell = " (set -eo pipefail)" if by_shell or cause.reason in _MAY_FOLLOW else ""
+    advice = f"check whether what was printed before explains it{shell}; {cause.advice}"
     return replace(cause, text=f"{shown}; printed before: {text}", advice=advice)
 
 
@@ -276,7 +289,7 @@ def _unknown(one: Raised) -> Cause:
     return Cause(
         Reason.PYTHON_EXCEPTION if one.python else Reason.PROGRAM_FAILED,
         _quoted(one, Reason.PYTHON_EXCEPTION),
-        _MISTAKE if one.python and _OF_PROGRAM.search(one.type) else _NAMED,
+        _MISTAKE if one.python and _OF_PROGRAM.search(one.type) else NAMED,
     )
 
 

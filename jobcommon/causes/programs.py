@@ -120,7 +120,7 @@ LINES = (
     Clue(
         # Of the driver's Xid numbers, those of the device and not of the program.
         r"uncorrectable (?:ECC|NVLink)|ECC error|CUDA_ERROR_ECC|\bXid\b.*: (?:48|63|64|74|79|92|94|95|119|120)\b|"
-        r"fallen off the bus|GPU is lost|hardware failure", Reason.GPU_ERROR, "",
+        r"fallen off the bus|Unable to determine the device handle for GPU|GPU is lost|hardware failure", Reason.GPU_ERROR, "",
         "the GPU has failed, not the program: drain the node (kubectl drain NODE) and have the GPU reset or replaced; "
         "nvidia-smi -q -d ECC and dmesg on the node show more",
         local="this machine's GPU has failed, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
@@ -923,7 +923,7 @@ REMAINS = (
     Clue(
         # An exception that the program has caught and printed.
         r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )(?!\s*=)", Reason.PYTHON_EXCEPTION, "",
-        "correct what the message names: the program, its data or its settings; traceback.print_exc() shows where",
+        "correct what the message names: the program, its data or its settings",
     ),
     Clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
          _OWNER),

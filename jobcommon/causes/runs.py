@@ -9,7 +9,7 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.causes.packages import program_package
-from jobcommon.causes.printed import ERROR_LINE, OF_SIGNAL, joined, last_line, of_line, printed
+from jobcommon.causes.printed import ERROR_LINE, NAMED, OF_SIGNAL, joined, last_line, of_line, printed
 from jobcommon.causes.programs import SHELL
 from jobcommon.causes.tracebacks import crashed, unfolded
 
@@ -62,7 +62,6 @@ _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not foun
 _NO_PROGRAM = re.compile(
     r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE
 )
-_BY_ITSELF = re.compile(r"(?:fatal )?error: ", re.IGNORECASE)
 # A kubelet takes as much of a log. Of a longer line the rest is no error, and patterns take their time with it.
 _MESSAGE, _LONGEST = 2048, 400
 # A message of one line is told as a whole.
@@ -116,11 +115,15 @@ def end_of_program(
     said = "its last lines may say why" if any(line.strip() for line in told) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
-    meaning = "" if ERROR_LINE.search(last) else _CODES.get(exit_code or 0, "")
-    said = (
-        _TIMED_OUT if exit_code == _TIMEOUT else "correct what the program's message names" if _BY_ITSELF.match(last) else said
-    )
-    shown = f": {in_short(last)}" if last else "; its log is gone" if gone else ""
+    is_error = ERROR_LINE.search(last) is not None
+    meaning = "" if is_error else _CODES.get(exit_code or 0, "")
+    if exit_code == _TIMEOUT:
+        said = _TIMED_OUT
+    elif is_error:
+        said = NAMED
+    shown = f": {in_short(last)}" if is_error else "; its log is gone" if gone else ""
+    if last and not is_error:
+        shown = f" and printed no error; its last line: {in_short(last)}"
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
 
