@@ -105,8 +105,8 @@ def test_conflicts_are_grouped_by_manager_and_force_takes_the_fields() -> None:
     [
         ({**custom(), "metadata": {"name": "x", "managedFields": []}}, "managedFields must be nil"),
         (custom(ports=[{"name": "web"}]), "without its key 'port'"),
-        (custom(ports=["web"]), "this one is not an object"),
-        (custom(ports=[{"port": 1}, {"port": 1, "name": "x"}]), "two items of one key"),
+        (custom(ports=["web"]), "this item is not an object"),
+        (custom(ports=[{"port": 1}, {"port": 1, "name": "x"}]), "two items with the same key"),
     ],
 )
 def test_refused(config: Json, message: str) -> None:
