@@ -42,7 +42,8 @@ _MISTAKE = "correct the program; its last lines show where"
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|^make: \*\*\*|^terminate called "
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|(?:[Rr]efer to|"
+    r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
 )
 # Of launchers, about the processes that they have started.
 _BY_LAUNCHER = re.compile(
@@ -193,13 +194,14 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
         found, text = _of_exception(earlier[-1], local=local), in_short(earlier[-1][-1].lines[0], 200)
     elif cause.advice != _MISTAKE:
         stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
+        kind = own[0][-1].type.rpartition(".")[2]
         for number in range(max(begin - _BEFORE, 0), begin):
             line = plain(lines[number])
             of_request = _REQUESTING.search(line) is not None
             if number in stacks or _OF_TENSORFLOW.match(line) or (MERELY_A_WARNING.search(line) and not of_request):
                 continue
-            its = of_line(line, (*SHELL, *LINES, *REMAINS), local=local)
-            if its is not None and not its.symptom:
+            its = of_line(line, (*SHELL, *LINES, *(REMAINS if cause.reason in _MAY_FOLLOW else ())), local=local)
+            if its is not None and not its.symptom and kind not in line:
                 found, text, by_shell = its, in_short(line.rpartition("(Caused by ")[2], 200), True
                 break
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
@@ -213,9 +215,10 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
 
 
 def joined(lines: Sequence[str]) -> list[str]:
-    """The lines, of which one that ends with a colon goes on in the next."""
-    pairs = zip(lines, [*lines[1:], ""], strict=False)
-    return [f"{line} {after.strip()}" if line.rstrip().endswith(":") else line for line, after in pairs]
+    """The lines, of which one that ends with a colon goes on in the next that is not blank."""
+    following = zip(lines[1:], [*lines[2:], ""], strict=False)
+    after = [one.strip() or two.strip() for one, two in following]
+    return [f"{line} {more}" if line.rstrip().endswith(":") else line for line, more in zip(lines, [*after, ""], strict=False)]
 
 
 def of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
@@ -271,8 +274,10 @@ def _quoted(one: Raised, reason: str) -> str:
     if revealing == first and first.rstrip().endswith((":", "root error(s) found.")) and len(one.lines) > 1:
         revealing = one.lines[1]
     if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
-        # py4j: the exception of Java follows.
-        revealing = " ".join(one.lines[1:3])[2:] if one.lines[1].endswith("Reason:") else one.lines[1][2:]
+        # py4j: the exceptions of Java follow, the first cause last.
+        whole = joined(one.lines[1:])
+        causes_of_java = [line for line in whole if line.startswith("Caused by: ")]
+        revealing = causes_of_java[-1] if causes_of_java else whole[0].removeprefix(": ")
     # Parsers of YAML tell the problem last, and where it is.
     marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
     if marks:

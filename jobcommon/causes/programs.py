@@ -562,7 +562,8 @@ LINES = (
         "pod)",
     ),
     Clue(
-        r"Address already in use|EADDRINUSE|\[Errno 98\]|errno: 98\b|Failed to bind|port is already (?:allocated|"
+        r"Address already in use|EADDRINUSE|Binding port \d+ failed|\[Errno 98\]|errno: 98\b|Failed to bind|"
+        r"port is already (?:allocated|"
         r"in use)|Only one usage of each socket|Could not start gRPC server",
         Reason.PORT_IN_USE, "", "choose another port, or stop the process that still uses it",
     ),
@@ -688,7 +689,7 @@ LINES = (
         "grant the pod's ServiceAccount this right with a Role and a RoleBinding, and name the account in serviceAccountName",
     ),
     Clue(
-        r"40[13] Client Error|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
+        r"40[13] Client Error|\bCode: 40[13]\b|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
         r"40[13]: (?:Unauthorized|Forbidden)|"
         r"GatedRepoError|"
         r"gated repo|is restricted|"
