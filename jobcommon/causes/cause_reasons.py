@@ -78,6 +78,7 @@ class Reason(StrEnum):
     KEY_NOT_FOUND = "KeyNotFound"
     VOLUME_CLAIM_NOT_FOUND = "PersistentVolumeClaimNotFound"
     VOLUME_CLAIM_UNBOUND = "PersistentVolumeClaimUnbound"
+    VOLUME_NODE_AFFINITY = "VolumeNodeAffinity"
     VOLUME_ATTACHED_ELSEWHERE = "VolumeAttachedElsewhere"
     VOLUMES_NOT_READY = "VolumesNotReady"
     SANDBOX_FAILED = "SandboxFailed"

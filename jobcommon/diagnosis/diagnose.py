@@ -310,7 +310,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
         lost = f"; {charged.replica} failed because of it" if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
-    evidence += other_failures(found, cause, failure, charged)
+    facts, first = other_failures(found, cause, failure, charged)
+    evidence += facts
     others = meanwhile(found, cause, replicas, now, parse_time(failure.time))
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
@@ -337,8 +338,17 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         node=failure.node or "",
         exit_code=failure.exit_code,
     )
+    if first is not None:
+        # A restart brings another failure to light, or does not mend what the first one was of.
+        began, its = first
+        sentence = f"{made.sentence}; the first failure was another, of {began.replica}{_at_node(began)}: {its.text}"
+        made = replace(made, sentence=sentence, advice=f"{made.advice}; of the first failure: {its.advice}")
     late, certain = absent(found, failure, cause, now) if early is None else ((), False)
     return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}", certain=certain) if late else made
+
+
+def _at_node(failure: Failure) -> str:
+    return f" on node {failure.node}" if failure.node else ""
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause
+from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import printed
 from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.context import in_context, without_error
@@ -181,12 +182,16 @@ def _is_run(run: Terminated, failure: Failure) -> bool:
     return at is not None and abs((run.finished_at or 0.0) - at) <= _SAME and run.exit_code == failure.exit_code
 
 
-def other_failures(found: Found, cause: Cause, *named: Failure) -> list[str]:
-    """How many failures on record have that cause, and the first that has another."""
+def other_failures(found: Found, cause: Cause, *named: Failure) -> tuple[list[str], tuple[Failure, Cause] | None]:
+    """How many failures on record have that cause; and the first one with its cause, if that is another and its own."""
     failures = _on_record(found)
     alike = [failure for failure in failures if _outline(cause_of_failure(found, failure)) == _outline(cause)]
     facts = [f"{len(alike)} of {len(failures)} recorded failures have this cause"] if len(alike) > 1 else []
-    return facts + (first_failure(found) if failures and failures[0] not in (*named, *alike) else [])
+    if not failures or failures[0] in (*named, *alike):
+        return facts, None
+    first = cause_of_failure(found, failures[0])
+    known = not first.symptom and first.reason != Reason.PROGRAM_FAILED
+    return facts + first_failure(found), (failures[0], first) if known else None
 
 
 def _outline(cause: Cause) -> tuple[str, str]:

@@ -1,19 +1,19 @@
 """What is wrong with one pod."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from jobcommon.api import labels, reasons
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mappings_in
-from jobcommon.causes.cause import Cause, in_short, span
+from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.context import collective, in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
-from jobcommon.diagnosis.scheduling import unschedulable
+from jobcommon.diagnosis.scheduling import claims_of, unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.diagnosis.stops import stopped, unhealthy
 from jobcommon.framework import FINALIZER
@@ -117,7 +117,8 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         text = f"held back by the scheduling gate {', '.join(gates)}"
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate, such as a queue, removes it")
     if pod.unschedulable:
-        return unschedulable(pod.unschedulable, member.raw, found.nodes, found.requested)
+        cause = unschedulable(pod.unschedulable, member.raw, found.nodes, found.requested)
+        return _of_claims(cause, claims_of(spec), found) if cause.reason == Reason.VOLUME_CLAIM_UNBOUND else cause
     name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)
     patience = REPORT_AFTER if name == _DEFAULT_SCHEDULER else FOREIGN_SCHEDULER_SECONDS
     if pod.creation_time is not None and now > pod.creation_time + patience:
@@ -127,6 +128,14 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
             Reason.NO_SCHEDULER, f'no scheduler has tried to place it for {waits}; is the scheduler "{name}" running?', advice
         )
     return Cause(Reason.STARTING, "is being scheduled")
+
+
+def _of_claims(cause: Cause, claims: Sequence[str], found: Found) -> Cause:
+    """The cause with the claims, and why one of them is not bound, by its own events."""
+    warned = ((name, event) for name in claims for event in found.events_of(name) if event.warning)
+    name, event = next(warned, ("", None))
+    why = f"; {name}: {in_short(event.message, 300)}" if event is not None else ""
+    return replace(cause, text=f"{cause.text} ({listed(claims)}){why}") if claims else cause
 
 
 def _containers(member: Member, found: Found, now: float) -> Cause | None:

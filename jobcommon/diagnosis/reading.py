@@ -25,6 +25,7 @@ from jobcommon.client.responses import answered
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.diagnosis.queues import is_queued
+from jobcommon.diagnosis.scheduling import claims_of
 from jobcommon.framework import Framework
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.slots import last_is_earlier
@@ -66,6 +67,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     about = [f"uid={one['metadata'].get('uid')}" for one in (job, *troubled) if one["metadata"].get("name") not in recorded]
     about += [f"name={name}" for name in recorded]
     about += [f"name={name}" for name in _missing(framework, job, pods) if name not in recorded] if failed else []
+    about += [f"kind=PersistentVolumeClaim,involvedObject.name={name}" for name in _awaited_claims(troubled)]
     path = collection_path("v1", "events", namespace)
     wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
     if troubled:
@@ -103,6 +105,12 @@ def _missing(framework: Framework, job: Mapping[str, Any], pods: Iterable[Object
     read = read_job(framework, job)
     there = {pod["metadata"]["name"] for pod in pods}
     return [name for name in map(read.pod_name, read.replicas) if name not in there][:MAX_PODS]
+
+
+def _awaited_claims(pods: Iterable[Object]) -> list[str]:
+    """The claims of pods without a node: why one is not bound is in its own events."""
+    waiting = [found for pod in pods if not (found := pod.get("spec") or {}).get("nodeName")]
+    return list(dict.fromkeys(name for spec in waiting for name in claims_of(spec)))[:MAX_PODS]
 
 
 def pods_request(namespace: str, job: str) -> Request:

@@ -6,13 +6,18 @@ from typing import Any
 
 from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.resources import pod_resources
-from jobcommon.api.template import mappings_in
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.causes.cause import Cause, Clue, in_short, listed, revealed
 from jobcommon.causes.cause_reasons import Reason
 
 SCHEDULER_RETRY = "the scheduler retries when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
 _TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate)\b.*", re.DOTALL)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_CORDONED, _OF_CONTROL_PLANE = "node.kubernetes.io/unschedulable", "node-role.kubernetes.io/"
+# What keeps a pod from a node for as long as neither is changed; of several the first is easiest to change.
+_STATIC = (Reason.UNTOLERATED_TAINT, Reason.NODES_CORDONED, Reason.NODE_SELECTOR, Reason.NODE_TOO_SMALL)
+_FEW = 3
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
 # In the order of what is told: nodes with a taint or another label are mostly meant for other pods.
@@ -30,9 +35,10 @@ _CLUES = (
         "see why: kubectl describe pvc; often its storageClassName does not exist or cannot provision",
     ),
     Clue(
-        r"node\(s\) had volume node affinity conflict",
-        Reason.VOLUME_CLAIM_UNBOUND,
-        "its volume is not reachable from the free nodes (another zone or node)",
+        # Kubernetes 1.36 has the second.
+        r"node\(s\) had volume node affinity conflict|didn't match PersistentVolume's node affinity",
+        Reason.VOLUME_NODE_AFFINITY,
+        "its volume is not reachable from the nodes that it may run on (another zone or node)",
         "remove the nodeSelector that excludes the volume's zone, or use a volume of another zone",
     ),
     Clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
@@ -88,31 +94,104 @@ def unschedulable(
     """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read;
     `requested` is what the job's pods request together.
     """
-    told = _TRAILER.sub("", in_short(message, 4000))
-    cause = revealed(told, _CLUES) or Cause(Reason.UNSCHEDULABLE, told, "change the pod template, or add nodes")
-    if cause.reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(told, pod, nodes)) is not None:
+    said = _TRAILER.sub("", in_short(message, 4000))
+    cause = revealed(said, _CLUES) or Cause(Reason.UNSCHEDULABLE, said, "change the pod template, or add nodes")
+    reason, advice, text = cause.reason, cause.advice, f"no node for it: {cause.text}"
+    static = _static(pod, nodes) if reason in (Reason.INSUFFICIENT_RESOURCES, *_STATIC) else None
+    if static is not None and static[0] != Reason.NODE_TOO_SMALL:
+        reason, nodes = static
+        advice = next(clue.advice for clue in _CLUES if clue.reason == reason)
+    if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes)) is not None:
         return short
-    if cause.reason == Reason.INSUFFICIENT_RESOURCES and (much := _too_much(told, requested, nodes)) is not None:
+    if reason == Reason.INSUFFICIENT_RESOURCES and (much := _too_much(said, requested, nodes)) is not None:
         return much
-    text = f"no node for it: {cause.text}"
-    if cause.reason == Reason.UNTOLERATED_TAINT and "{" not in told and (taints := _taints(nodes)):
+    taints = _taints(nodes) if reason == Reason.UNTOLERATED_TAINT and ("{" not in said or static is not None) else []
+    if taints:
         # Since Kubernetes 1.36 the scheduler does not name them.
-        text += f"; the nodes have the taints {listed(taints)}"
-    if cause.reason == Reason.NODE_SELECTOR and (wanted := _unlabelled(pod, nodes)):
+        text += f"; the nodes {'that are otherwise suitable ' if static is not None else ''}have the taints {listed(taints)}"
+    if reason == Reason.NODES_CORDONED and static is not None:
+        advice = advice.replace("NODE", " ".join(_name(node) for node in nodes[:_FEW]))
+    if wanted := _unlabelled(reason, pod, nodes):
         text += f"; no node has the label {' or '.join(wanted)}"
-    return Cause(cause.reason, in_short(text), cause.advice, then=SCHEDULER_RETRY)
+    return Cause(reason, in_short(text), advice, then=SCHEDULER_RETRY)
 
 
-def _unlabelled(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The labels of the pod's nodeSelector that none of the nodes has; none if the nodes could not be read."""
-    selector = (pod.get("spec") or {}).get("nodeSelector") or {}
-    labels = [(node.get("metadata") or {}).get("labels") or {} for node in nodes]
-    return [f"{key}={value}" for key, value in selector.items() if nodes and all(one.get(key) != value for one in labels)]
+def claims_of(spec: Mapping[str, Any]) -> list[str]:
+    """The PersistentVolumeClaims that a pod mounts."""
+    claims = (mapping_of(volume.get("persistentVolumeClaim")) for volume in mappings_in(spec.get("volumes")))
+    return [str(claim["claimName"]) for claim in claims if claim.get("claimName")]
+
+
+def _static(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> tuple[Reason, Sequence[Mapping[str, Any]]] | None:
+    """What keeps the pod from all nodes, however empty they are: the obstacle that is the only one of some, and these nodes.
+
+    None if one is suitable, or if that is not known: nodes are not read, or are chosen by an affinity.
+    """
+    spec = mapping_of(pod.get("spec"))
+    if mapping_of(mapping_of(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED):
+        return None
+    wanted = pod_resources(pod)
+    found = [(node, _obstacles(spec, wanted, node)) for node in nodes]
+    if not all(obstacles for _, obstacles in found):
+        return None
+    alone = ((reason, [node for node, obstacles in found if obstacles == {reason}]) for reason in _STATIC)
+    return next(((reason, some) for reason, some in alone if some), None)
+
+
+def _obstacles(spec: Mapping[str, Any], wanted: Mapping[str, Quantity], node: Mapping[str, Any]) -> set[Reason]:
+    about, labels = mapping_of(node.get("spec")), mapping_of(mapping_of(node.get("metadata")).get("labels"))
+    untolerated = [taint for taint in _hard_taints(node) if not any(_tolerates(one, taint) for one in _tolerations(spec))]
+    large = all(_allocatable(node, name).nanos >= amount.nanos for name, amount in wanted.items())
+    selected = all(labels.get(key) == value for key, value in mapping_of(spec.get("nodeSelector")).items())
+    found = {
+        Reason.NODES_CORDONED: bool(about.get("unschedulable")),
+        Reason.UNTOLERATED_TAINT: bool(untolerated),
+        Reason.NODE_SELECTOR: not selected,
+        # Nodes of the control plane are not meant for jobs.
+        Reason.NODE_TOO_SMALL: not large or any(str(taint.get("key")).startswith(_OF_CONTROL_PLANE) for taint in untolerated),
+    }
+    return {reason for reason, holds in found.items() if holds}
+
+
+def _tolerations(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return mappings_in(spec.get("tolerations"))
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint.get("key"))
+    return toleration.get("key") == taint.get("key") and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def _hard_taints(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    taints = mappings_in(mapping_of(node.get("spec")).get("taints"))
+    return [one for one in taints if one.get("effect") != "PreferNoSchedule" and one.get("key") != _CORDONED]
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(mapping_of(node.get("metadata")).get("name"))
+
+
+def _unlabelled(reason: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The labels that the pod asks for by its nodeSelector, or by a topology, and none of the nodes has."""
+    spec = mapping_of(pod.get("spec"))
+    labels = [mapping_of(mapping_of(node.get("metadata")).get("labels")) for node in nodes]
+    if reason == Reason.NODE_SELECTOR:
+        selector = mapping_of(spec.get("nodeSelector")).items()
+        return [f"{key}={value}" for key, value in selector if nodes and all(one.get(key) != value for one in labels)]
+    keys = []
+    if reason == Reason.TOPOLOGY_SPREAD:
+        keys = [str(one.get("topologyKey")) for one in mappings_in(spec.get("topologySpreadConstraints"))]
+    if reason == Reason.POD_AFFINITY:
+        terms = mapping_of(mapping_of(spec.get("affinity")).get("podAffinity")).get(_REQUIRED)
+        keys = [str(one.get("topologyKey")) for one in mappings_in(terms)]
+    return [key for key in dict.fromkeys(keys) if nodes and not any(key in one for one in labels)]
 
 
 def _taints(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    taints = (taint for node in nodes for taint in mappings_in((node.get("spec") or {}).get("taints")))
-    kept = (taint for taint in taints if taint.get("effect") != "PreferNoSchedule")
+    kept = (taint for node in nodes for taint in _hard_taints(node))
     return list(dict.fromkeys(f"{taint.get('key')}={taint.get('value') or ''}".removesuffix("=") for taint in kept))
 
 

@@ -182,7 +182,7 @@ def test_another_framework_runs_in_any_chart_with_its_own_rules(chart: str) -> N
     assert view == as_json(rbac.user_rules(TEST_JOB, edit=False))
     assert edit == as_json(rbac.user_rules(TEST_JOB, edit=True))
     assert of_kind(objects, "ClusterRole")[f"demo-{chart}-kueue-reads"]["rules"] == as_json(rbac.kueue_reads([TEST_JOB]))
-    assert f"looks after {module} jobs" in notes(chart, **values)
+    assert f"manages {module} jobs" in notes(chart, **values)
 
 
 def test_no_rule_has_a_wildcard_or_a_dangerous_verb() -> None:

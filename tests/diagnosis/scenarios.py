@@ -85,6 +85,21 @@ def node(name: str = "node-1", *, ready: str = "True", message: str = "", **allo
     return {"metadata": {"name": name}, "status": {"allocatable": amounts, "conditions": conditions}}
 
 
+def tainted(one: Manifest, key: str) -> Manifest:
+    return {**one, "spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}
+
+
+def cordoned(one: Manifest) -> Manifest:
+    return {
+        **one,
+        "spec": {"unschedulable": True, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]},
+    }
+
+
+def labelled(one: Manifest, **labels: str) -> Manifest:
+    return {**one, "metadata": {**one["metadata"], "labels": labels}}
+
+
 def found(
     pods: Mapping[str, Change] | None = None,
     *,
@@ -699,6 +714,8 @@ NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
 UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
     ("claim not there", '0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available', "PersistentVolumeClaimNotFound", '"data" does not exist'),
     ("claim not bound", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", "PersistentVolumeClaimUnbound", "not bound"),
+    ("volume elsewhere", "0/7 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match PersistentVolume's node affinity, 4 node(s) didn't match Pod's node affinity/selector", "VolumeNodeAffinity", "another zone"),
+    ("volume elsewhere, by an older scheduler", "0/2 nodes are available: 2 node(s) had volume node affinity conflict", "VolumeNodeAffinity", "another zone"),
     ("cpu", "0/3 nodes are available: 3 Insufficient cpu.", "InsufficientResources", "Insufficient cpu"),
     ("taint", "0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes", "UntoleratedTaint", "gpu: only"),
     ("selector", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes", "NodeSelector", "affinity/selector"),
@@ -724,7 +741,7 @@ EMPTY = "\n".join((*EINOPS[:1], "EOFError: Ran out of input"))
 TOGETHER = {"restartScope": "Job", "backoffLimit": 2}
 #: Jobs that ended after several attempts: how long each took, the run policy, how each ended, and the cause.
 ATTEMPTS: tuple[tuple[Any, ...], ...] = (
-    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError"),
+    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError", "; the first failure was another, of Worker-1 on node node-1: killed by SIGKILL"),
     ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError"),
     ("a last attempt that was killed", 40, TOGETHER, (*[("Worker-0", 255, EMPTY)] * 2, ("Worker-1", 137, "")), "SIGKILL", "Worker-1"),
     ("attempts without a peer, after one that failed by itself", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, OTHERS)] * 2), "PeersUnreachable", "Worker-0 on node node-1: exit code 255"),
@@ -1432,10 +1449,73 @@ SCENARIOS = (
     scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])
     ),
-    scenario("taint, by a scheduler that does not name it", "UntoleratedTaint", "the nodes have the taints gpu=only").of(
+    scenario(
+        "taint, by a scheduler that does not name it",
+        "UntoleratedTaint",
+        "the nodes that are otherwise suitable have the taints gpu=only",
+    ).of(
         unschedulable(
             "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes",
             nodes=[{**node(), "spec": {"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}],
+        )
+    ),
+    scenario(
+        "claim not bound, for want of its class",
+        "PersistentVolumeClaimUnbound",
+        'is not bound to a volume (scratch); scratch: storageclass.storage.k8s.io "fast-nvme" not found',
+    ).of(
+        unschedulable(
+            "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes",
+            template={"volumes": [{"name": "s", "persistentVolumeClaim": {"claimName": "scratch"}}]},
+            events=[event("scratch", "ProvisioningFailed", 'storageclass.storage.k8s.io "fast-nvme" not found')],
+        )
+    ),
+    scenario(
+        "taint, of the nodes that are large enough",
+        "UntoleratedTaint",
+        "2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s); the nodes that are otherwise suitable have the taints gpu",
+    ).of(
+        unschedulable(
+            "0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).",
+            container=EIGHT_GPUS,
+            nodes=[
+                node("node-1", nvidia_com_gpu="4"),
+                tainted(node("node-2", nvidia_com_gpu="8"), "gpu"),
+                tainted(node("node-3", nvidia_com_gpu="8"), "node-role.kubernetes.io/control-plane"),
+                node("node-4"),
+            ],
+        )
+    ),
+    scenario("GPUs in use, of a node without the taint of others", "InsufficientResources", "nvidia.com/gpu").of(
+        unschedulable(
+            "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
+            container=EIGHT_GPUS,
+            template={"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+            nodes=[
+                tainted(node("node-1", nvidia_com_gpu="16"), "gpu"),
+                tainted(node("node-2", nvidia_com_gpu="8"), "team"),
+            ],
+        )
+    ),
+    scenario("cordoned, and no other node is suitable", "NodesCordoned", "1 node(s) were unschedulable").of(
+        unschedulable(
+            "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
+            template={"nodeSelector": {"disk": "ssd"}},
+            nodes=[labelled(cordoned(node("node-1")), disk="ssd"), labelled(node("node-2"), disk="hdd")],
+        )
+    ),
+    scenario("selector, though a node that does not match is cordoned", "NodeSelector", "no node has the label disk=nvme").of(
+        unschedulable(
+            "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
+            template={"nodeSelector": {"disk": "nvme"}},
+            nodes=[labelled(cordoned(node("node-1")), disk="ssd"), labelled(node("node-2"), disk="hdd")],
+        )
+    ),
+    scenario("topology, of a label that no node has", "TopologySpread", "no node has the label topology.kubernetes.io/rack").of(
+        unschedulable(
+            "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label).",
+            template={"topologySpreadConstraints": [{"topologyKey": "topology.kubernetes.io/rack", "maxSkew": 1}]},
+            nodes=[node("node-1"), node("node-2")],
         )
     ),
     scenario("selector, of a label that no node has", "NodeSelector", "no node has the label gpu=a100").of(

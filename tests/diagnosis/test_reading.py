@@ -80,8 +80,9 @@ async def test_a_job_without_placed_pods_is_read_with_its_group(api: str) -> Non
     assert found.pod_groups == [group]
 
 
-async def test_pods_are_read_page_by_page_and_those_of_another_job_are_left_out() -> None:
-    pages = [listing(pod(), more="next"), listing(pod("demo-worker-0"), pod("demo-worker-1", owner="another"))]
+async def test_pods_are_read_page_by_page_with_their_claims_and_those_of_another_job_are_left_out() -> None:
+    claim = {**pod("demo-worker-0"), "spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]}}
+    pages = [listing(pod(), more="next"), listing(claim, pod("demo-worker-1", owner="another"))]
     server = Server(**{f"{OURS}/pods": pages, f"{OURS}/events": [listing()], f"{CORE}/nodes": [listing({"n": 1})]})
     found = await read_found(PYTORCH, job(), server.send)
     assert [one["metadata"]["name"] for one in found.pods] == ["demo-master-0", "demo-worker-0"]
@@ -89,7 +90,8 @@ async def test_pods_are_read_page_by_page_and_those_of_another_job_are_left_out(
     first, second = (dict(asked[0].query) for asked in server.asked[:2])
     assert (first.get("continue"), second.get("continue")) == (None, "next")
     events = [dict(request.query)["fieldSelector"] for request in server.asked[2] if request.path.endswith("/events")]
-    assert events == [f"involvedObject.uid={uid}" for uid in ("u", "uid-demo-master-0", "uid-demo-worker-0")]
+    about = [f"uid={uid}" for uid in ("u", "uid-demo-master-0", "uid-demo-worker-0")]
+    assert events == [f"involvedObject.{one}" for one in (*about, "kind=PersistentVolumeClaim,involvedObject.name=data")]
 
 
 #: what is answered for the log of a run that ended at 00:05:00, and the lines of it

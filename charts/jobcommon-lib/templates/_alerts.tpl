@@ -8,7 +8,7 @@
       labels: {severity: critical}
       annotations:
         summary: No training operator can be scraped
-        description: Jobs keep running, but none is started, restarted or ended. See the pods of the Deployment.
+        description: Jobs keep running, but no job is started, restarted or ended. Check the pods of the Deployment.
     - alert: TrainingOperatorWithoutLeader
       expr: max(leader_election_master_status{ {{- $of -}} }) < 1
       for: 5m
@@ -46,7 +46,7 @@
       annotations:
         summary: >-
           {{ `Writes of the {{ $labels.framework }} operator were not shown by a watch within five minutes` }}
-        description: Watches of the API server lag or lose events; the operator goes on after the five minutes.
+        description: Watches of the API server lag or lose events; the operator continues after the five minutes.
     - alert: TrainingOperatorQueueSlow
       expr: histogram_quantile(0.99, sum by (le, name) (rate(workqueue_queue_duration_seconds_bucket{ {{- $of -}} }[5m]))) > 10
       for: 15m
@@ -109,5 +109,5 @@
       annotations:
         summary: >-
           {{ `{{ $value | humanize }} restarts in {{ $labels.framework }} jobs within an hour: {{ $labels.reason }}` }}
-        description: OOMKilled asks for more memory; Evicted, Preempted and the like come from the cluster.
+        description: OOMKilled means that a job needs more memory; Evicted, Preempted and the like come from the cluster.
 {{- end }}

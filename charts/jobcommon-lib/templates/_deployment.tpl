@@ -162,7 +162,7 @@ spec:
           securityContext:
             {{- toYaml $values.securityContext | nindent 12 }}
       {{- if $secrets }}
-      # Readable by the group that fsGroup names.
+      # Readable by the group of fsGroup.
       volumes:
         {{- with $values.metrics.tokenSecret }}
         {{- if .name }}

@@ -15,7 +15,7 @@ spec:
 {{- end }}
 {{- if .Values.progress.tlsSecret }}
 ---
-# To every replica: each takes reports.
+# To every replica: each accepts reports.
 apiVersion: v1
 kind: Service
 metadata:

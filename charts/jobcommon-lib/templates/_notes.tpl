@@ -1,5 +1,5 @@
 {{- define "jobcommon.notes" -}}
-{{ .Chart.Name }} looks after {{ include "jobcommon.frameworks" . | replace " " ", " }} jobs in {{ with .Values.watchNamespaces }}namespace {{ join ", " . }}{{ else }}all namespaces{{ end }}.
+{{ .Chart.Name }} manages {{ include "jobcommon.frameworks" . | replace " " ", " }} jobs in {{ with .Values.watchNamespaces }}namespace {{ join ", " . }}{{ else }}all namespaces{{ end }}.
 
   kubectl --namespace {{ .Release.Namespace }} rollout status deployment/{{ include "jobcommon.fullname" . }}
 
@@ -8,8 +8,8 @@ Helm installs CRDs once and never upgrades them. After an upgrade of the chart:
   kubectl apply --server-side -f charts/crds
 {{- if eq .Values.kueue "own" }}
 
-The operator owns the Workloads of jobs that are labelled for a queue. In Kueue's configuration the kinds belong into externalFrameworks, and
-not into frameworks:
+The operator owns the Workloads of jobs with the label of a queue. In Kueue's configuration list the kinds under externalFrameworks,
+not under frameworks:
 
   integrations:
     externalFrameworks:
@@ -25,7 +25,7 @@ not into frameworks:
 {{- end }}
 {{- if .Values.trackingFinalizer }}
 
-Pods of jobs carry a finalizer until their end is counted. When the operator is uninstalled while pods exist, take it off:
+Pods of jobs carry a finalizer until their end is counted. If you uninstall the operator while pods exist, remove it:
 
 {{- range .Values.watchNamespaces | default (list "") }}
   jobcommon release-finalizers{{ with . }} --namespace {{ . }}{{ end }}

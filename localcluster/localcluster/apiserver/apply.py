@@ -134,7 +134,7 @@ def _element(node: Json, item: Any) -> str:
     if not keys:
         return f"v:{_encoded(item)}"
     if not isinstance(item, dict):
-        raise ValueError(f"list items need the keys {', '.join(keys)}; this one is not an object: {_encoded(item)}")
+        raise ValueError(f"list items need the keys {', '.join(keys)}; this item is not an object: {_encoded(item)}")
     found = {}
     for key in keys:
         value = item.get(key)
@@ -185,7 +185,7 @@ def _merge(node: Json, live: Any, wanted: Any) -> Any:
     if isinstance(wanted, dict):
         return {**live, **{name[2:]: item for name, item in merged.items()}}
     if len(merged) < len(wanted):
-        raise ValueError(f"list with two items of one key: {_encoded(wanted)}")
+        raise ValueError(f"list with two items with the same key: {_encoded(wanted)}")
     places = {name: index for index, name in enumerate(before)}
     kept = [name for name in before if name not in merged]
     order = interleave(kept, list(merged), lambda name: places.get(name, len(places)))

@@ -25,7 +25,7 @@ class Authenticator:
     def identify(self, headers: Mapping[str, str]) -> User:
         """The user of a request, `ANONYMOUS` without a bearer token. Raises 400 and 401 ApiErrors for one that is not valid."""
         if "impersonate-user" in headers:
-            raise bad_request("the embedded server does not know impersonation (kubectl --as): use a token of that user")
+            raise bad_request("the embedded server does not support impersonation (kubectl --as): use a token of that user")
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return ANONYMOUS

@@ -26,7 +26,7 @@ def _workload(group: str, plural: str, kind: str, **more: Any) -> Resource:
     """A kind that makes pods, with a controller that does not run here."""
     return Resource(
         group, "v1", plural, kind, categories=_ALL, status=True, generation=True,
-        creation_warning=f"no controller for objects of kind {kind} runs in the embedded cluster: they make no pods", **more,
+        creation_warning=f"no controller for objects of kind {kind} runs in the embedded cluster: they create no pods", **more,
     )  # fmt: skip
 
 

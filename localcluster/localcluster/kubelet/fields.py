@@ -31,7 +31,7 @@ def field_value(pod: Pod, path: str) -> str:
     if path in ("metadata.labels", "metadata.annotations"):
         entries = pod["metadata"].get(path.partition(".")[2]) or {}
         return "\n".join(f'{key}="{_quoted(value)}"' for key, value in sorted(entries.items()))
-    raise FieldError(f"fieldPath {path!r} is not one the downward API offers")
+    raise FieldError(f"fieldPath {path!r} is not supported by the downward API")
 
 
 def _quoted(value: str) -> str:

@@ -124,7 +124,7 @@ class Kubelet:
             self._workers.pop(uid, None)
             return
         # A bug: the pod is kept, so that its processes end with the cluster.
-        text = f"The kubelet failed on this pod and has given it up: {task.exception()!r}"
+        text = f"The kubelet failed on this pod and has given up: {task.exception()!r}"
         self._recorder.record(self._workers[uid].pod, "Warning", "FailedSync", text)
 
     def _address(self, pod: Object, finished: bool) -> str:
@@ -220,7 +220,7 @@ class Kubelet:
         asked = {} if self.options.enforce_resources else scheduler.requests(pod)
         for name in sorted(node.devices_not_here(asked) - self._reported):
             self._reported.add(name)
-            text = f"this machine has no {name}: the pod runs without, where on a cluster it waits for a node that has it"
+            text = f"this machine has no {name}: the pod runs without it; on a cluster it would wait for a node with it"
             self._recorder.record(pod, "Warning", "NoSuchDevice", text)
 
     async def _report_unschedulable(self, pod: Object, why: str) -> None:

@@ -231,7 +231,9 @@ class PodWorker:
                 self._reported[f"started {name}"] = run.attempt
                 self.event("Normal", "Started", f"Started container {name}", name)
                 if self._specs[name].get("lifecycle"):
-                    self.event("Warning", "LifecycleIgnored", "the embedded cluster runs no postStart and preStop hooks", name)
+                    self.event(
+                        "Warning", "LifecycleIgnored", "the embedded cluster does not run postStart and preStop hooks", name
+                    )
             if name not in self._probers and any(f"{kind}Probe" in self._specs[name] for kind in Prober.KINDS):
                 self._probers[name] = Prober(self, name, run.attempt)
         return False

@@ -83,7 +83,7 @@ def test_environment(container: dict[str, Any], expected: dict[str, str] | None)
         (key_ref("configMap", "none", "k"), 'configmap "none" not found'),
         (key_ref("configMap", "cm", "no"), "couldn't find key no in ConfigMap d/cm"),
         (key_ref("secret", "other", "k"), 'secret "other" not found'),
-        (field("spec.nothing"), "fieldPath 'spec.nothing' is not one the downward API offers"),
+        (field("spec.nothing"), "fieldPath 'spec.nothing' is not supported by the downward API"),
     ],
 )
 def test_what_is_missing_is_named(entry: dict[str, Any], message: str) -> None:

@@ -230,4 +230,4 @@ async def test_an_unknown_kind_is_named(kubectl: Kubectl, version: str) -> None:
 async def test_a_kind_that_makes_no_pods_here_is_warned_about(kubectl: Kubectl) -> None:
     code, _, said = await kubectl.run("create", "deployment", "web", "--image=i")
     assert code == 0, said
-    assert "Warning: no controller for objects of kind Deployment runs in the embedded cluster: they make no pods" in said
+    assert "Warning: no controller for objects of kind Deployment runs in the embedded cluster: they create no pods" in said
