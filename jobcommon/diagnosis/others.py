@@ -135,7 +135,7 @@ def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
 
 def _others(found: Found, without: Collection[str], now: float, at: float | None) -> list[Other]:
     """Those of which something is known."""
-    there = {member.replica: member for member in found.members if member.pod.deletion_time is None}
+    there = {m.replica: m for m in found.members if m.pod.deletion_time is None or cause_of(m, found, now) is not None}
     replicas = [replica for replica in found.read.replicas if str(replica) not in without]
     known = (
         _of_member(there[name], found, now, at) if (name := str(replica)) in there else _of_the_past(found, replica, at)

@@ -16,7 +16,9 @@ _TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate)\b.*", r
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CORDONED, _OF_CONTROL_PLANE = "node.kubernetes.io/unschedulable", "node-role.kubernetes.io/"
 # What keeps a pod from a node for as long as neither is changed; of several the first is easiest to change.
-_STATIC = (Reason.UNTOLERATED_TAINT, Reason.NODES_CORDONED, Reason.NODE_SELECTOR, Reason.NODE_TOO_SMALL)
+_STATIC, _TOO_SMALL = (Reason.UNTOLERATED_TAINT, Reason.NODES_CORDONED, Reason.NODE_SELECTOR), Reason.NODE_TOO_SMALL
+_OF_NODE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_CHANGE = "change the pod template, or add nodes"
 _FEW = 3
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
@@ -40,6 +42,18 @@ _CLUES = (
         Reason.VOLUME_NODE_AFFINITY,
         "its volume is not reachable from the nodes that it may run on (another zone or node)",
         "remove the nodeSelector that excludes the volume's zone, or use a volume of another zone",
+    ),
+    Clue(
+        r"ReadWriteOncePod access mode already in-use",
+        Reason.VOLUME_ATTACHED_ELSEWHERE,
+        "another pod uses its claim, whose access mode is ReadWriteOncePod",
+        "use a claim with the access mode ReadWriteMany, or one for each replica",
+    ),
+    Clue(
+        r'persistentvolumeclaim "([^"]+)" is being deleted',
+        Reason.VOLUME_CLAIM_NOT_FOUND,
+        'the PersistentVolumeClaim "{0}" is being deleted',
+        "create it again when it is gone, or use another; it goes when no pod uses it any more",
     ),
     Clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
     Clue(
@@ -95,22 +109,28 @@ def unschedulable(
     `requested` is what the job's pods request together.
     """
     said = _TRAILER.sub("", in_short(message, 4000))
-    cause = revealed(said, _CLUES) or Cause(Reason.UNSCHEDULABLE, said, "change the pod template, or add nodes")
+    cause = revealed(said, _CLUES) or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
     reason, advice, text = cause.reason, cause.advice, f"no node for it: {cause.text}"
-    static = _static(pod, nodes) if reason in (Reason.INSUFFICIENT_RESOURCES, *_STATIC) else None
-    if static is not None and static[0] != Reason.NODE_TOO_SMALL:
-        reason, nodes = static
+    suited = _suited(pod, nodes) if reason in (Reason.INSUFFICIENT_RESOURCES, *_STATIC) else None
+    some, static = nodes, suited if suited is not None and suited[0] in _STATIC else None
+    if static is not None:
+        reason, some = static
         advice = next(clue.advice for clue in _CLUES if clue.reason == reason)
+    elif suited is not None and suited[0] is None and reason in _STATIC and (parts := _not_static(said)):
+        # Of the nodes that are suitable the scheduler says something else.
+        reason, text, advice = Reason.UNSCHEDULABLE, f"no node for it: {', '.join(parts)}", _CHANGE
     if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes)) is not None:
         return short
     if reason == Reason.INSUFFICIENT_RESOURCES and (much := _too_much(said, requested, nodes)) is not None:
         return much
-    taints = _taints(nodes) if reason == Reason.UNTOLERATED_TAINT and ("{" not in said or static is not None) else []
+    taints = _taints(pod, some) if reason == Reason.UNTOLERATED_TAINT and ("{" not in said or static is not None) else []
     if taints:
         # Since Kubernetes 1.36 the scheduler does not name them.
         text += f"; the nodes {'that are otherwise suitable ' if static is not None else ''}have the taints {listed(taints)}"
+        if all(taint.startswith(_OF_NODE) for taint in taints):
+            advice = "the node's own state is the reason, which ends with it: kubectl describe node, or use other nodes"
     if reason == Reason.NODES_CORDONED and static is not None:
-        advice = advice.replace("NODE", " ".join(_name(node) for node in nodes[:_FEW]))
+        advice = advice.replace("NODE", " ".join(_name(node) for node in some[:_FEW]))
     if wanted := _unlabelled(reason, pod, nodes):
         text += f"; no node has the label {' or '.join(wanted)}"
     return Cause(reason, in_short(text), advice, then=SCHEDULER_RETRY)
@@ -122,20 +142,28 @@ def claims_of(spec: Mapping[str, Any]) -> list[str]:
     return [str(claim["claimName"]) for claim in claims if claim.get("claimName")]
 
 
-def _static(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> tuple[Reason, Sequence[Mapping[str, Any]]] | None:
+def _suited(
+    pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]
+) -> tuple[Reason | None, Sequence[Mapping[str, Any]]] | None:
     """What keeps the pod from all nodes, however empty they are: the obstacle that is the only one of some, and these nodes.
 
-    None if one is suitable, or if that is not known: nodes are not read, or are chosen by an affinity.
+    Without an obstacle if some are suitable. None if that is not known: nodes are not read, or an affinity chooses them.
     """
     spec = mapping_of(pod.get("spec"))
-    if mapping_of(mapping_of(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED):
+    if not nodes or mapping_of(mapping_of(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED):
         return None
     wanted = pod_resources(pod)
     found = [(node, _obstacles(spec, wanted, node)) for node in nodes]
-    if not all(obstacles for _, obstacles in found):
-        return None
-    alone = ((reason, [node for node, obstacles in found if obstacles == {reason}]) for reason in _STATIC)
+    alone = ((reason, [node for node, obstacles in found if obstacles == {reason}]) for reason in (*_STATIC, _TOO_SMALL))
+    if suitable := [node for node, obstacles in found if not obstacles]:
+        return None, suitable
     return next(((reason, some) for reason, some in alone if some), None)
+
+
+def _not_static(said: str) -> list[str]:
+    """The parts of a scheduler's message that are about neither taints nor cordons nor labels."""
+    known = [clue.pattern for clue in _CLUES if clue.reason in _STATIC]
+    return [part for part in said.partition(": ")[2].split(", ") if not any(pattern.search(part) for pattern in known)]
 
 
 def _obstacles(spec: Mapping[str, Any], wanted: Mapping[str, Quantity], node: Mapping[str, Any]) -> set[Reason]:
@@ -190,8 +218,11 @@ def _unlabelled(reason: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str
     return [key for key in dict.fromkeys(keys) if nodes and not any(key in one for one in labels)]
 
 
-def _taints(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    kept = (taint for node in nodes for taint in _hard_taints(node))
+def _taints(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Those that the pod does not tolerate."""
+    tolerations = _tolerations(mapping_of(pod.get("spec")))
+    found = (taint for node in nodes for taint in _hard_taints(node))
+    kept = (taint for taint in found if not any(_tolerates(one, taint) for one in tolerations))
     return list(dict.fromkeys(f"{taint.get('key')}={taint.get('value') or ''}".removesuffix("=") for taint in kept))
 
 

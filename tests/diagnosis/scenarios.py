@@ -715,6 +715,8 @@ UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
     ("claim not there", '0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available', "PersistentVolumeClaimNotFound", '"data" does not exist'),
     ("claim not bound", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", "PersistentVolumeClaimUnbound", "not bound"),
     ("volume elsewhere", "0/7 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match PersistentVolume's node affinity, 4 node(s) didn't match Pod's node affinity/selector", "VolumeNodeAffinity", "another zone"),
+    ("a volume for another pod alone", "0/7 nodes are available: 1 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod, 1 node(s) were unschedulable", "VolumeAttachedElsewhere", "ReadWriteOncePod"),
+    ("a claim that is being deleted", '0/7 nodes are available: persistentvolumeclaim "corpus" is being deleted.', "PersistentVolumeClaimNotFound", '"corpus" is being deleted'),
     ("volume elsewhere, by an older scheduler", "0/2 nodes are available: 2 node(s) had volume node affinity conflict", "VolumeNodeAffinity", "another zone"),
     ("cpu", "0/3 nodes are available: 3 Insufficient cpu.", "InsufficientResources", "Insufficient cpu"),
     ("taint", "0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes", "UntoleratedTaint", "gpu: only"),
@@ -1375,15 +1377,11 @@ SCENARIOS = (
         )
     ),
     scenario(
-        "a peer on a silent node", "NodeDoesNotAnswer", "Worker-1 (Running): its node node-2 does not respond", "Worker-0"
+        "a peer on a silent node, of a job that has failed", "NodeDoesNotAnswer", "Worker-1 (Running): deleted, but its"
     ).of(
         then(
-            found(
-                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
-                run_policy={"cleanPodPolicy": "None"},
-                logs={"demo-worker-0": RESET},
-            ),
-            {"Worker-1": lambda pod: pod.running().scheduled("node-2")},
+            found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}),
+            {"Worker-1": silent_node},
             nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")],
         )
     ),
@@ -1497,6 +1495,22 @@ SCENARIOS = (
             ],
         )
     ),
+    scenario(
+        "a reason that is not known, of the node that is suitable", "Unschedulable", "Worker-1: no node for it: 1 of a kind"
+    ).of(
+        unschedulable(
+            "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 of a kind.",
+            nodes=[tainted(node("node-1"), "gpu"), node("node-2")],
+        )
+    ),
+    scenario(
+        "taint, of a node that is short of disk", "UntoleratedTaint", "have the taints node.kubernetes.io/disk-pressure"
+    ).of(
+        unschedulable(
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s).",
+            nodes=[tainted(node("node-1"), "node.kubernetes.io/disk-pressure")],
+        )
+    ),
     scenario("cordoned, and no other node is suitable", "NodesCordoned", "1 node(s) were unschedulable").of(
         unschedulable(
             "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
@@ -1508,7 +1522,11 @@ SCENARIOS = (
         unschedulable(
             "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
             template={"nodeSelector": {"disk": "nvme"}},
-            nodes=[labelled(cordoned(node("node-1")), disk="ssd"), labelled(node("node-2"), disk="hdd")],
+            nodes=[
+                labelled(cordoned(node("node-1")), disk="ssd"),
+                labelled(node("node-2"), disk="hdd"),
+                tainted(node("node-3"), "node-role.kubernetes.io/control-plane"),
+            ],
         )
     ),
     scenario("topology, of a label that no node has", "TopologySpread", "no node has the label topology.kubernetes.io/rack").of(
