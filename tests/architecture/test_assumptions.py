@@ -14,9 +14,9 @@ HEADER = """# What the models assume
 
 <!-- Written from testutil/sim/assumptions.py by: make golden -->
 
-The simulator and the embedded cluster are models of Kubernetes. What they assume of it is named here, with where it is relied
-on and the cases that hold it against a real API server ([conformance](../localcluster/docs/conformance.md)) or a real control
-plane and kubelet (`make real`, [reliability](reliability.md#a-real-control-plane)). Both pass the same cases.
+The simulator and the embedded cluster are models of Kubernetes. This page lists what they assume about it, where that is
+relied on, and the cases that compare it with a real API server ([conformance](../localcluster/docs/conformance.md)) or a real
+control plane and kubelet (`make real`, [reliability](reliability.md#a-real-control-plane)). Both pass the same cases.
 
 | assumption | relied on in | conformance cases | rows of `make real` |
 | --- | --- | --- | --- |
