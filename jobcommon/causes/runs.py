@@ -49,7 +49,7 @@ _TIMEOUT = 124
 _TIMED_OUT = "see why it did not finish in time, or raise the limit of the timeout command"
 # Cheaper to look for than the clues of such line ends.
 _RETURNS = ("\\r", "^M", "Illegal option -")
-# Of a script with Windows' line ends, in a shell's message: no progress bar.
+# Of a script with Windows line endings, in a shell's message: no progress bar.
 _RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # Hints that read like errors: of hydra, and of torch, which adds them to each error of CUDA.

@@ -50,7 +50,7 @@ class LineSplitter:
 def last_frame(line: str) -> str:
     """What is seen of a line that is overwritten by carriage returns: what was written last, unless that is blank.
 
-    A return that a shell quotes from a script with Windows' line ends is shown as the letters \\r.
+    A return that a shell quotes from a script with Windows line endings is shown as the letters \\r.
     """
     line = _QUOTED.sub(r"\\r", line)
     return next((frame for frame in reversed(line.split("\r")) if frame.strip()), "") if "\r" in line else line

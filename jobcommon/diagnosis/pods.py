@@ -37,7 +37,7 @@ _SIDECAR = "Always"
 _LOST, _JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
 _MEMORY = "the cause of SIGKILL is usually a lack of memory: raise resources.limits.memory of this container"
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
-#: Reasons of pods with which nothing is wrong: they only take their time.
+#: Reasons of healthy pods that only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
 
 
