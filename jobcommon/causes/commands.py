@@ -65,7 +65,7 @@ COMMANDS = (
         r"symbol lookup error",
         Reason.LIBRARY_NOT_FOUND,
         "",
-        "the library was built against another version of the one that has this symbol: install the two that belong together",
+        "the library was built against another version of the library with this symbol: install compatible versions",
     ),
     Clue(
         r"exec format error",

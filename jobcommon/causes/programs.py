@@ -60,8 +60,8 @@ SHELL = (
 LINES = (
     Clue(
         r"File exists[\s\S]*(?:shm_open|SharedMemory|shared_memory)", Reason.PYTHON_EXCEPTION,
-        "", "shared memory of that name exists already, from an earlier run or of another process: remove it "
-        "(streaming.base.util.clean_stale_shared_memory(), or /dev/shm/NAME), or start the processes by one launcher",
+        "", "shared memory with this name exists already, from an earlier run or another process: remove it "
+        "(streaming.base.util.clean_stale_shared_memory(), or /dev/shm/NAME), or start the processes with a single launcher",
     ),
     # shared memory before disks and NCCL
     Clue(
@@ -80,8 +80,8 @@ LINES = (
     ),
     Clue(
         r"[Mm]emory space vmem|[Ee]xceeded vmem capacity|scoped vmem", Reason.MEMORY_EXHAUSTED, "",
-        "a kernel (Pallas) needs more of the chip's vector memory than it has: use smaller blocks, or raise vmem_limit_bytes; "
-        "the batch does not change that",
+        "a kernel (Pallas) needs more vector memory than the chip has: use smaller blocks, or raise vmem_limit_bytes; a "
+        "smaller batch does not help",
     ),
     Clue(
         r"OOM when allocating.*(?:device:CPU|allocator cpu)", Reason.MEMORY_EXHAUSTED, "", _MEMORY,
@@ -127,11 +127,11 @@ LINES = (
     ),
     Clue(
         r"CUDNN_STATUS_(?:SUBLIBRARY_)?VERSION_MISMATCH", Reason.VERSIONS_CONFLICT, "",
-        "two versions of cuDNN are mixed: leave the one that torch brings first in LD_LIBRARY_PATH, or unset that",
+        "two versions of cuDNN are mixed: put torch's own version first in LD_LIBRARY_PATH, or unset the variable",
     ),
     Clue(
         r"Memory access fault by GPU", Reason.GPU_ERROR, "",
-        "a kernel of the program used an address of the GPU that it may not: run once with AMD_SERIALIZE_KERNEL=3, which names "
+        "a kernel of the program accessed an invalid address of the GPU: run once with AMD_SERIALIZE_KERNEL=3, which names "
         "the kernel; if it fails on one node only, its GPU is broken",
     ),
     Clue(
@@ -165,9 +165,9 @@ LINES = (
     Clue(
         r"Error 80[24]: |system not yet initialized|Error 803: |unsupported display driver|Error 999: |"
         r"fabric ?manager.*(?:not|fail)|CUDA_ERROR_SYSTEM_NOT_READY", Reason.GPU_UNUSABLE, "",
-        "the node's GPU driver is not ready, not the program: see that nvidia-fabricmanager runs there in the driver's version "
-        "(802), that driver and image fit (803, 804), or cordon the node",
-        local="this machine's GPU driver is not ready, not the program: see that nvidia-fabricmanager runs in its version",
+        "the GPU driver of the node is not ready: check that nvidia-fabricmanager runs there in the driver's version (802), "
+        "that driver and image match (803, 804), or cordon the node",
+        local="this machine's GPU driver is not ready: check that nvidia-fabricmanager runs in its version",
     ),
     Clue(
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|driver/library version mismatch|"
@@ -211,8 +211,8 @@ LINES = (
     ),
     Clue(
         r"got signal: 15|Received (?:Signals\.)?SIGTERM death signal", Reason.WORKER_PROCESS_KILLED, "",
-        "the launcher was asked to stop (SIGTERM), not by the program: by a deletion, a drain, a preemption or a clean-up; the "
-        "events of the pod and its node say by which", symptom=True,
+        "a deletion, a drain, a preemption or a clean-up asked the launcher to stop (SIGTERM), not the program; see the "
+        "events of the pod and its node", symptom=True,
     ),
     Clue(
         r"(?:Missing|Stalled) ranks: ?(\d+(?:, ?\d+)*)", Reason.COLLECTIVE_TIMEOUT,
@@ -226,8 +226,8 @@ LINES = (
     ),
     Clue(
         r"ProcessGroupNCCL watchdog hang|[Hh]eartbeat monitor timed out", Reason.COLLECTIVE_TIMEOUT, "",
-        "a collective or a call of CUDA on this rank hangs, most often because it waits for another rank: py-spy dump on all; "
-        "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC gives it more time", symptom=True,
+        "a collective or a CUDA call on this rank hangs, usually because it waits for another rank: run py-spy dump on all "
+        "ranks; TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC allows more time", symptom=True,
     ),
     Clue(
         r"mismatch between collective|collectives? .*mismatch|Mismatched (?:ALLREDUCE|allreduce|ALLGATHER|BROADCAST)|"
@@ -244,8 +244,8 @@ LINES = (
     ),
     Clue(
         r"NET/IB\b.*(?:[Gg]ot completion|status=\d+|async (?:fatal )?event)", Reason.PEERS_UNREACHABLE, "",
-        "the InfiniBand or RoCE link between these two failed, or the peer has ended: see the port of this hca on both nodes "
-        "(ibstat, its error counters) and cordon the node; NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT give it more "
+        "the InfiniBand or RoCE link between these two failed, or the peer has ended: check the port of this hca on both "
+        "nodes (ibstat, its error counters) and cordon the node; NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT allow more "
         "time", symptom=True,
     ),
     # MPI
@@ -256,16 +256,16 @@ LINES = (
     ),
     Clue(
         r"OFI addrinfo\(\) failed|fi_getinfo|no (?:usable |valid )?(?:libfabric )?provider", Reason.MPI_NOT_STARTED, "",
-        "libfabric finds no network that it may use: set FI_PROVIDER=tcp in env, or install and allow the provider "
+        "libfabric finds no usable network: set FI_PROVIDER=tcp in env, or install and allow the provider "
         "(fi_info lists them)",
     ),
     Clue(
         r"no available cpus on|more processes (?:than|.{,40}) cpus|binding more processes", Reason.TOO_FEW_SLOTS, "",
-        "mpirun binds processes to more cores than there are: use --bind-to none, or fewer cores each (PE=)",
+        "mpirun binds processes to more cores than there are: use --bind-to none, or fewer cores per process (PE=)",
     ),
     Clue(
         r"Shape mismatch in the collective", Reason.COLLECTIVE_MISMATCH, "",
-        "give every worker batches of the same shape: batch(..., drop_remainder=True), and as many of them",
+        "give every worker the same number of batches of the same shape: batch(..., drop_remainder=True)",
     ),
     Clue(
         r"MPI_ERR_TRUNCATE", Reason.COLLECTIVE_MISMATCH, "",
@@ -276,8 +276,8 @@ LINES = (
     Clue(r"not enough slots available|All nodes which are allocated for this job", Reason.TOO_FEW_SLOTS, "", _SLOTS),
     Clue(
         r"\bgit@\S+: Permission denied", Reason.ACCESS_DENIED, "",
-        "git has no key for this repository: mount a deploy key and known_hosts from a Secret (GIT_SSH_COMMAND), or clone by "
-        "https with a token",
+        "git has no key for this repository: mount a deploy key and known_hosts from a Secret (GIT_SSH_COMMAND), or clone "
+        "over HTTPS with a token",
     ),
     Clue(
         r"Host key verification failed|Permission denied \(publickey|IDENTIFICATION HAS CHANGED|"
@@ -308,7 +308,7 @@ LINES = (
     ),
     Clue(
         r"SUMMARY: \w+Sanitizer: |"
-        r"==ERROR: \w+Sanitizer: ", Reason.PROGRAM_FAILED, "", "correct the native code at the place it names",
+        r"==ERROR: \w+Sanitizer: ", Reason.PROGRAM_FAILED, "", "correct the native code at the place that it names",
     ),
     # the environment
     Clue(
@@ -376,7 +376,7 @@ LINES = (
     ),
     Clue(
         r"Could not load library lib\S+\.so", Reason.LIBRARY_NOT_FOUND, "",
-        "two versions of the library are mixed: leave the one that torch brings first in LD_LIBRARY_PATH, or unset that",
+        "two versions of the library are mixed: put torch's own version first in LD_LIBRARY_PATH, or unset the variable",
     ),
     Clue(
         r"bitsandbytes CUDA binary|CUDA Setup failed despite", Reason.LIBRARY_NOT_FOUND, "",
@@ -385,11 +385,11 @@ LINES = (
     Clue(
         r"untagged enum (?:ModelWrapper|PyPreTokenizerTypeWrapper|\w+Wrapper)|does not recognize this architecture",
         Reason.VERSIONS_CONFLICT, "",
-        "the file is written by a newer version of the library: pip install -U tokenizers transformers",
+        "a newer version of the library wrote the file: pip install -U tokenizers transformers",
     ),
     Clue(
         r"Cannot install .*conflicting dependencies", Reason.VERSIONS_CONFLICT, "",
-        "choose versions that fit each other: pip names below what each of these requires",
+        "choose compatible versions: pip lists below what each package requires",
     ),
     Clue(
         r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
@@ -441,7 +441,7 @@ LINES = (
     ),
     Clue(
         r"inotify watch limit|inotify_(?:add_watch|init)\b.*(?:No space|Too many)", Reason.LIMIT_REACHED, "",
-        "the node has no more inotify watches, the disk is not full: watch fewer directories, or raise "
+        "the node has no more inotify watches (the disk is not full): watch fewer directories, or raise "
         "fs.inotify.max_user_watches there",
     ),
     Clue(
@@ -516,24 +516,24 @@ LINES = (
     Clue(
         r"exit(?:ed with exit)? code 137\b.*(?:OOM|SIGKILL)|possible container OOM|killed by YARN for exceeding|"
         r"Consider boosting spark\.(?:executor|yarn)", Reason.MEMORY_EXHAUSTED, "",
-        "executors of Spark are killed for want of memory: raise spark.executor.memoryOverhead and the memory of their "
+        "executors of Spark are killed for lack of memory: raise spark.executor.memoryOverhead and the memory of their "
         "pods, or use "
         "more partitions",
     ),
     Clue(
         r"JavaScript heap out of memory", Reason.MEMORY_EXHAUSTED, "",
-        "raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB in env of the container, and "
+        "raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB in the container's env, and "
         "resources.limits.memory above it",
         local="raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB",
     ),
     Clue(
         r"node running low on memory|exceeded \d+% memory budget|KilledWorker", Reason.MEMORY_EXHAUSTED, "",
-        "a worker process (Ray, Dask) used more memory than it may: start fewer of them, give them smaller parts, or raise "
+        "a worker process (Ray, Dask) exceeded its memory limit: start fewer workers, give them smaller parts, or raise "
         "resources.limits.memory and the workers' own limit",
     ),
     Clue(
         r"DataLoader worker .*killed by signal: (?:Segmentation fault|Aborted|Illegal)", Reason.WORKER_PROCESS_KILLED, "",
-        "a native library crashed in the data loader's worker: use num_workers=0 with python -X faulthandler, which "
+        "a native library crashed in a data loader worker: use num_workers=0 with python -X faulthandler, which "
         "prints where",
     ),
     Clue(
@@ -664,9 +664,8 @@ LINES = (
     Clue(
         r"already exists in database: \S+\.proto|duplicate symbol '\S+\.proto|TypeError: Couldn't build proto file|"
         r"Descriptors cannot (?:not )?be created directly", Reason.VERSIONS_CONFLICT, "",
-        "two libraries bring the same protobuf messages, or protobuf is too new for one of them: install one build of "
-        "each, or a "
-        "protobuf that fits (pip check); PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python rules it out",
+        "two libraries contain the same protobuf messages, or protobuf is too new for a library: install a single build of "
+        "each, or a compatible protobuf (pip check); PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python avoids it",
     ),
     Clue(
         r"\bkinit\b|GSSAPI|GSSException|\bKerberos\b|\bKRB5|\bTGT\b", Reason.ACCESS_DENIED, "",
@@ -761,7 +760,7 @@ LINES = (
     ),
     Clue(
         r"remote=\[127\.0\.0\.1\].*local=\[127\.0\.0\.1\]|Using the loopback address as fallback", Reason.PEERS_UNREACHABLE, "",
-        "the ranks use the loopback address, because the host's name has no other: set GLOO_SOCKET_IFNAME=eth0 in "
+        "the ranks use the loopback address, because the host name has no other: set GLOO_SOCKET_IFNAME=eth0 in "
         "env", symptom=True,
     ),
     Clue(
@@ -937,7 +936,7 @@ REMAINS = (
 REPORTS = (
     Clue(
         r"MPI_ABORT was invoked on rank (\d+)(?:.*?errorcode (-?\d+))?", Reason.PROGRAM_FAILED,
-        "rank {0} called MPI_Abort ({1})", "see the lines that this rank printed before", symptom=True,
+        "rank {0} called MPI_Abort ({1})", "see what this rank printed before", symptom=True,
     ),
     Clue(
         r"Signal 6 \(SIGABRT\) received by PID|(?:return ?code|exit ?code|status)\s*[:=]?\s*-6\b|"

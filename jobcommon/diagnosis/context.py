@@ -35,12 +35,12 @@ _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks in another way.
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
-_NOT_REACHED = "the Launcher cannot reach a Worker that does not run"
+_NOT_REACHED = "the Launcher cannot reach a Worker that is not running"
 _WAITING_WORKER = (
-    "leave out command and args of the Workers, so that the operator lets them wait for mpirun, or end the command with exec "
-    "sleep infinity (where mpirun uses SSH: exec /usr/sbin/sshd -De)"
+    "remove command and args of the Workers, so that they wait for mpirun, or end the command with exec sleep infinity (where "
+    "mpirun uses SSH: exec /usr/sbin/sshd -De)"
 )
-_SERVING = "let the command of {} go on until the other replicas have ended (of a parameter server: server.join())"
+_SERVING = "the command of {} must run until the other replicas have ended (in a parameter server: server.join())"
 _NO_GPU = re.compile(r"No CUDA GPUs are available|no CUDA-capable device|No visible GPU|CUDA_ERROR_NO_DEVICE")
 _REQUEST_GPU = "set nvidia.com/gpu in resources.limits of its container to 1, or to its number of processes"
 _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
@@ -75,8 +75,8 @@ def without_error(replica: str, found: Found) -> Cause:
     """Why a run counts as failed that has ended with exit code 0."""
     kind = replica.rpartition("-")[0]
     if not found.framework.serves(kind):
-        text = "its command ended with exit code 0, after which restartPolicy Always starts it again"
-        return Cause(Reason.ENDED_EARLY, text, "set restartPolicy OnFailure, under which it succeeds")
+        text = "its command ended with exit code 0, and restartPolicy Always restarts it"
+        return Cause(Reason.ENDED_EARLY, text, "set restartPolicy OnFailure, with which it succeeds")
     mpi = "Launcher" in found.read.replica_specs
     text = "its command ended with exit code 0, and " + (_NOT_REACHED if mpi else "the replicas that it serves need it")
     return Cause(Reason.ENDED_EARLY, text, _WAITING_WORKER if mpi else _SERVING.format(kind))

@@ -341,8 +341,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     if first is not None:
         # A restart brings another failure to light, or does not mend what the first one was of.
         began, its = first
-        sentence = f"{made.sentence}; the first failure was another, of {began.replica}{_at_node(began)}: {its.text}"
-        made = replace(made, sentence=sentence, advice=f"{made.advice}; of the first failure: {its.advice}")
+        sentence = f"{made.sentence}; the first failure was a different one, of {began.replica}{_at_node(began)}: {its.text}"
+        made = replace(made, sentence=sentence, advice=f"{made.advice}; for the first failure: {its.advice}")
     late, certain = absent(found, failure, cause, now) if early is None else ((), False)
     return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}", certain=certain) if late else made
 

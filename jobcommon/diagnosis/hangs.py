@@ -119,7 +119,7 @@ def servers_gone(found: Found, now: float) -> Iterator[str]:
         runs = [c.state for c in member.pod.containers if isinstance(c.state, Terminated) and c.state.finished_at is not None]
         at = max((run.finished_at or 0.0 for run in runs), default=now)
         if member.pod.phase == "Succeeded" and _serves(member, found) and now - at > QUIET_SECONDS:
-            yield f"{member.replica} ended with exit code 0 {span(now - at)} ago, and the replicas that it serves still run"
+            yield f"{member.replica} ended with exit code 0 {span(now - at)} ago, and its clients are still running"
 
 
 def _serves(member: Member, found: Found) -> bool:

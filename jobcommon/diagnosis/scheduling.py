@@ -53,7 +53,7 @@ _CLUES = (
         r'persistentvolumeclaim "([^"]+)" is being deleted',
         Reason.VOLUME_CLAIM_NOT_FOUND,
         'the PersistentVolumeClaim "{0}" is being deleted',
-        "create it again when it is gone, or use another; it goes when no pod uses it any more",
+        "recreate it when it is gone, or use another claim; it is deleted when no pod uses it any more",
     ),
     Clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
     Clue(
@@ -128,7 +128,7 @@ def unschedulable(
         # Since Kubernetes 1.36 the scheduler does not name them.
         text += f"; the nodes {'that are otherwise suitable ' if static is not None else ''}have the taints {listed(taints)}"
         if all(taint.startswith(_OF_NODE) for taint in taints):
-            advice = "the node's own state is the reason, which ends with it: kubectl describe node, or use other nodes"
+            advice = "the state of the node is the reason: kubectl describe node, or use other nodes"
     if reason == Reason.NODES_CORDONED and static is not None:
         advice = advice.replace("NODE", " ".join(_name(node) for node in some[:_FEW]))
     if wanted := _unlabelled(reason, pod, nodes):

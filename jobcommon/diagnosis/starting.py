@@ -103,8 +103,8 @@ _MISSING = (
         r"Multi-Attach error",
         Reason.VOLUME_ATTACHED_ELSEWHERE,
         "",
-        "a ReadWriteOnce volume is for one node: use a ReadWriteMany volume, or let the replicas that share it run on one; "
-        "a pod of another job must end first",
+        "a ReadWriteOnce volume is for a single node: use a ReadWriteMany volume, or run the replicas that share it on one "
+        "node; a pod of another job must end first",
     ),
     Clue(
         r"runAsNonRoot and image (?:will run as root|has non-numeric user)",

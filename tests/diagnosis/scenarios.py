@@ -743,7 +743,7 @@ EMPTY = "\n".join((*EINOPS[:1], "EOFError: Ran out of input"))
 TOGETHER = {"restartScope": "Job", "backoffLimit": 2}
 #: Jobs that ended after several attempts: how long each took, the run policy, how each ended, and the cause.
 ATTEMPTS: tuple[tuple[Any, ...], ...] = (
-    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError", "; the first failure was another, of Worker-1 on node node-1: killed by SIGKILL"),
+    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError", "; the first failure was a different one, of Worker-1 on node node-1: killed by SIGKILL"),
     ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "CheckpointMismatch", "Worker-0", "EOFError"),
     ("a last attempt that was killed", 40, TOGETHER, (*[("Worker-0", 255, EMPTY)] * 2, ("Worker-1", 137, "")), "SIGKILL", "Worker-1"),
     ("attempts without a peer, after one that failed by itself", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, OTHERS)] * 2), "PeersUnreachable", "Worker-0 on node node-1: exit code 255"),
@@ -1228,9 +1228,9 @@ SCENARIOS = (
             replicas={"PS": 1, "Worker": 1},
         )
     ),
-    scenario(
-        "a program that succeeds again and again", "EndedEarly", "Worker-1", "after which restartPolicy Always starts it again"
-    ).of(beside(lambda pod: pod.crash_looping(3, 0), policy="Always")),
+    scenario("a program that succeeds again and again", "EndedEarly", "Worker-1", "and restartPolicy Always restarts it").of(
+        beside(lambda pod: pod.crash_looping(3, 0), policy="Always")
+    ),
     scenario("replicas that fail alike", "ModuleNotFound", "Worker-0, Worker-1 on node node-1: exit code 1: ").of(
         found(
             {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},

@@ -314,7 +314,7 @@ def test_the_lines_of_a_stalled_job_are_those_of_the_replica_that_differs() -> N
 def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
     pods = {"PS-0": lambda pod: pod.succeeded(at=NOW), "Worker-0": running}
     made = diagnose(found(pods, framework=TF, replicas={"PS": 1, "Worker": 1}), NOW + 90)
-    assert "PS-0 ended with exit code 0 90 s ago, and the replicas that it serves still run" in made.evidence
+    assert "PS-0 ended with exit code 0 90 s ago, and its clients are still running" in made.evidence
 
 
 def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
