@@ -19,7 +19,7 @@ from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import after_another, ended, of_init
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
-from jobcommon.reconcile.ending import STOPPED, ending_of
+from jobcommon.reconcile.ending import STOPPED, ending_of, last_run
 from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
 # A replica may wait so long for a peer that has ended.
@@ -56,8 +56,11 @@ def ends(found: Found) -> list[Failure]:
 def _end_of(member: Member, found: Found) -> Failure | None:
     pod = member.pod
     replica = next((one for one in found.read.replicas if str(one) == member.replica), None)
-    if replica is None or pod.phase != "Failed" or pod.deletion_time is not None or pod.uid in found.status.stopped_pods:
+    if replica is None or pod.phase != "Failed":
         return None
+    if pod.deletion_time is not None or pod.uid in found.status.stopped_pods:
+        run = last_run(pod, found.framework.main_container(found.read.replica_specs[replica.type], replica.index))
+        return failure_of(replica, pod, run) if run is not None and run.reason != STOPPED else None
     ending = ending_of(pod, found.framework.container, RestartPolicy.NEVER)
     return failure_of(replica, pod, ending) if ending is not None else None
 

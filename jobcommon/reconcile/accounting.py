@@ -228,11 +228,12 @@ def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
 def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str, Failure]:
     """By UID, the ends still to be recorded of replicas that ran when the job failed, if all its failures are consequences.
 
-    The replica that caused them may have raised its error before, and have been slower to end; its log goes with its pod.
+    The replica that caused them may have raised its error before, and have been slower to end; its log goes with its pod. Or
+    the platform has ended it, which was reported later than the ends of its peers.
     """
     known = job.status.failures
     room = MAX_FAILURES - len(known) if known and job.status.has(ConditionType.FAILED) else 0
-    done = {failure.pod for failure in known if failure.reason == STOPPED}
+    done = {failure.pod for failure in known if failure.reason == STOPPED or failure.exit_code is None}
     over = [s for s in slots.wanted.values() if s.life is Life.REMOVED and not s.recorded and FINALIZER in s.pod.finalizers]
     new = [s for s in over if s.pod.name not in done and not framework.serves(s.replica.type)] if room > 0 else []
     if not new or any(not distance(f.reason, f.exit_code, f.message or "") for f in known if f.reason != STOPPED):

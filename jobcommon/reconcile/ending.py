@@ -164,12 +164,15 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
 
 
 def last_run(pod: PodView, main_container: str) -> Ending | None:
-    """How the main container ended of a pod that we have stopped with its job, if it left a message."""
+    """How the main container ended of a pod that we have stopped with its job: by the platform, or with a message."""
     main = _container(pod, main_container)
     run = main.state if main is not None else None
-    if not isinstance(run, Terminated) or not run.message or pod.disruption is not None or pod.reason in PLATFORM_REASONS:
+    if not isinstance(run, Terminated):
         return None
-    return Ending(EndType.STOPPED, STOPPED, run.exit_code, run.message, run.finished_at)
+    if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
+        # A node that shuts down stops the program, whose peers fail, before the kubelet reports why.
+        return replace(_without_fault(pod, RestartPolicy.NEVER), finished_at=run.finished_at)
+    return Ending(EndType.STOPPED, STOPPED, run.exit_code, run.message, run.finished_at) if run.message else None
 
 
 def stopped_by_image(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:

@@ -423,6 +423,12 @@ def silent_node(pod: Pod) -> Pod:
     return pod.running().scheduled("node-2").deleting(at=NOW - 5)
 
 
+def shut_down(pod: Pod) -> Pod:
+    """By its node, when the operator had stopped it with its job."""
+    ended = pod.running().failed(143, at=NOW - 18).disrupted("TerminationByKubelet")
+    return ended._with(status={"reason": "Terminated", "message": "imminent node shutdown"}).deleting(at=NOW - 19)
+
+
 def never_started(change: Change) -> Found:
     """Worker-0 waits for Worker-1, which is so, gives up, and the job with it."""
     model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="Never")
@@ -447,11 +453,14 @@ def stopped_with(*lines: str, peer: str = LOST) -> Found:
     later = then(
         before, {"Worker-1": lambda pod: pod.running().failed(143, at=NOW - 2, message=message).last_delete(at=NOW - 2)}
     )
-    job = read_job(PYTORCH, later.job)
-    decided = plan(PYTORCH, job, Observed(pods=tuple(member.pod for member in later.members)), NOW)
+    return replace(recorded(later), pods=later.pods[:1], gone=frozenset({"demo-worker-1"}))
+
+
+def recorded(later: Found) -> Found:
+    """The operator has seen the pods as they are now."""
+    decided = plan(PYTORCH, read_job(PYTORCH, later.job), Observed(pods=tuple(member.pod for member in later.members)), NOW)
     assert decided.status is not None
-    status = decided.status.to_json()
-    return replace(later, job={**later.job, "status": status}, pods=later.pods[:1], gone=frozenset({"demo-worker-1"}))
+    return replace(later, job={**later.job, "status": decided.status.to_json()})
 
 
 ILLEGAL = (
@@ -1383,6 +1392,18 @@ SCENARIOS = (
             found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}),
             {"Worker-1": silent_node},
             nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")],
+        )
+    ),
+    scenario(
+        "a peer whose node was shut down, which was reported later",
+        "NodeShutdown",
+        "Worker-1 on node node-1: ended because its node shut down: imminent node shutdown; Worker-0 failed because of it",
+    ).of(
+        recorded(
+            then(
+                found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}),
+                {"Worker-1": shut_down},
+            )
         )
     ),
     scenario("started again in place, which the kubelet has not seen", "SIGKILL", "Worker-1").of(

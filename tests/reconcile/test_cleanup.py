@@ -55,16 +55,16 @@ LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "Value
 @pytest.mark.parametrize(
     ("kind", "first", "message", "changed", "recorded"),
     [
-        pytest.param("Failed", LOST, OWN, "last_delete", True, id="a consequence on record"),
-        pytest.param("Failed", LOST, OWN, "without_finalizer,last_delete", False, id="released"),
-        pytest.param("Failed", LOST, OWN, "disrupted,last_delete", False, id="evicted"),
-        pytest.param("Failed", LOST, "", "last_delete", False, id="without a word"),
-        pytest.param("Failed", OWN, OWN, "last_delete", False, id="the cause on record"),
-        pytest.param("Succeeded", LOST, OWN, "last_delete", False, id="a success"),
+        pytest.param("Failed", LOST, OWN, "last_delete", ("Stopped", 143, OWN), id="a consequence on record"),
+        pytest.param("Failed", LOST, OWN, "without_finalizer,last_delete", None, id="released"),
+        pytest.param("Failed", LOST, OWN, "disrupted,last_delete", ("EvictionByEvictionAPI", None, None), id="evicted"),
+        pytest.param("Failed", LOST, "", "last_delete", None, id="without a word"),
+        pytest.param("Failed", OWN, OWN, "last_delete", None, id="the cause on record"),
+        pytest.param("Succeeded", LOST, OWN, "last_delete", None, id="a success"),
     ],
 )
 def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
-    kind: str, first: str, message: str, changed: str, recorded: bool
+    kind: str, first: str, message: str, changed: str, recorded: tuple[str, int | None, str | None] | None
 ) -> None:
     """The one that lost it ended before: the pod is released when the end of its peer is on record."""
     failure = {"replica": "Worker-0", "pod": "demo-worker-0", "reason": "Error", "exitCode": 1, "message": first}
@@ -76,7 +76,7 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
     observed = Observed(pods=(pod.view,))
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 9)
     kept = [(f.replica, f.reason, f.exit_code, f.message) for f in decided.status.failures[1:]] if decided.status else []
-    assert kept == ([("Worker-1", "Stopped", 143, message)] if recorded else [])
+    assert kept == ([("Worker-1", *recorded)] if recorded else [])
     if recorded:
         assert not decided.actions
         decided = plan(TEST_JOB, read_job(TEST_JOB, next_pass(manifest, decided)), observed, START + 9)
