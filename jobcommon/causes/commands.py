@@ -46,6 +46,35 @@ INTERPRETERS = (
     ),
 )
 
+#: What a container runtime says that could not start a container, whatever its command is.
+RUNTIME = (
+    Clue(
+        r"(nvidia-container-cli: .*|nvml error: .*|unresolvable CDI devices.*|failed to inject CDI devices.*)",
+        Reason.GPU_UNUSABLE,
+        "{0}",
+        "the node's driver fails, not the program: reboot the node after an update of its driver (kubectl drain NODE), and let "
+        "the job run on another until then",
+    ),
+    Clue(
+        r"(no space left on device.*)",
+        Reason.DISK_FULL,
+        "the node's disk is full: {0}",
+        "free space on the node, or use another",
+    ),
+    Clue(
+        r"container init was OOM-killed|memory limit too low",
+        Reason.OOM_KILLED,
+        "its memory limit is too low for any program to start",
+        "raise resources.limits.memory; a LimitRange of the namespace may have set it",
+    ),
+    Clue(
+        r"(error mounting .*|failed to (?:create|prepare) sub[pP]ath.*)",
+        Reason.VOLUMES_NOT_READY,
+        "{0}",
+        "correct mountPath and subPath: a file cannot be mounted over a directory, nor a directory over a file",
+    ),
+)
+
 COMMANDS = (
     Clue(
         r"chdir|set in config\.json failed|^\[Errno (?:2|13|20)\] [^:]+: '/",

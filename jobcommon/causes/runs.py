@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS
+from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import ERROR_LINE, NAMED, OF_SIGNAL, joined, last_line, of_line, printed
 from jobcommon.causes.programs import SHELL
@@ -210,6 +210,8 @@ def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, lo
     if (missing := revealed(text, INTERPRETERS)) is not None:
         return replace(missing, text=f"{missing.text} (exit code {exit_code}): {text}")
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
+    if not of_shell and (by_runtime := revealed(message, RUNTIME)) is not None:
+        return replace(by_runtime, text=f"the container was not started ({code}): {in_short(by_runtime.text)}")
     cause = revealed(text, COMMANDS, local=local)
     executable = exit_code != 126
     reason = cause.reason if cause else (Reason.COMMAND_NOT_FOUND if executable else Reason.COMMAND_NOT_EXECUTABLE)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.api.job import template_for
-from jobcommon.api.template import command_line, containers_of, mapping_of
+from jobcommon.api.template import command_line, containers_of, mapping_of, mappings_in
 from jobcommon.causes.cause import Cause, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import unreachable
@@ -58,6 +58,11 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
             f", the template of {listed(others)} does" if others else ""
         )
         return replace(cause, text=text, advice=_REQUEST_GPU) if others or not found.local else cause
+    if cause.reason == Reason.OOM_KILLED and (limit := _memory_limit(_pod_of(replica, found))):
+        own = _memory_limit(template)
+        given = "" if own else ", which the template does not set: a LimitRange of the namespace does, or a webhook"
+        advice = f"{'raise' if own else 'set'} resources.limits.memory, or use a smaller batch or fewer data loader workers"
+        return replace(cause, text=cause.text.replace("its limit", f"its limit of {limit}{given}", 1), advice=advice)
     denied = cause.reason in (Reason.COMMAND_NOT_EXECUTABLE, Reason.PERMISSION_DENIED) and _DENIED.search(cause.text)
     if denied and (user := _user(template)):
         advice = (
@@ -145,6 +150,19 @@ def _template(replica: str, found: Found) -> Mapping[str, Any]:
     kind, _, index = replica.rpartition("-")
     spec = found.read.replica_specs.get(kind)
     return template_for(spec, int(index)) if spec is not None and index.isdecimal() else {}
+
+
+def _pod_of(replica: str, found: Found) -> Mapping[str, Any]:
+    """The pod of the replica as the API server has it, or its template if the pod is gone."""
+    pod = next((member.raw for member in found.members if member.replica == replica), None)
+    return pod if pod is not None else _template(replica, found)
+
+
+def _memory_limit(pod: Mapping[str, Any]) -> str:
+    """Of its first container, "" if it has none."""
+    containers = mappings_in(mapping_of(pod.get("spec")).get("containers"))
+    first: Mapping[str, Any] = next(iter(containers), {})
+    return str(mapping_of(mapping_of(first.get("resources")).get("limits")).get("memory") or "")
 
 
 def _requests(template: Mapping[str, Any], device: str) -> bool:

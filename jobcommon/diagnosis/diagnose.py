@@ -433,7 +433,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         made = _restarting(found, root(found, current.message, latest=True), now)
         return replace(made, evidence=(*made.evidence, count))
     if running + done < job.total_replicas:
-        return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
+        return _of_job(_beginning(found, count))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
     evidence += first_failure(found)
@@ -451,6 +451,15 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         text, advice = f"{job.kind} {job.name} is running {cause.text}: {count}{quiet}", advice or cause.advice
         return replace(_of_job(cause), sentence=text, evidence=(*others, *evidence, *facts), advice=advice)
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
+
+
+def _beginning(found: Found, count: str) -> Cause:
+    names = [str(pod["metadata"]["name"]) for pod in found.predecessors]
+    if not names:
+        return Cause(Reason.STARTING, f"its pods are being created: {count}")
+    ends = [at for pod in found.predecessors if (at := parse_time(pod["metadata"]["deletionTimestamp"])) is not None]
+    text = f"pods of an earlier job of this name are still terminating: {listed(names)}; {count}"
+    return Cause(Reason.STARTING, text, then="its own pods are created when these are gone", at=max(ends, default=None))
 
 
 def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float, *begins: str) -> Diagnosis:

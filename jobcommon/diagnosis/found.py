@@ -51,7 +51,7 @@ class Found:
     when a running one printed its last line (seconds since the epoch), and `last_lines` what it was; `tails` are the last
     lines of some that run or have succeeded. Only where no operator seems to act: `operator`, whether a pod of the operators
     runs (None when that is unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource, why it
-    could not be read.
+    could not be read. `predecessors` are pods of earlier jobs of this name, which are being deleted.
     """
 
     framework: Framework
@@ -70,6 +70,7 @@ class Found:
     lease: Object | None = None
     definition: Object | None = None
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    predecessors: Sequence[Object] = ()
 
     @cached_property
     def read(self) -> Job:

@@ -58,7 +58,8 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     """All that can be read of a job's situation; what is refused is named in `Found.unread`. Raises what `send` raises."""
     namespace, name, uid = (str(job["metadata"].get(field) or "") for field in ("namespace", "name", "uid"))
     unread: dict[str, str] = {}
-    pods = owned_by(uid, (await _read(send, {"pods": [pods_request(namespace, name)]}, unread))["pods"][0])
+    named = (await _read(send, {"pods": [pods_request(namespace, name)]}, unread))["pods"][0]
+    pods = owned_by(uid, named)
     troubled = [pod for pod in pods if not _is_well(pod)][:MAX_PODS]
     status = read_status(job.get("status"))
     failed = [failure.pod for failure in status.failures if failure.pod]
@@ -95,6 +96,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
         unread=unread,
+        predecessors=[pod for pod in named if pod not in pods and pod["metadata"].get("deletionTimestamp")],
         **last,
     )
     return replace(made, **await _operator(send, framework)) if not status.conditions or may_be_behind(made) else made

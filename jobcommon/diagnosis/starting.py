@@ -10,7 +10,7 @@ from jobcommon.api.pod import Waiting
 from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.commands import COMMANDS
+from jobcommon.causes.commands import COMMANDS, RUNTIME
 from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.stops import CLUES
 
@@ -132,7 +132,7 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
         return _pull(message, events)
     if reason in ("", "ContainerCreating", "PodInitializing"):
         return None
-    clues = CLUES if reason == "PostStartHookError" else (*_MISSING, *COMMANDS)
+    clues = CLUES if reason == "PostStartHookError" else (*_MISSING, *RUNTIME, *COMMANDS)
     if (cause := revealed(message, clues)) is not None:
         return replace(cause, then=KUBELET_RETRY)
     return Cause(

@@ -429,6 +429,14 @@ def shut_down(pod: Pod) -> Pod:
     return ended._with(status={"reason": "Terminated", "message": "imminent node shutdown"}).deleting(at=NOW - 19)
 
 
+def limited(made: Found, memory: str) -> Found:
+    """A LimitRange has set the limit of its pods."""
+    pods = deepcopy([dict(pod) for pod in made.pods])
+    for pod in pods:
+        pod["spec"]["containers"][0]["resources"] = {"limits": {"memory": memory}}
+    return replace(made, pods=pods)
+
+
 def never_started(change: Change) -> Found:
     """Worker-0 waits for Worker-1, which is so, gives up, and the job with it."""
     model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="Never")
@@ -596,6 +604,11 @@ RATE = (
 NO_COMMAND = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
     'container process: error during container init: exec: "trainn.sh": executable file not found in $PATH'
+)
+NVML = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
+    "container process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected "
+    "mode as 'legacy' nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown"
 )
 NO_SANDBOX = (
     'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox: plugin type="calico"'
@@ -766,8 +779,20 @@ SCENARIOS = (
     scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(
         failed(128, reason="StartError", message=NO_COMMAND)
     ),
+    scenario("a driver that the runtime cannot use", "GpuUnusable", "not started (exit code 128): nvidia-container-cli: ").of(
+        failed(128, reason="StartError", message=NVML)
+    ),
+    scenario("a disk that is full at the start", "DiskFull", "the node's disk is full: no space left on device").of(
+        waiting("CreateContainerError", 'failed to create containerd container: mkdir "/var/lib": no space left on device')
+    ),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
+    scenario("out of memory, by a limit of the template", "OOMKilled", "more memory than its limit of 2Gi (OOM").of(
+        failed(137, reason="OOMKilled", container={"resources": {"limits": {"memory": "2Gi"}}})
+    ),
+    scenario(
+        "out of memory, by a LimitRange", "OOMKilled", "more memory than its limit of 512Mi, which the template does not set"
+    ).of(limited(failed(137, reason="OOMKilled"), "512Mi")),
     scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(
         failed(1, lines=TRACEBACK)
     ),
@@ -1656,6 +1681,11 @@ SCENARIOS = (
     scenario("a pod has just gone", "Starting", "1/2 Running", now=NOW + 100).of(
         lacking(event("uid-demo", "SuccessfulDeletePod", "Deleted pod demo-worker-1", warning=False, at=NOW + 98))
     ),
+    scenario(
+        "pods of an earlier job of that name",
+        "Starting",
+        "pods of an earlier job of this name are still terminating: demo-worker-0; 0/2 Running",
+    ).of(found(predecessors=[{"metadata": {"name": "demo-worker-0", "deletionTimestamp": format_time(NOW + 30)}}])),
     scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(
         failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})
     ),
