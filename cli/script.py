@@ -15,7 +15,7 @@ from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, ReplicaType
-from jobcommon.sdk.build import TORCH, one_process, report_policy
+from jobcommon.sdk.build import LAUNCHER, TORCH, Start, by_mpirun, counts_of, limits_of, one_process, report_policy
 
 MOUNT = "/scripts"
 #: Of the name of the ConfigMap with a job's script.
@@ -113,17 +113,24 @@ def _config_map(name: str, files: dict[str, str], script: str) -> dict[str, Any]
 
 def _job(framework: Framework, script: Script, name: str, reports: dict[str, bool]) -> dict[str, Any]:
     command = [*_start(script), *script.arguments]
+    try:
+        counts = counts_of(framework, script.workers)
+    except ValueError as error:
+        raise UserError(f"--framework {framework.name}: {error}, in a manifest with -f") from None
     types = {kind.name: kind for kind in framework.replica_types}
     specs: dict[str, Any] = {}
-    for kind, count in _replicas(framework, script.workers).items():
-        launches = kind != "Launcher" and framework.name == "mpi"
-        its = [] if launches else ["mpirun", "-n", str(script.workers), *command] if kind == "Launcher" else command
+    for kind, count in counts.items():
+        start = Start() if LAUNCHER in counts else Start(tuple(command))
+        if kind == LAUNCHER:
+            start = by_mpirun(command, script.workers, dict(map(_variable, script.env)))
         specs[kind] = {
             "replicas": count,
             "restartPolicy": _restart_policy(types[kind], script),
-            "template": {"spec": _pod(framework, script, name, its)},
+            "template": {"spec": _pod(framework, script, name, kind, start)},
         }
     processes = {"nprocPerNode": str(script.nproc_per_node)} if script.nproc_per_node is not None else {}
+    # ssh between pods of this machine needs sshd and root; on a cluster, kubectl exec needs rights that an operator may lack.
+    transport = {"transport": "Exec"} if LAUNCHER in counts and script.image is None else {}
     return {
         "apiVersion": framework.api_version,
         "kind": framework.kind,
@@ -131,23 +138,10 @@ def _job(framework: Framework, script: Script, name: str, reports: dict[str, boo
         "spec": {
             "runPolicy": {"backoffLimit": BACKOFF_LIMIT, "restartScope": "Job", **reports},
             **processes,
+            **transport,
             framework.replica_specs: specs,
         },
     }
-
-
-def _replicas(framework: Framework, workers: int) -> dict[str, int]:
-    """The number of replicas by type. A Master that comes first is one of the workers: the one of rank 0."""
-    types = framework.replica_types
-    names = [kind.name for kind in types]
-    if "Worker" not in names:
-        raise UserError(f"--framework {framework.name}: a job of a script needs a replica type Worker; give a manifest with -f")
-    if names[0] == "Master":
-        return {"Master": 1, **({"Worker": workers - 1} if workers > 1 else {})}
-    needed = [kind.name for kind in types if kind.required and kind.name != "Worker"]
-    if framework.name == "mxnet":
-        needed = ["Scheduler", "Server"]
-    return {**dict.fromkeys(needed, 1), "Worker": workers}
 
 
 def _restart_policy(kind: ReplicaType, script: Script) -> str:
@@ -167,18 +161,17 @@ def _start(script: Script) -> list[str]:
     return ["python", "-u", *torchrun, path]
 
 
-def _pod(framework: Framework, script: Script, name: str, command: list[str]) -> dict[str, Any]:
+def _pod(framework: Framework, script: Script, name: str, kind: str, start: Start) -> dict[str, Any]:
     container: dict[str, Any] = {"name": framework.container or "main", "image": script.image or LOCAL_IMAGE}
-    if command:
-        container["command"] = command
-    own = [_variable(pair) for pair in script.env]
-    if script.nproc_per_node is None:
-        single = one_process(framework, _amounts(script.resources))
-        own += [{"name": name, "value": value} for name, value in single.items() if name not in [one["name"] for one in own]]
-    if own:
-        container["env"] = own
-    if script.resources:
-        container["resources"] = {"limits": _amounts(script.resources)}
+    if start.command:
+        container["command"] = list(start.command)
+    amounts = _amounts(script.resources)
+    single = one_process(framework, amounts) if script.nproc_per_node is None else {}
+    # The user's come first, and win.
+    if env := {**(own := dict(map(_variable, script.env))), **start.env, **single, **own}:
+        container["env"] = [{"name": name, "value": value} for name, value in env.items()]
+    if limits := limits_of(kind, amounts):
+        container["resources"] = {"limits": limits}
     pod: dict[str, Any] = {"containers": [container]}
     if script.image is not None:
         container["volumeMounts"] = [{"name": "script", "mountPath": MOUNT}]
@@ -186,11 +179,11 @@ def _pod(framework: Framework, script: Script, name: str, command: list[str]) ->
     return pod
 
 
-def _variable(pair: str) -> dict[str, str]:
+def _variable(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not equals or not name:
         raise UserError(f"--env {pair}: write a name and a value, such as EPOCHS=3")
-    return {"name": name, "value": value}
+    return name, value
 
 
 def _amounts(given: Sequence[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import json
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from types import CodeType
@@ -19,6 +20,9 @@ KIND = "PyTorchJob"
 TORCH = "pytorch"
 TORCHRUN = frozenset(("torchrun", "torch.distributed.run"))
 TORCHRUN_RESTARTS = 3
+LAUNCHER = "Launcher"
+# The user of most images; Open MPI 4 and 5 refuse it otherwise.
+_AS_ROOT = {f"{name}_ALLOW_RUN_AS_ROOT{suffix}": "1" for name in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
 
 
 def build_job(
@@ -48,21 +52,22 @@ def build_job(
     elif arguments:
         raise ValueError("arguments: they are for a function; append those of a command to the command")
     torchrun = framework.name == TORCH and not TORCHRUN.isdisjoint(command)
-    counts = _counts(framework, replicas)
+    if isinstance(replicas, int) and replicas < 1:
+        raise ValueError(f"replicas: {replicas} is too few; use 1 or more")
+    counts = counts_of(framework, replicas) if isinstance(replicas, int) else dict(replicas)
     policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
     for of_type, count in counts.items():
-        its = command
-        if framework.replica_types[0].name == "Launcher":
-            start = ["mpirun", "-n", str(counts.get("Worker", 1))] if function is not None else []
-            its = [*start, *command] if of_type == "Launcher" else ()
+        start = Start(tuple(command)) if of_type == LAUNCHER or LAUNCHER not in counts else Start()
+        if of_type == LAUNCHER and function is not None:
+            start = by_mpirun(command, counts.get("Worker", 1), env or {})
         container: dict[str, Any] = {"name": framework.container or "main", "image": image}
-        if its:
-            container["command"] = list(its)
+        if start.command:
+            container["command"] = list(start.command)
         single = one_process(framework, resources or {}) if function is not None and "Master" in counts else {}
-        if variables := {**single, **(env or {})}:
+        if variables := {**start.env, **single, **(env or {})}:
             container["env"] = [{"name": key, "value": value} for key, value in variables.items()]
-        if resources:
-            container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
+        if limits := limits_of(of_type, resources or {}):
+            container["resources"] = {"limits": limits}
         policy = "OnFailure" if torchrun else "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never"
         spec = {"containers": [container]}
         specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": {**spec, **(pod or {})}}}
@@ -86,6 +91,28 @@ def build_job(
 def report_policy(*sources: str) -> dict[str, bool]:
     """The field of runPolicy for programs of which one calls `report_progress`."""
     return {"reportProgress": True} if any("report_progress(" in source for source in sources) else {}
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a replica is started: its command, empty if the operator sets it, and variables that it needs for that."""
+
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def by_mpirun(command: Sequence[str], ranks: int, env: Mapping[str, str]) -> Start:
+    """The launcher of `ranks` processes of `command`, by Open MPI, which is an MPIJob's default.
+
+    What its shell on the workers starts has the PATH and the variables of the pod only if they are passed on.
+    """
+    passed = [part for name in ("PATH", *env) for part in ("-x", name)]
+    return Start(("mpirun", *passed, "-n", str(ranks), *command), _AS_ROOT)
+
+
+def limits_of(of_type: str, resources: Mapping[str, str | int]) -> dict[str, str]:
+    """The limits of a replica: a launcher computes nothing, and one with devices would run ranks, too."""
+    return {name: str(amount) for name, amount in resources.items() if of_type != LAUNCHER or "/" not in name}
 
 
 def one_process(framework: Framework, resources: Mapping[str, str | int]) -> dict[str, str]:
@@ -144,17 +171,19 @@ def framework_of(kind: str) -> Framework:
     raise ValueError(f'kind "{kind}": this kind of job is not installed; use one of {", ".join(known)}{broken}')
 
 
-def _counts(framework: Framework, replicas: int | Mapping[str, int]) -> dict[str, int]:
-    """The number of replicas by type."""
-    if isinstance(replicas, Mapping):
-        return dict(replicas)
-    if replicas < 1:
-        raise ValueError(f"replicas: {replicas} is too few; use 1 or more")
-    first = framework.replica_types[0].name
-    if first == "Master":
-        return {first: 1, **({"Worker": replicas - 1} if replicas > 1 else {})}
-    needed = [kind.name for kind in framework.replica_types if kind.required or kind.min_replicas]
-    return {**dict.fromkeys(needed, 1), "Worker": replicas}
+def counts_of(framework: Framework, processes: int) -> dict[str, int]:
+    """The number of replicas by type. A Master that comes first is a process of its own: the one of rank 0.
+
+    Raises ValueError for a framework without workers.
+    """
+    names = [kind.name for kind in framework.replica_types]
+    if "Worker" not in names:
+        raise ValueError(f"{framework.kind}: it has no replica type Worker; give a number for each replica type")
+    if names[0] == "Master":
+        return {"Master": 1, **({"Worker": processes - 1} if processes > 1 else {})}
+    # What workers cannot do without comes before them; what comes after is for jobs of another form.
+    before = framework.replica_types[: names.index("Worker")]
+    return {**{kind.name: 1 for kind in before if kind.required or kind.min_replicas}, "Worker": processes}
 
 
 def _globals(code: CodeType) -> set[str]:

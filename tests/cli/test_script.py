@@ -100,12 +100,28 @@ def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:
     assert pod["containers"][0]["env"][0] == {"name": "A", "value": "b"}
 
 
+@pytest.mark.parametrize("image", [None, "x"])
 @pytest.mark.parametrize("framework", sorted(installed()))
-def test_every_framework_accepts_its_job(framework: str, script: Path) -> None:
-    (manifest,) = Script(str(script), workers=2, framework=framework).manifests()
-    found = of_manifest(manifest.body)
+def test_the_job_of_every_framework_starts_the_script(framework: str, image: str | None, script: Path) -> None:
+    options = {"arguments": ("--lr", "1"), "env": ("A=b",), "resources": ("nvidia.com/gpu=1", "cpu=1")}
+    made = Script(str(script), workers=2, framework=framework, image=image, **options).manifests()[-1]  # type: ignore[arg-type]
+    found = of_manifest(made.body)
     assert found is not None
-    assert checked(manifest, found).total_replicas >= 2
+    job = checked(made, found)
+    assert not found.blocked(job)
+    where = f"/scripts/{script.name}" if image else str(script)
+    program = ["python", "-u", where, "--lr", "1"]
+    mains = {one.type: pod_manifest(found, job, one)["spec"]["containers"][0] for one in job.replicas}
+    if "Launcher" in mains:
+        launcher, worker = mains["Launcher"], mains.pop("Worker")
+        assert worker["command"], "what the launcher reaches"
+        assert worker["resources"] == {"limits": {"nvidia.com/gpu": "1", "cpu": "1"}}
+        assert launcher["resources"] == {"limits": {"cpu": "1"}}, "with a GPU it would be a host of ranks"
+        program = ["mpirun", "-x", "PATH", "-x", "A", "-n", "2", *program]
+    assert {kind: main["command"] for kind, main in mains.items()} == dict.fromkeys(mains, program)
+    assert all({"name": "A", "value": "b"} in main["env"] for main in mains.values())
+    processes = {one.type for one in job.replicas} & {"Master", "Worker"}
+    assert sum(job.count(kind) for kind in processes) == 2
 
 
 def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:

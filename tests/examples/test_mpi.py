@@ -46,3 +46,16 @@ def test_example(name: str) -> None:
     line = f"{job}-launcher | 4 ranks on {job}-worker-0 {job}-worker-1: sum {total}, of squares {squares}\n"
     assert line in done.stdout
     assert re.search(r"Succeeded +True", done.stdout), done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    any(shutil.which(name) is None for name in ("mpirun", "kubectl")), reason="not installed: openmpi-bin, or kubectl"
+)
+def test_a_script_alone(tmp_path: Path) -> None:
+    script = tmp_path / "ranks.py"
+    script.write_text("import os, socket, sys\nrank = os.environ['OMPI_COMM_WORLD_RANK']\n"
+                      "print(f\"rank {rank} on {socket.gethostname()}: {os.environ['A']} {sys.argv[1]}\")\n")  # fmt: skip
+    done = jobcommon("run", str(script), "--framework", "mpi", "--workers", "2", "--env", "A=b", "--", "c")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"rank .*", done.stdout)) == [f"rank {rank} on ranks-worker-{rank}: b c" for rank in (0, 1)]

@@ -79,6 +79,7 @@ def replicas(manifest: dict[str, Any]) -> dict[str, tuple[int, list[str]]]:
         ("TFJob", {"PS": 1, "Worker": 2}, {"PS": (1, ["x"]), "Worker": (2, ["x"])}),
         ("tfjobs", 2, {"Worker": (2, ["x"])}),
         ("MPIJob", 2, {"Launcher": (1, ["x"]), "Worker": (2, [])}),
+        ("mxnet", 2, {"Scheduler": (1, ["x"]), "Server": (1, ["x"]), "Worker": (2, ["x"])}),
     ],
 )
 def test_the_replicas_of_a_kind(kind: str, count: Any, expected: dict[str, tuple[int, list[str]]]) -> None:
@@ -87,7 +88,7 @@ def test_the_replicas_of_a_kind(kind: str, count: Any, expected: dict[str, tuple
 
 def test_a_function_of_an_mpijob_is_started_by_mpirun() -> None:
     built = replicas(build_job("j", image="i", function=recursive, arguments={"n": 1}, kind="MPIJob", replicas=3))
-    assert built["Launcher"][1][:6] == ["mpirun", "-n", "3", "python", "-u", "-c"]
+    assert built["Launcher"][1][:8] == ["mpirun", "-x", "PATH", "-n", "3", "python", "-u", "-c"]
     assert built["Worker"] == (3, [])
 
 
