@@ -105,7 +105,7 @@ class Options:
 
     `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
     `gang`: the scheduler that places a job's pods all at once; with None each pod keeps the scheduler of its template.
-    `progress`: where pods report their progress; with None none does. `kueue`: own the Workload of each job labelled
+    `progress`: where pods report their progress; None: nowhere. `kueue`: own the Workload of each job labelled
     for a queue of Kueue.
     """
 
@@ -208,7 +208,7 @@ class Job:
         return replica_count(spec) if spec else 0
 
     def asked_of(self, kind: str) -> int:
-        """The number of replicas of a type that the user asks for."""
+        """The number of replicas of a type that the user requests."""
         return self.asked.get(kind, self.count(kind))
 
     @property

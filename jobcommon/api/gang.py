@@ -51,7 +51,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class GangScheduler:
-    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups; "" where pods tell it all."""
+    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups; "" where the pods say it all."""
 
     name: str
     api_version: str

@@ -17,7 +17,7 @@ UPDATES = "/updates"
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A create that the API server refused for good, and why. `required`: the job cannot go on without the object."""
+    """A create that the API server refused for good, and why. `required`: the job cannot continue without the object."""
 
     message: str
     required: bool = True

@@ -45,7 +45,7 @@ class Running(msgspec.Struct, frozen=True, gc=False, tag=True):
 class Terminated(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A run of a container that has ended. `exit_code` is None when the API gave none that can be read.
 
-    `container_id` tells the runs of a container apart; "" when the kubelet knows none.
+    `container_id` distinguishes the runs of a container; "" when the kubelet knows no ID.
     """
 
     exit_code: int | None = None
@@ -88,7 +88,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     `unschedulable` is the scheduler's message while it finds no node. `ready_to_start`: the kubelet has mounted its volumes and
     set up its network. `init_containers` and `containers` are in the order in which the API reports their statuses; they are
     empty until the kubelet reports any. `restart_policy` is the kubelet's: Always, OnFailure or Never. `spec_seen`: the status
-    is that of a kubelet which acts on the present spec (Kubernetes 1.34 and later tell).
+    is that of a kubelet which acts on the current spec (known from Kubernetes 1.34 on).
     """
 
     namespace: str

@@ -80,7 +80,7 @@ class ReplicaStatus(ApiModel):
 
     @property
     def charged(self) -> int:
-        """The failed runs on record. An older operator counts under the former name alone, and keeps the other as it was."""
+        """The recorded failed runs. An older operator counts only under the former name, and keeps the other as it was."""
         return max(self.restarts or 0, self.failed_runs or 0, 0)
 
 

@@ -46,7 +46,7 @@ class TimeSpent(ApiModel):
     )
 
     def seconds(self, now: float) -> Mapping[str, float]:
-        """All of its time until `now` (seconds since the epoch), by field, those with none left out.
+        """All of its time until `now` (seconds since the epoch), by field, without fields that are zero.
 
         The time of the phase Pending is not divided yet and counts as queued.
         """

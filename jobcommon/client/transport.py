@@ -90,7 +90,7 @@ ELECTION_TIMEOUTS = Timeouts(connect=3.0, read=4.0, write=4.0)
 
 @dataclass(frozen=True, slots=True)
 class StaticEndpoint:
-    """An API server that wants a fixed token or none."""
+    """An API server with a fixed token, or without a token."""
 
     base_url: str
     token: str | None = field(default=None, repr=False)

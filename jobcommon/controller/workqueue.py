@@ -137,9 +137,9 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def get(self, now: float) -> K | None:
-        """The next ready key, which must be passed to `done`; None if there is none, or after `shutdown`.
+        """The next ready key, which must be passed to `done`; None if no key is ready, or after `shutdown`.
 
-        Its delayed entry is dropped: what it waited for is decided anew now.
+        Its delayed entry is dropped: what it waited for is decided again now.
         """
         self._promote(now)
         if not self._waiting:
@@ -172,7 +172,7 @@ class WorkQueue(Generic[K]):
         return self._timers[0][0] if self._timers else None
 
     def shutdown(self) -> None:
-        """Drop the waiting keys, refuse new ones, and return no key from `get` any more.
+        """Drop the waiting keys, refuse new ones, and return no more keys from `get`.
 
         Unlike client-go's, the queue does not first drain the ready keys: the next process computes everything again
         from the cluster, and the time until a SIGKILL is needed for the writes in flight.

@@ -18,7 +18,7 @@ from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots, Succeeded
 class Course(StrEnum):
     """What is on record of the job as a whole."""
 
-    GO_ON = "goes on"
+    GO_ON = "continues"
     SUSPENDED = "is suspended"
     FINISHED_ALL = "has finished, cleanPodPolicy All"
     FINISHED_RUNNING = "has finished, cleanPodPolicy Running"
@@ -31,11 +31,11 @@ class Standing(StrEnum):
     LIVING = "wanted, no end on record"
     UNRECORDED = "its end is still to be recorded"
     REPLACED = "on record, to be replaced"
-    DELAYED = "to be replaced, when its back-off is over"
+    DELAYED = "to be replaced, when its back-off has passed"
     SUCCEEDED = "on record as succeeded"
     GIVEN_UP = "on record as failed for good; the job continues without it"
     SURPLUS = "no longer wanted, on record as stopped"
-    SURPLUS_NEW = "not wanted any more"
+    SURPLUS_NEW = "no longer wanted"
     EARLIER = "of an earlier attempt"
     SPARE = "waits for a node, to join the next attempt"
     UNKNOWN = "errors of the spec hide whether it is wanted"

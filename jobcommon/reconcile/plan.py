@@ -223,7 +223,7 @@ class Urgency(IntEnum):
     TRANSITION = 1
     """Others wait for it, or the next decision depends on it."""
     TERMINAL = 2
-    """The job is over."""
+    """The job has finished."""
 
 
 @dataclass(frozen=True, slots=True)

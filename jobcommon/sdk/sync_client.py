@@ -58,7 +58,7 @@ class JobClient:
         """Wait until the job has succeeded, and return it. It is watched or, if it may only be read, read every 2 seconds.
 
         Raises `JobFailed` when it has failed or is deleted; the text says why and what to do. Raises TimeoutError after
-        `timeout` seconds (None: never); the job goes on, the text says what it does or waits for, and `wait` can be called
+        `timeout` seconds (None: never); the job continues, the text says what it does or waits for, and `wait` can be called
         again. A suspended job is waited for. While the API server does not answer, the wait continues.
 
         `progress`: a notebook or a terminal shows one line, updated at each change and after `interval` seconds; else each
@@ -71,7 +71,7 @@ class JobClient:
     ) -> Iterator[str]:
         """The lines of a replica, as in ``Worker-1`` (None: the first, that is the Master, Chief or Launcher).
 
-        With `follow` they come as they are printed, over restarts, until the job is over. `tail`: only the last lines of
+        With `follow` they come as they are printed, across restarts, until the job has finished. `tail`: only the last lines of
         what there is. Without `follow` raises `StatusError` when the replica has no pod or has not started.
         """
         lines = self._client.logs(job, replica=replica, follow=follow, tail=tail)
