@@ -70,6 +70,14 @@ _LANGUAGES = (
         re.compile(r"^"),
         re.compile(r"^\s*(?:Caused by: ?|\d+: )(.*)"),
     ),
+    # .NET
+    _Language(
+        re.compile(r"^(?:Unhandled exception\. |Process terminated\. )(.+)"),
+        re.compile(r"^   at "),
+        6,
+        re.compile(r"^(?:   at |$)"),
+        re.compile(r"^ ---> (.+)"),
+    ),
     # JavaScript
     _Language(
         re.compile(r"^(?:Uncaught )?((?:[A-Z]\w*)?Error(?: \[\w+\])?: .+)"), re.compile(r"^    at .*:\d+:\d+\)?$"), 12,

@@ -8,7 +8,7 @@ from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import ANY_PEERS, EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, REPORTS, SHELL, unreachable
 from jobcommon.causes.stacks import telling
-from jobcommon.causes.tracebacks import Raised, crashed, plain, raised, unfolded
+from jobcommon.causes.tracebacks import Raised, crashed, in_stacks, plain, raised, unfolded
 
 ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
@@ -21,10 +21,11 @@ OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: 
 _NO_MESSAGE = re.compile(
     rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
-    r"==\d+==ABORTING|Allocations: \d|<?https?://\S+$"
+    r"==\d+==ABORTING|Allocations: \d|wandb: (?!ERROR)|<?https?://\S+$"
 )
 _RAISES = re.compile(r"\s*raise\b")
 _MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:)")
+_RULED = re.compile(r"[-=]{8}")
 _WORD = re.compile(r"\w")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
@@ -42,7 +43,8 @@ _MISTAKE = "correct the program; its last lines show where"
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|(?:[Rr]efer to|"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|smudge filter \w+ failed|"
+    r"external filter|(?:[Rr]efer to|"
     r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
 )
 # Of launchers, about the processes that they have started.
@@ -60,6 +62,8 @@ _NO_DEVICE = re.compile(r"cudaGetDeviceCount\(\).*(Error \d+: [^(]+?) ?(?:\(|$)"
 _ASCEND = re.compile(r"\bE[A-Z]\d{4}: .+")
 _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
+# A message of several lines is quoted whole up to this length.
+_SHORT = 240
 # Of the last lines as many are searched for one that reads like an error.
 _TAIL = 15
 # An error far before the end was perhaps overcome; it counts only if these lines tell no cause.
@@ -89,7 +93,7 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
     several = len({chain[0].process for chain in chains}) > 1
     causes = [_of_exception(chain, local=local) for chain in (chains if several else reversed(chains))]
     # Source lines in a stack reveal nothing.
-    stacks = {number for one in found for number in range(one.begin, one.end)}
+    stacks = in_stacks(lines)
     own = joined(telling([plain(line) for number, line in enumerate(lines) if number not in stacks]))
     errors = [line for line in own if not (MERELY_A_WARNING.search(line) or _RAISES.match(line))]
     texts = (cause for line in reversed(errors) if (cause := of_line(line, LINES, local=local)) is not None)
@@ -139,7 +143,12 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
     if (match := next(filter(None, map(_ABORTED_RANK.search, lines)), None)) is not None and "_Abort" not in cause.text:
         return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort")
     if _NOT_FOUND.search(cause.text) and (lost := next((line for line in lines if _NO_NETWORK.search(line)), "")):
-        return replace(unreachable(cause.text), text=f"{cause.text}, after: {in_short(plain(lost), 200)}")
+        why = in_short(plain(lost).partition("connection broken by ")[2] or plain(lost), 200)
+        found = of_line(why, LINES, local=local) or unreachable(why, local=local)
+        found = unreachable(why, local=local) if found.symptom else found
+        return replace(found, text=f"{cause.text}, after: {why}")
+    if "via ssh" in cause.text and (why := next((line for line in map(plain, lines) if line.startswith("ssh: ")), "")):
+        return replace(cause, text=f"{cause.text}; printed before: {in_short(why, 200)}")
     if (rank := next(filter(None, map(_OF_RANK.search, lines)), None)) is not None:
         cause = replace(cause, text=f"{cause.text}, on rank {rank[1]}")
     if _OF_SUMMARY.search(cause.text) and (first := _FIRST_RANK.search("\n".join(lines))) is not None:
@@ -175,6 +184,8 @@ _REQUESTING = re.compile(r"thrown while requesting")
 _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
 # As many lines before an exception are searched for what led to it.
 _BEFORE = 40
+# What may be wrong with a program before it notices.
+_LIBRARIES = tuple(clue for clue in LINES if clue.reason == Reason.LIBRARY_NOT_FOUND)
 _DIGITS = re.compile(r"\d+")
 
 
@@ -189,29 +200,31 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
     unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (NAMED, _MISTAKE)
     if cause.reason not in _MAY_FOLLOW and not unknown:
         return None
-    found, text, of_request, by_shell = None, "", False, False
+    points = _POINTS.search(cause.text) is not None
+    found, text = None, ""
+    before = range(max(begin - _BEFORE, 0), begin)
     if earlier:
-        found, text = _of_exception(earlier[-1], local=local), in_short(earlier[-1][-1].lines[0], 200)
-    elif cause.advice != _MISTAKE:
-        stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
-        kind = own[0][-1].type.rpartition(".")[2]
-        for number in range(max(begin - _BEFORE, 0), begin):
-            line = plain(lines[number])
-            of_request = _REQUESTING.search(line) is not None
-            if number in stacks or _OF_TENSORFLOW.match(line) or (MERELY_A_WARNING.search(line) and not of_request):
-                continue
-            its = of_line(line, (*SHELL, *LINES, *(REMAINS if cause.reason in _MAY_FOLLOW else ())), local=local)
-            if its is not None and not its.symptom and kind not in line:
-                found, text, by_shell = its, in_short(line.rpartition("(Caused by ")[2], 200), True
-                break
+        found, text = _of_exception(earlier[-1], local=local), in_short(" ".join(earlier[-1][-1].lines), 200)
+        before = range(before.start, earlier[-1][0].begin)
+    # In a script the first command that fails explains the others.
+    clues = (*SHELL, *LINES, *REMAINS) if cause.reason in _MAY_FOLLOW else (*SHELL, *LINES) if points else _LIBRARIES
+    stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
+    for number in before if cause.advice != _MISTAKE else ():
+        line = plain(lines[number])
+        of_request = _REQUESTING.search(line) is not None
+        if number in stacks or _OF_TENSORFLOW.match(line) or (MERELY_A_WARNING.search(line) and not of_request):
+            continue
+        its = of_line(line, clues, local=local)
+        if its is not None and not its.symptom:
+            found, text, points = its, in_short(line.rpartition("(Caused by ")[2], 200), points or of_request
+            break
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
-    shown = in_short(cause.text, MAX_TEXT - len(text) - 20)
-    if _POINTS.search(cause.text) or of_request:
+    if points:
         return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
-    shell = " (set -eo pipefail)" if by_shell or cause.reason in _MAY_FOLLOW else ""
+    shell = " (set -eo pipefail)" if cause.reason in _MAY_FOLLOW else ""
     advice = f"check whether what was printed before explains it{shell}; {cause.advice}"
-    return replace(cause, text=f"{shown}; printed before: {text}", advice=advice)
+    return replace(cause, text=f"{in_short(cause.text, MAX_TEXT - len(text) - 20)}; printed before: {text}", advice=advice)
 
 
 def joined(lines: Sequence[str]) -> list[str]:
@@ -271,6 +284,11 @@ def _quoted(one: Raised, reason: str) -> str:
     first = one.lines[0]
     causes = ((line, revealed(line, LINES)) for line in one.lines)
     revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
+    whole = " ".join(one.lines)
+    short = one.python and 1 < len(one.lines) < 4 and len(whole) <= _SHORT and not _BY_LAUNCHER.search(whole)
+    if revealing == first and short and not _RULED.search(whole):
+        # A short message as a whole: its second line may decide.
+        first = revealing = whole
     if revealing == first and first.rstrip().endswith((":", "root error(s) found.")) and len(one.lines) > 1:
         revealing = one.lines[1]
     if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):

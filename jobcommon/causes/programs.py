@@ -94,9 +94,9 @@ LINES = (
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
     ),
     Clue(
-        r"No available memory for the cache blocks|KV cache is (?:needed|larger)|"
+        r"No available memory for the cache blocks|increase --mem-fraction-static|KV cache is (?:needed|larger)|"
         r"larger than the available KV cache", Reason.GPU_OUT_OF_MEMORY, "",
-        "raise gpu_memory_utilization, lower max_model_len, or use more GPUs (tensor_parallel_size)",
+        "raise gpu_memory_utilization (--mem-fraction-static), lower max_model_len, or use more GPUs (tensor_parallel_size)",
     ),
     Clue(
         r"(?:package|PyTorch|torch)\W.*(?:doesn't|does not|don't|without) (?:have )?(NCCL|MPI|UCC|Gloo)\b|"
@@ -120,7 +120,8 @@ LINES = (
     Clue(
         # Of the driver's Xid numbers, those of the device and not of the program.
         r"uncorrectable (?:ECC|NVLink)|ECC error|CUDA_ERROR_ECC|\bXid\b.*: (?:48|63|64|74|79|92|94|95|119|120)\b|"
-        r"fallen off the bus|Unable to determine the device handle for GPU|GPU is lost|hardware failure", Reason.GPU_ERROR, "",
+        r"fallen off the bus|Unable to determine the device handle for GPU|ERROR_DEVICE_LOST|GPU is lost|"
+        r"hardware failure", Reason.GPU_ERROR, "",
         "the GPU has failed, not the program: drain the node (kubectl drain NODE) and have the GPU reset or replaced; "
         "nvidia-smi -q -d ECC and dmesg on the node show more",
         local="this machine's GPU has failed, not the program: reset or replace it; nvidia-smi -q -d ECC and dmesg show more",
@@ -143,6 +144,13 @@ LINES = (
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
     ),
     Clue(
+        r"nvcc fatal\s*: Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
+        "the CUDA toolkit in the image (nvcc) does not know this kind of GPU: use a newer toolkit, that of torch's own "
+        "CUDA, or "
+        "set TORCH_CUDA_ARCH_LIST",
+        local="this machine's CUDA toolkit (nvcc) does not know this kind of GPU: use a newer one, or set TORCH_CUDA_ARCH_LIST",
+    ),
+    Clue(
         r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|HIP error: invalid device function|"
         r"invalid value for --gpu-architecture|no kernel found for|Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
         "torch is built without kernels for this GPU (torch.cuda.get_arch_list() lists the supported ones): use an image "
@@ -156,6 +164,12 @@ LINES = (
         "the node's GPU is too old for the program: select other nodes (nodeSelector nvidia.com/gpu.product), or use another "
         "attention (sdpa) or data type",
         local="this machine's GPU is too old for the program: use another attention (sdpa) or data type",
+    ),
+    Clue(
+        r"/dev/(?:accel|vfio|nvidia|davinci)\S*.*busy|busy.*/dev/(?:accel|vfio|nvidia|davinci)", Reason.GPU_UNUSABLE, "",
+        "another process holds the device, perhaps one that an earlier pod has left on the node: end it, and give each "
+        "device to "
+        "one process",
     ),
     Clue(
         r"already in use by process with pid|The TPU is already in use", Reason.GPU_UNUSABLE, "",
@@ -210,9 +224,9 @@ LINES = (
         _RANK,
     ),
     Clue(
-        r"got signal: 15|Received (?:Signals\.)?SIGTERM death signal", Reason.WORKER_PROCESS_KILLED, "",
-        "a deletion, a drain, a preemption or a clean-up asked the launcher to stop (SIGTERM), not the program; see the "
-        "events of the pod and its node", symptom=True,
+        r"got signal: (?:1|2|15)\b|Received (?:Signals\.)?SIG(?:TERM|HUP|INT) death signal", Reason.WORKER_PROCESS_KILLED, "",
+        "a signal from outside stopped the launcher: 15 comes from a deletion, a drain, a preemption or a clean-up (see the "
+        "events of the pod and its node), 1 from the end of the terminal or shell that started it", symptom=True,
     ),
     Clue(
         r"(?:Missing|Stalled) ranks: ?(\d+(?:, ?\d+)*)", Reason.COLLECTIVE_TIMEOUT,
@@ -266,6 +280,12 @@ LINES = (
     Clue(
         r"Shape mismatch in the collective", Reason.COLLECTIVE_MISMATCH, "",
         "give every worker the same number of batches of the same shape: batch(..., drop_remainder=True)",
+    ),
+    Clue(
+        r"PML \w+ cannot be selected|network device '\S+' is not available", Reason.MPI_NOT_STARTED, "",
+        "Open MPI finds no network for this layer: request the device of the network (rdma/...) in resources.limits, correct "
+        "UCX_NET_DEVICES, or leave out --mca pml ucx",
+        local="Open MPI finds no network for this layer: correct UCX_NET_DEVICES, or leave out --mca pml ucx",
     ),
     Clue(
         r"MPI_ERR_TRUNCATE", Reason.COLLECTIVE_MISMATCH, "",
@@ -392,6 +412,12 @@ LINES = (
         "choose compatible versions: pip lists below what each package requires",
     ),
     Clue(
+        r"Error loading shared library (\S+):", Reason.LIBRARY_NOT_FOUND, "",
+        "the image (musl, as Alpine) lacks {0}: install it, for a program that was built for glibc gcompat, or use an "
+        "image with glibc",
+        local="this machine (musl) lacks {0}: install it, for a program that was built for glibc gcompat",
+    ),
+    Clue(
         r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
         "the program is built for a newer Java version: use that version, or build the program for this one (--release)",
     ),
@@ -433,6 +459,10 @@ LINES = (
         r"\b(?:SyntaxError|IndentationError|TabError): ", Reason.SYNTAX_ERROR, "",
         "correct the script at the line shown, or run it with the version of Python that it is written for",
     ),
+    Clue(
+        r"\bloss(?: value)? (?:is|was|became|=|:) ?-?(?:nan|inf)\b.*(?:stop|abort|exit|terminat)", Reason.NOT_A_NUMBER, "",
+        "lower the learning rate, clip gradients, check the data for NaN; set_detect_anomaly(True) names the operation",
+    ),
     # files, disks, rights
     Clue(
         r"can't open file '([^']+)': \[Errno 2\]", Reason.FILE_NOT_FOUND,
@@ -443,6 +473,14 @@ LINES = (
         r"inotify watch limit|inotify_(?:add_watch|init)\b.*(?:No space|Too many)", Reason.LIMIT_REACHED, "",
         "the node has no more inotify watches (the disk is not full): watch fewer directories, or raise "
         "fs.inotify.max_user_watches there",
+    ),
+    Clue(
+        r"failed to pull data from the cloud|do not exist neither locally nor on remote", Reason.FILE_NOT_FOUND, "",
+        "the remote of dvc does not have these files: dvc push where they were made, or correct the remote",
+    ),
+    Clue(
+        r"over its data quota|exceeded its (?:LFS|bandwidth) (?:budget|quota)", Reason.LIMIT_REACHED, "",
+        "the server gives out no more data for this account: buy more, or load the files from another place",
     ),
     Clue(
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
@@ -466,6 +504,10 @@ LINES = (
         r"Transport endpoint is not connected|database is locked",
         Reason.STORAGE_FAILED, "",
         "the volume does not respond: check its server or driver, and whether other pods on the node can use it",
+    ),
+    Clue(
+        r"No locks available|\[Errno 37\]", Reason.STORAGE_FAILED, "",
+        "the volume has no locks: mount it with them (NFS: lockd, Lustre: flock), or open the file without (lock=False)",
     ),
     Clue(
         r"unable to lock file", Reason.STORAGE_FAILED, "",
@@ -655,7 +697,13 @@ LINES = (
         "(NO_PROXY)",
     ),
     Clue(
-        r"RequestTimeTooSkewed|request time and the current time is too large|Signature (?:not yet current|expired)",
+        r"was not reachable via ssh", Reason.PEERS_UNREACHABLE, "",
+        "the launcher reaches no sshd there: check whether that replica runs, whether its name resolves yet, and ssh's keys",
+        symptom=True,
+    ),
+    Clue(
+        r"RequestTimeTooSkewed|Clock skew too great|request time and the current time is too large|"
+        r"Signature (?:not yet current|expired)",
         Reason.ACCESS_DENIED, "",
         "the node's clock is wrong, not the credentials: synchronize it (NTP; chronyc tracking shows the offset), or use "
         "another node",
@@ -768,7 +816,8 @@ LINES = (
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
         r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|Proxy Call to rank \d+ failed|"
-        r"code = Unavailable|lost communication with a remote daemon|communicator was aborted|another task died|"
+        r"code = Unavailable|lost communication with a remote daemon|communicator was aborted|"
+        r"another task died|"
         r"\(Unavailable\)|"
         r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
         r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
@@ -935,6 +984,10 @@ REMAINS = (
 #: What launchers report of a process that has ended, the first first. The lines before say more, if they have an error.
 REPORTS = (
     Clue(
+        r"first process to do so was: Process name: \[\[\d+,\d+\],(\d+)\] Exit code: +(\d+)", Reason.PROGRAM_FAILED,
+        "rank {0} ended first, with exit code {1}", "see the lines that this rank printed before", symptom=True,
+    ),
+    Clue(
         r"MPI_ABORT was invoked on rank (\d+)(?:.*?errorcode (-?\d+))?", Reason.PROGRAM_FAILED,
         "rank {0} called MPI_Abort ({1})", "see what this rank printed before", symptom=True,
     ),
@@ -947,7 +1000,7 @@ REPORTS = (
 )  # fmt: skip
 
 #: A line of these levels is not the error. NCCL has no other word for its errors.
-MERELY_A_WARNING = re.compile(r"(?<!NCCL )\bwarn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
+MERELY_A_WARNING = re.compile(r"(?<!NCCL )(?:\b|_)warn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
 
 
 def unreachable(text: str, *, local: bool = False) -> Cause:

@@ -11,7 +11,7 @@ from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import ERROR_LINE, NAMED, OF_SIGNAL, joined, last_line, of_line, printed
 from jobcommon.causes.programs import SHELL
-from jobcommon.causes.tracebacks import crashed, unfolded
+from jobcommon.causes.tracebacks import crashed, raised, unfolded
 
 # What runc prints for the program that it could not start.
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
@@ -57,13 +57,17 @@ _HINT = re.compile(
     r"HYDRA_FULL_ERROR|use -\[v\]S to pass options|CUDA kernel errors might be asynchronously|"
     r"(?:debugging consider passing|can also set) CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`"
 )
-_ENDS_OTHERS = re.compile(r"Forcefully terminating all other processes|^(?:\S+ )*KeyboardInterrupt$")
+_ENDS_OTHERS = re.compile(
+    r"Forcefully terminating all other processes|Received sigquit from a child process|^(?:\S+ )*KeyboardInterrupt$"
+)
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 _NO_PROGRAM = re.compile(
     r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE
 )
 # A kubelet takes as much of a log. Of a longer line the rest is no error, and patterns take their time with it.
 _MESSAGE, _LONGEST = 2048, 400
+# So many lines may follow an exception which perhaps explains why the program was killed.
+_AFTER_IT = 5
 # A message of one line is told as a whole.
 _ALONE = 1000
 
@@ -106,6 +110,8 @@ def end_of_program(
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         shown = f": {in_short(last)}" if reason not in _OUTSIDE and ERROR_LINE.search(last) else ""
+        if reason == "SIGKILL" and (error := _just_before(told, local=local)) is not None:
+            shown, advice = f", after it printed {error.text}", f"{error.advice}; if that does not explain it: {advice}"
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
         if crash is not None:
             place, function = crash
@@ -197,6 +203,15 @@ def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = 
     # What a program printed does not explain a signal from outside, but for that of a launcher whose process has failed.
     by_launcher = passed_on or (not cause.symptom and any(_ENDS_OTHERS.search(line) for line in told))
     return cause if not of_crash and (by_launcher or reason not in _OUTSIDE) else None
+
+
+def _just_before(told: Sequence[str], *, local: bool) -> Cause | None:
+    """The exception with which a program's output ends."""
+    found = raised(told)
+    if not found or found[-1].end < len(told) - _AFTER_IT:
+        return None
+    cause = printed(told[found[-1].begin :], local=local)
+    return cause if cause is not None and not cause.symptom else None
 
 
 _GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"

@@ -60,7 +60,8 @@ class Raised:
     """An exception: its lines (the type and message first), its frames, and where the program's own code raised it.
 
     `chained`: it follows from the one before in its `process`, which is its direct cause if `direct` (``raise … from``).
-    `begin` and `end` are the numbers of the first line of its traceback and of its message.
+    `begin` and `end` are the numbers of the first line of its traceback and of its message. `ignored`: the program went on, as
+    after what fails in a finalizer.
     """
 
     lines: tuple[str, ...]
@@ -72,6 +73,7 @@ class Raised:
     begin: int
     end: int
     python: bool = True
+    ignored: bool = False
 
     @property
     def type(self) -> str:
@@ -169,6 +171,15 @@ def raised(lines: Sequence[str]) -> list[Raised]:
 
     The lines of several processes may be mixed, if each line has a prefix.
     """
+    return [one for one in _all(lines) if not one.ignored]
+
+
+def in_stacks(lines: Sequence[str]) -> set[int]:
+    """The numbers of the lines that are of no message: those of stacks, and of exceptions that were ignored."""
+    return {number for one in _all(lines) for number in range(one.begin, one.end + one.ignored)}
+
+
+def _all(lines: Sequence[str]) -> list[Raised]:
     streams: dict[str, list[tuple[int, str]]] = {}
     for number, line in enumerate(lines):
         process = _PROCESS.match(line)
@@ -216,9 +227,9 @@ def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]
             chained, direct = True, link[1] is not None
         elif inside and line[:1].strip() and (_EXCEPTION.match(line) is not None):
             message, end = _message(lines, at)
-            # Python prints on what failed in a finalizer, and goes on.
-            if not ignored and not any(" in __del__" in line for line in frames):
-                yield Raised(message, tuple(frames), where, chained, direct, process, numbers[begin], numbers[at])
+            ignored = ignored or any(" in __del__" in line for line in frames)
+            span = numbers[begin], numbers[at]
+            yield Raised(message, tuple(frames), where, chained, direct, process, *span, ignored=ignored)
             inside = chained = direct = ignored = False
             frames, where = [], ""
         elif inside:

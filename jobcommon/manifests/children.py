@@ -215,9 +215,11 @@ def _pod_spec(
             _main_container(framework, job, container, variables, annotated)
             if container.get("name") == main
             else with_env(container, () if framework.env_in_main_only else variables, annotated)
-            for container in template.get("containers") or ()
+            for container in map(_with_message, template.get("containers") or ())
         ],
     }
+    if template.get("initContainers"):
+        pod_spec["initContainers"] = [*map(_with_message, template["initContainers"])]
     if template.get("hostNetwork") and not template.get("dnsPolicy"):
         pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     return pod_spec
@@ -251,6 +253,13 @@ def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]
     return _IN_PLACE.get(policy, "Never")
 
 
+def _with_message(container: dict[str, Any]) -> dict[str, Any]:
+    """The container whose termination message is the end of its log if it fails, so that the pod's status says why."""
+    if container.get("terminationMessagePolicy"):
+        return container
+    return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
+
+
 def _main_container(
     framework: Framework,
     job: Job,
@@ -258,12 +267,7 @@ def _main_container(
     variables: Collection[EnvVar],
     annotated: Collection[EnvVar],
 ) -> dict[str, Any]:
-    """The container whose exit code counts, with the framework's port and the program's environment.
-
-    The end of its log is its termination message if it fails, so that the status of the job says why.
-    """
-    if not container.get("terminationMessagePolicy"):
-        container = {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
+    """The container whose exit code counts, with the framework's port and the program's environment."""
     ports = container.get("ports") or []
     if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
         container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
