@@ -8,7 +8,7 @@ from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import ANY_PEERS, EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, REPORTS, SHELL, unreachable
 from jobcommon.causes.stacks import telling
-from jobcommon.causes.tracebacks import Raised, crashed, in_stacks, plain, raised, unfolded
+from jobcommon.causes.tracebacks import Raised, begin_of_stack, crashed, in_stacks, plain, raised, unfolded
 
 ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
@@ -76,7 +76,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     The very last lines decide, else those before: a program may print more while it ends.
     """
     lines = unfolded(lines)
-    cause = _decisive(lines[-_LATEST:], local=local)
+    cause = _decisive(lines[begin_of_stack(lines, max(len(lines) - _LATEST, 0)) :], local=local)
     if len(lines) > _LATEST and (cause is None or cause.symptom):
         cause = _decisive(lines, local=local)
     return _with_detail(cause, lines, local=local) if cause is not None else None

@@ -179,6 +179,11 @@ def in_stacks(lines: Sequence[str]) -> set[int]:
     return {number for one in _all(lines) for number in range(one.begin, one.end + one.ignored)}
 
 
+def begin_of_stack(lines: Sequence[str], number: int) -> int:
+    """Where the stack to which this line belongs begins, with the line before it; that line itself, if it belongs to none."""
+    return min((max(one.begin - 1, 0) for one in _all(lines) if one.begin <= number <= one.end), default=number)
+
+
 def _all(lines: Sequence[str]) -> list[Raised]:
     streams: dict[str, list[tuple[int, str]]] = {}
     for number, line in enumerate(lines):
