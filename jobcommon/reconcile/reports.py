@@ -30,7 +30,8 @@ VOLUME = "kubeflow-trainer-token"
 DIRECTORY = "/var/run/secrets/kubeflow/trainer"
 TOKEN_SECONDS = 3600
 RECORD_SECONDS = 10.0
-"""At most one report of a job is written in this time."""
+"""At most one report of a job is written in this time, but for a run that has just begun (see `record_seconds`)."""
+YOUNG_SECONDS = 1.0
 DONE = 100
 """The percentage of a program that is over."""
 PHASE = "phase"
@@ -111,13 +112,19 @@ def plan_report(
     last, recorded = (time if time <= now else 0.0 for time in times)
     if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress or last > arrived:
         return Plan(reason="the report is not wanted")
-    if now < (due := recorded + RECORD_SECONDS) and not at_once:
+    if now < (due := recorded + record_seconds(job.status, now)) and not at_once:
         return Plan(wake_at=due, reason="a report was recorded just before")
     # Steps that waited longer than a later report, here or in another replica, would look like another run.
     status = after_reports(job.status, [(step, since) for step, since in steps if since >= last], arrived, now)
     status = status.model_copy(update={"trainer_status": report})
     status = status.model_copy(update={"progress": summarized(status)})
     return Plan(status=status, urgency=Urgency.COUNTS, reason="progress is reported")
+
+
+def record_seconds(status: JobStatus, now: float) -> float:
+    """How long the last record of a report is good enough: a tenth of the time that the job has run, from 1 s to 10 s."""
+    began = run_began(status)
+    return min(max((now - began) / 10, YOUNG_SECONDS), RECORD_SECONDS) if began is not None else RECORD_SECONDS
 
 
 def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobStatus:

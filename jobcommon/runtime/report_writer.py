@@ -1,4 +1,5 @@
-"""Records what programs have reported in the statuses of their jobs: of each job the latest report, at most every 10 s.
+"""Records what programs have reported in the statuses of their jobs: of each job the latest report, at most every 10 s, and
+more often while a run is young.
 
 A report becomes a plan, which the executor carries out as all others. Any replica of the operator does so for the reports that
 reach it, also without the lease: the plan depends on the job alone, whose version is the precondition of the write. A report
@@ -24,7 +25,7 @@ from jobcommon.client.request import Transport
 from jobcommon.client.responses import response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.reconcile.reports import RECORD_SECONDS, plan_report, step_of
+from jobcommon.reconcile.reports import RECORD_SECONDS, plan_report, record_seconds, step_of
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
@@ -216,6 +217,8 @@ class ReportWriter:
         if (error := (await self._executor(framework).execute(work)).status_error) is not None:
             raise error
         self._metrics.progressed(framework.name, job.status.time_spent, plan.status.time_spent)
+        self._not_before[target.key] = self._clock.monotonic() + record_seconds(plan.status, now)
+        self._arrived.set()
         return None
 
     async def _read(self, target: ReportedJob) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from urllib.parse import urlsplit
 _URL, _AUTHORITY, _TOKEN = "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_CA_CERT", "KUBEFLOW_TRAINER_SERVER_TOKEN"
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PROCESS_ID", "PADDLE_TRAINER_ID", "DMLC_WORKER_ID")
 _EVERY_SECONDS = 5.0
+# Of a program that has just begun.
+_FIRST_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
 _EXIT_SECONDS = 3.0
 # A server that restarts refuses one or two.
@@ -38,10 +40,10 @@ def report_progress(step: int, total: int | None = None, **metrics: object) -> N
     """Report that `step` of `total` steps are made, with metrics such as ``loss=loss``. Never raises, and never waits.
 
     It does nothing where no operator takes reports (``reportProgress`` in ``spec.runPolicy``), and in processes of another rank
-    than 0. A thread sends what is new, at most every five seconds; at the end of the program it has three seconds for the last
-    report. A metric keeps its value until it is reported again. The metric ``checkpoint`` is the step of the last checkpoint:
-    what was trained up to there is not lost if the job is restarted or resized. With the metric ``phase``, `evaluationSeconds`
-    applies only while its value is not ``train``.
+    than 0. A thread sends what is new, at most every five seconds (at first every second); at the end of the program it has
+    three seconds for the last report. A metric keeps its value until it is reported again. The metric ``checkpoint`` is the
+    step of the last checkpoint: what was trained up to there is not lost if the job is restarted or resized. With the metric
+    ``phase``, `evaluationSeconds` applies only while its value is not ``train``.
     """
     if (reporter := _reporter()) is not None:
         reporter.report(step, total, metrics)
@@ -55,7 +57,7 @@ class Reporter:
         self._changed = threading.Condition()
         self._step: Any = 0
         self._total: Any = None
-        self._at = 0.0
+        self._at, self._made = 0.0, time.monotonic()
         self._metrics: dict[str, Any] = {}
         self._is_new = self._ends = False
         self._began: tuple[int, float] | None = None
@@ -93,7 +95,8 @@ class Reporter:
                 if self._ends and not sent:
                     return
                 self._is_new |= not sent
-                self._changed.wait_for(lambda: self._ends, _EVERY_SECONDS)
+                age = time.monotonic() - self._made
+                self._changed.wait_for(lambda: self._ends, min(max(age / 10, _FIRST_SECONDS), _EVERY_SECONDS))
 
     def _sent(self, step: Any, total: Any, at: float, metrics: Mapping[str, Any]) -> bool:
         try:

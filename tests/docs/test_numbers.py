@@ -78,6 +78,8 @@ MECHANISMS = (
     f"{MAX_OVERTAKES} overtakes",
     f"new counts {_time(job_state.COUNTS_DELAY)}; {COOLDOWN} times the last plan's cost, at most {LONGEST}",
     f"a job at most every {_time(reports.RECORD_SECONDS)}",
+    f"in the first {_time(reports.RECORD_SECONDS * 10)} of a run every tenth of its time",
+    f"(at least {_time(reports.YOUNG_SECONDS)})",
 )
 SENTENCES = (
     *(("ARCHITECTURE", sentence) for sentence in MECHANISMS),

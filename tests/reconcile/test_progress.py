@@ -76,12 +76,15 @@ def training(manifest: Manifest, *reports: tuple[float, int], percentage: int | 
 
 # -- when a report is recorded -------------------------------------------------------------------------------------------------
 
+LONG_AGO = [condition("Created"), {**condition("Running"), "lastTransitionTime": format_time(START - 600)}]
 #: the seconds from the last record to the report's arrival and to now; what is changed of the job; whether it is recorded, and
 #: when the plan wakes instead (seconds from the last record)
 RECORDED: dict[str, tuple[float, float, Manifest, bool, float | None]] = {
     "ten seconds later": (10, 10, {}, True, None),
     "one that has waited": (3, 10, {}, True, None),
-    "too early": (3, 3, {}, False, 10),
+    "too early": (3, 3, {"conditions": LONG_AGO}, False, 10),
+    "a second later, of a job that has just begun": (1, 1, {}, True, None),
+    "too early, of a job that has just begun": (0.5, 0.5, {}, False, 1),
     "the last record is of a clock that was ahead": (-600, -600, {}, True, None),
     "the clock has been set back since the report arrived": (3, -600, {}, True, None),
     "another replica has recorded a later one": (-1, 10, {}, False, None),
@@ -92,7 +95,7 @@ RECORDED: dict[str, tuple[float, float, Manifest, bool, float | None]] = {
 
 
 @pytest.mark.parametrize(("arrived", "now", "changed", "recorded", "due"), RECORDED.values(), ids=RECORDED)
-def test_a_report_becomes_one_status_write_in_ten_seconds(
+def test_a_report_becomes_a_status_write_where_the_last_one_is_old_enough(
     arrived: float, now: float, changed: Manifest, recorded: bool, due: float | None
 ) -> None:
     manifest = reported(a_job(**WATCHED), 0, 5)
