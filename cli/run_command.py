@@ -158,8 +158,8 @@ def run_command(
             raise UserError(f"{script}: is a manifest, not a script; use -f {script}")
         if image is None and not here:
             raise UserError(
-                f"--image: {script} runs on a cluster in an image that has python and its modules; name one, as in "
-                "--image pytorch/pytorch"
+                f"--image: {script} runs on a cluster in an image with python and its modules; name it, such as --image "
+                "pytorch/pytorch"
             )
         described = Script(
             script, tuple(arguments or ()), workers, framework, None if here and output is None else image, name,
@@ -211,7 +211,7 @@ def _run_there(manifests: list[Manifest], place: Place, timeout: float | None, s
     except process.Interrupted as signal:
         if not started:
             sys.stderr.write(f"ended by {signal}, before a job was created\n")
-        _say_how_to_return(started, place, "detached; runs on")
+        _say_how_to_return(started, place, "detached; it continues")
         sys.exit(signal.code)
     if not wait:
         _say_how_to_return(started, place, "created")

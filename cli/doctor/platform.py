@@ -138,7 +138,7 @@ def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collectio
         elif framework.kind in external and integration not in configured.frameworks:
             yield Finding(
                 Severity.WARNING, "Kueue",
-                f"leaves the Workloads of {framework.kind} to an operator that owns them, and none was found",
+                f"leaves the Workloads of {framework.kind} to an operator that owns them, but no such operator was found",
                 "such a job with a queue label runs at once, outside of every quota",
                 "run the operator with --kueue own (the chart's value kueue: own)",
             )  # fmt: skip

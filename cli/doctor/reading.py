@@ -172,7 +172,7 @@ async def _kueue(reader: Reader, state: ClusterState) -> Json | None:
     place, what = names(_kueue_deployment(state))[0], f"ConfigMap {CONFIGURATION} of Kueue"
     found = await reader.document(what, f"/api/v1/namespaces/{quote(place)}/configmaps/{CONFIGURATION}")
     if found is None:
-        reader.unread.setdefault(what, f"there is none in namespace {place}")
+        reader.unread.setdefault(what, f"it does not exist in namespace {place}")
     return found
 
 

@@ -354,7 +354,7 @@ def plan_finished(situation: Situation) -> Plan:
         version = job.resource_version
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
-        return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
+        return Plan(in_order(actions, observed.backed_off), reason="time to live has passed")
     slots, accounting, policy, grace = situation.slots, situation.entered, _effective_policy(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and now < grace else frozenset()

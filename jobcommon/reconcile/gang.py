@@ -423,4 +423,4 @@ def _refused(framework: Framework, job: Job) -> str:
     if len(schedulers) < 2:
         return ""
     (first, _), (other, field) = list(schedulers.items())[:2]
-    return f"{field}.schedulerName is {other}, that of other pods {first}; write the same for all"
+    return f"{field}.schedulerName is {other}, but other pods have {first}; use the same for all"

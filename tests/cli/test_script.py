@@ -153,7 +153,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         (("-f", "job.yaml", "--nproc-per-node", "2"), "--nproc-per-node: applies to a script"),
         (("SCRIPT", "--resources", "cpu"), "--resources cpu: write a resource and an amount"),
         (("SCRIPT", "--framework", "caffe"), "--framework caffe: there is no such framework here"),
-        (("SCRIPT", "--cluster"), "runs on a cluster in an image that has python and its modules; name one"),
+        (("SCRIPT", "--cluster"), "runs on a cluster in an image with python and its modules; name it"),
         (
             ("SCRIPT", "--cluster", "--python", "x"),
             "--python: applies to pods on this machine; on a cluster the image has its own",

@@ -428,7 +428,7 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
             following.send_signal(signal.SIGINT)
             rest = following.communicate(timeout=PATIENCE)[0]
         assert following.returncode == 130
-        assert "pytorchjob/endless: detached; runs on\n  its logs: kubectl train logs -f endless -n default" in rest
+        assert "pytorchjob/endless: detached; it continues\n  its logs: kubectl train logs -f endless -n default" in rest
         kubectl.until("Running", "get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}")
 
         stuck = tmp_path / "stuck.yaml"

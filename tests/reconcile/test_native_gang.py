@@ -99,7 +99,10 @@ def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangSched
 @pytest.mark.parametrize(
     ("pod", "field"),
     [
-        ({"schedulerName": "mine"}, "testReplicaSpecs[Worker].template.spec.schedulerName is mine, that of other pods default"),
+        (
+            {"schedulerName": "mine"},
+            "testReplicaSpecs[Worker].template.spec.schedulerName is mine, but other pods have default",
+        ),
         ({"schedulingGroup": {"podGroupName": "x"}}, "testReplicaSpecs[Worker].template.spec.schedulingGroup names another"),
     ],
     ids=["scheduler", "group"],
