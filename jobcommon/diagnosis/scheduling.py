@@ -114,7 +114,7 @@ def unschedulable(
     suited = _suited(pod, nodes) if reason in (Reason.INSUFFICIENT_RESOURCES, *_STATIC) else None
     some, static = nodes, suited if suited is not None and suited[0] in _STATIC else None
     if static is not None:
-        reason, some = static
+        reason, some = static[0] or reason, static[1]
         advice = next(clue.advice for clue in _CLUES if clue.reason == reason)
     elif suited is not None and suited[0] is None and reason in _STATIC and (parts := _not_static(said)):
         # Of the nodes that are suitable the scheduler says something else.
@@ -182,7 +182,7 @@ def _obstacles(spec: Mapping[str, Any], wanted: Mapping[str, Quantity], node: Ma
 
 
 def _tolerations(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return mappings_in(spec.get("tolerations"))
+    return tuple(mappings_in(spec.get("tolerations")))
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:

@@ -1500,7 +1500,19 @@ SCENARIOS = (
     ).of(
         unschedulable(
             "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes",
-            nodes=[{**node(), "spec": {"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}],
+            template={"tolerations": [{"key": "lab", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]},
+            nodes=[
+                {
+                    **node(),
+                    "spec": {
+                        "taints": [
+                            {"key": "team", "effect": "NoSchedule"},
+                            {"key": "lab", "effect": "NoSchedule"},
+                            {"key": "gpu", "value": "only", "effect": "NoSchedule"},
+                        ]
+                    },
+                }
+            ],
         )
     ),
     scenario(
