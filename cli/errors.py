@@ -19,6 +19,24 @@ class UserError(Exception):
         self.code = code
 
 
+def usage_error(error: Exception) -> str | None:
+    """What is wrong with the arguments, as other errors word it: the option first. None for another error.
+
+    Typer has a click of its own since 0.20, of which it exports no such classes.
+    """
+    words = getattr(error, "format_message", None)
+    if words is None:
+        return None
+    # Typer leaves the values to pydantic, whose words are of inputs.
+    said = str(getattr(error, "message", "")).partition(", unable to parse")[0].replace("Input should be", "must be")
+    parameter = getattr(error, "param", None)
+    if parameter is None:
+        text = str(words())
+        return text[:1].lower() + text[1:].removesuffix(".")
+    option = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
+    return f"{option}: {said or 'Required value'}"
+
+
 # By extra: what needs it, and the modules that come with it. The operator's image has none of the embedded cluster.
 _EXTRAS = {
     "local": ("the embedded cluster", ("localcluster", "jsonschema_rs", "jsonpatch", "jsonpath")),

@@ -14,7 +14,7 @@ import typer
 import jobcommon
 from jobcommon.api.terminal import clean
 from jobcommon.cli import process
-from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
+from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra, usage_error
 from jobcommon.cli.framework_commands import new_command, rbac_command
 from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
@@ -341,6 +341,22 @@ def _fault(error: OSError) -> str:
 commands.register(app)
 
 
+def _answered(name: str | None) -> int:
+    """The exit code of the command; the text of a wrong use is that of a `UserError`."""
+    try:
+        code = app(prog_name=name, standalone_mode=False)
+    except Exception as error:
+        if (text := usage_error(error)) is None:
+            raise
+        if len(sys.argv) < 2:
+            # Without arguments, it is the help.
+            error.show()  # type: ignore[attr-defined]
+            return BAD_INPUT
+        context = getattr(error, "ctx", None)
+        raise UserError(f"{text}\n{f'its help: {context.command_path} --help' if context else ''}".strip()) from None
+    return code if isinstance(code, int) else 0
+
+
 def main(name: str | None = None) -> None:
     """The entry point, under the program's name or another one.
 
@@ -349,7 +365,7 @@ def main(name: str | None = None) -> None:
     prepare_streams()
     handled = interruption.leave_at_once()
     try:
-        app(prog_name=name)
+        sys.exit(_answered(name))
     except UserError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {clean(line)}\n")

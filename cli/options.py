@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+import math
 import re
 from typing import Annotated, Any
 
@@ -16,6 +17,30 @@ def namespace_name(value: str | list[str] | None) -> str | list[str] | None:
         if _LABEL.fullmatch(name) is None:
             raise UserError(f'--namespace {name}: write lower-case letters, digits and "-", at most 63 of them, as in team-a')
     return value
+
+
+_GO = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|m|s))+")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def duration_option(option: str, text: str, *, least: float = 0.0) -> Any:
+    """An option that takes seconds, or a duration as kubectl takes it: 90, 90s, 5m or 1h30m. Its value is in seconds."""
+
+    def parsed(given: str | float) -> float:
+        value = str(given)
+        if _GO.fullmatch(value):
+            seconds = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)(h|ms|m|s)", value))
+        else:
+            try:
+                seconds = float(value)
+            except ValueError:
+                seconds = math.nan
+        if not (math.isfinite(seconds) and seconds >= least):
+            over = f" of at least {least:g}s" if least else ""
+            raise UserError(f"{option} {value}: write seconds or a duration{over}, such as 90, 90s, 5m or 1h30m")
+        return seconds
+
+    return typer.Option(option, metavar="DURATION", parser=parsed, help=text)
 
 
 def namespace_option(text: str) -> Any:

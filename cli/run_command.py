@@ -8,11 +8,11 @@ import typer
 from typer.core import TyperCommand
 
 from jobcommon.cli import PLUGIN, process
-from jobcommon.cli.errors import UserError
+from jobcommon.cli.errors import UserError, usage_error
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
-from jobcommon.cli.options import OptionalFiles, PythonOption, Server, namespace_option
+from jobcommon.cli.options import OptionalFiles, PythonOption, Server, duration_option, namespace_option
 from jobcommon.cli.output import console
 
 STUCK_AFTER = 300.0
@@ -32,7 +32,7 @@ class RunCommand(TyperCommand):
             if type(error).__name__ != "NoSuchOption" or script is None:
                 raise
             after = f"{ctx.command_path} {script} -- {given.partition(script)[2].strip()}"
-            raise UserError(f"{error}\nthe options of a script follow --, as in: {after}") from None
+            raise UserError(f"{usage_error(error)}\nthe options of a script follow --, as in: {after}") from None
 
 
 def run_command(
@@ -91,14 +91,13 @@ def run_command(
         bool, typer.Option(help="On a cluster: follow the jobs until they have finished, or only create them.")
     ] = True,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1). Default: never.", min=0.1)
+        float | None, duration_option("--timeout", "Give up after this time (exit code 1). Default: never.", least=0.1)
     ] = None,
     stuck_after: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS",
-            help="Stop if pods could not run for this time and no other pod printed anything (exit code 3); 0 for never.",
-            min=0,
+        duration_option(
+            "--stuck-after",
+            "Stop if pods could not run for this time and no other pod printed anything (exit code 3); 0 for never.",
         ),
     ] = STUCK_AFTER,
     server: Server = None,
@@ -115,7 +114,7 @@ def run_command(
     \b
     Examples:
       jobcommon run -f job.yaml
-      jobcommon run -f jobs/ -f config.yaml --timeout 600
+      jobcommon run -f jobs/ -f config.yaml --timeout 10m
       kubectl get pytorchjob mine -o yaml | jobcommon run -f -
       jobcommon run train.py --workers 3 -- --epochs 5
       jobcommon run train.py --workers 3 --image me/torch:2 --kubeconfig ~/.kube/config -- --epochs 5

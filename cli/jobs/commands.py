@@ -1,5 +1,6 @@
 """The commands ``why``, ``logs``, ``list``, ``top``, ``suspend``, ``resume``, ``restart``, ``scale`` and ``wait``."""
 
+import math
 import os
 import sys
 import time
@@ -14,7 +15,7 @@ from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.completion import job_names
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
-from jobcommon.cli.options import Context, Kubeconfig, namespace_option
+from jobcommon.cli.options import Context, Kubeconfig, duration_option, namespace_option
 from jobcommon.cli.output import console, notes
 from jobcommon.diagnosis import Diagnosis, Found
 
@@ -65,7 +66,9 @@ def logs_command(
         str, typer.Option("--container", "-c", metavar="NAME", help="Another container than the main container.")
     ] = "",
     tail: Annotated[int | None, typer.Option(metavar="N", help="Only the last N lines of each container.", min=0)] = None,
-    since: Annotated[int | None, typer.Option(metavar="SECONDS", help="Only lines that are newer than this.", min=1)] = None,
+    since: Annotated[
+        float | None, duration_option("--since", "Only lines that are newer than this: 90, 90s or 5m.", least=1)
+    ] = None,
     download: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write a file for each run, the job, its events and the diagnosis to DIR."),
@@ -92,7 +95,7 @@ def logs_command(
         raise UserError(
             "--follow shows the main containers' runs from now on: leave out --previous, --download, --container, --since"
         )
-    selection = Selection(rank, container, previous, tail, since)
+    selection = Selection(rank, container, previous, tail, None if since is None else math.ceil(since))
 
     async def read(api: Api, found: FoundJob) -> None:
         if download is not None:
@@ -201,7 +204,7 @@ def restart_command(
         str, typer.Option(metavar="RANKS", help="Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.")
     ] = "",
     recreate: Annotated[bool, typer.Option("--recreate", help="For a finished job: delete and recreate it.")] = False,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long its pods may take to stop.", min=1)] = 300.0,
+    timeout: Annotated[float, duration_option("--timeout", "How long its pods may take to stop.", least=1)] = 300.0,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -261,7 +264,7 @@ def wait_command(
         str, typer.Option("--for", metavar="STATE", help="finished, succeeded, failed, running, suspended or deleted.")
     ] = "finished",
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1). Default: never.", min=0.1)
+        float | None, duration_option("--timeout", "Give up after this time (exit code 1). Default: never.", least=0.1)
     ] = None,
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
@@ -272,7 +275,7 @@ def wait_command(
     \b
     Examples:
       kubectl train wait digits && echo trained
-      kubectl train wait digits --for running --timeout 600
+      kubectl train wait digits --for running --timeout 10m
 
     \b
     Exit codes:
