@@ -355,7 +355,7 @@ def test_every_document_is_applied_and_every_job_counts(tmp_path: Path) -> None:
     done = answered("run", "-f", str(tmp_path))
     assert done.returncode == 1, "one of two jobs fails"
     assert "namespace/team created" in done.stdout
-    assert "job/board makes no pods here: no controller for a Job\n" in done.stdout
+    assert "job/board creates no pods here: no controller for Job\n" in done.stdout
     assert "reader-worker-0 | hello from a file" in done.stdout
     assert re.search(r"^pytorchjob/reader\n(.*\n)+.*Succeeded +True", done.stdout, flags=re.MULTILINE)
     assert re.search(r"^pytorchjob/quick\n(.*\n)+.*Failed +True", done.stdout, flags=re.MULTILINE)
@@ -366,7 +366,7 @@ def test_a_job_that_takes_too_long_ends_with_1() -> None:
     slow = VALID.replace("echo before the end; exit 0", "exec sleep 600")
     done = answered("run", "-f", "-", "--timeout", "2", stdin=slow)
     assert done.returncode == 1
-    assert "not over after 2 s (--timeout): stopping" in done.stdout
+    assert "not finished after 2 s (--timeout): stopping" in done.stdout
 
 
 @pytest.mark.cluster
