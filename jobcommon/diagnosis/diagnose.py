@@ -48,7 +48,7 @@ _HIDDEN = (
     "the exit code was 0: a pipeline, such as python train.py | tee log, exits with the code of its last program unless the "
     "shell sets -o pipefail (bash); || true and a handler of all exceptions also hide a failure"
 )
-# Of several causes the first one here is told; others come between, and calm ones last.
+# Of several causes these come first, and calm ones last.
 _FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
 
 
@@ -72,9 +72,9 @@ def diagnose(found: Found, now: float) -> Diagnosis:
         for entry in avoided(replace(found.read, status=found.status))
     ]
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
-    told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
+    shown = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
-    return replace(made, state=state, evidence=told, lines=shown_end(made), sentence=sentence, progress=progress)
+    return replace(made, state=state, evidence=shown, lines=shown_end(made), sentence=sentence, progress=progress)
 
 
 def _hook(found: Found, made: Diagnosis) -> str:
@@ -366,7 +366,7 @@ def _refusal_of_events(found: Found) -> Cause | None:
 
 
 def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]:
-    """The causes that are told: of one reason, the most frequent; one that is calm or a symptom only if there is no other."""
+    """The causes that are named: of one reason, the most frequent; one that is calm or a symptom only if there is no other."""
     if not causes:
         return []
 
@@ -385,11 +385,11 @@ def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]
 
 
 def _of_pods(
-    found: Found, told: Sequence[tuple[Member, Cause]], all_of_them: Iterable[tuple[Member, Cause]], now: float
+    found: Found, worst: Sequence[tuple[Member, Cause]], all_of_them: Iterable[tuple[Member, Cause]], now: float
 ) -> Diagnosis:
-    member, cause = told[0]
-    replicas = tuple(entry[0].replica for entry in told)
-    nodes = {entry[0].pod.node_name for entry in told}
+    member, cause = worst[0]
+    replicas = tuple(entry[0].replica for entry in worst)
+    nodes = {entry[0].pod.node_name for entry in worst}
     where = f" on node {member.pod.node_name}" if len(nodes) == 1 and member.pod.node_name else ""
     events = (e for e in found.events_of(member.pod.uid) if e.warning and not BARE.match(e.message))
     evidence = [f"event {e.reason}: {in_short(e.message)}" for e in events][:2]

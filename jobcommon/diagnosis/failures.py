@@ -48,8 +48,8 @@ def ends(found: Found) -> list[Failure]:
     said = [(event.message, format_time(event.at)) for event in reversed(found.events_of(found.read.uid)) if event.warning]
     said += [(c.message, c.last_transition_time or "") for c in found.status.conditions if c.message]
     on_record = {(failure.replica, failure.reason) for failure in known}
-    told = {(*match.groups(), at) for text, at in said for match in _BY_OTHERS.finditer(text)}
-    new = (one for one in sorted(told, key=str) if one[:2] not in on_record)
+    by_others = {(*match.groups(), at) for text, at in said for match in _BY_OTHERS.finditer(text)}
+    new = (one for one in sorted(by_others, key=str) if one[:2] not in on_record)
     return known + [Failure(replica=name, reason=reason, node=node, time=at) for name, reason, node, at in new]
 
 

@@ -15,7 +15,7 @@ from jobcommon.causes.tracebacks import plain, raised
 from jobcommon.diagnosis.context import in_context
 from jobcommon.diagnosis.found import Found, Member
 
-# A step or an epoch may take minutes; only its length is told before.
+# A step or an epoch may take minutes; only its length is reported before.
 QUIET_SECONDS = 60.0
 HANGING_SECONDS = 300.0
 _THREAD = re.compile(r"(?:Exception in )?(thread \S+|Process \S+?)(?: \(.*\))?:$", re.IGNORECASE)

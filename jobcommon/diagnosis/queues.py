@@ -33,9 +33,9 @@ def suspended(found: Found) -> Cause:
         return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", advice)
     queue = queue or str(((workload or {}).get("spec") or {}).get("queueName") or "")
     message = found.status.conditions[-1].message if found.status.conditions else ""
-    told = said_after(message, waits_in(queue))
-    if workload is None and told:
-        return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {told}"), "change what the message names")
+    why = said_after(message, waits_in(queue))
+    if workload is None and why:
+        return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {why}"), "change what the message names")
     if workload is None:
         text = f"in Kueue's queue {queue}, which has not accepted it: it has no Workload yet"
         return Cause(Reason.QUEUED_BY_KUEUE, text, "kubectl get localqueues; check that Kueue is running and supports the kind")
@@ -65,23 +65,23 @@ def gang(found: Found, message: str) -> Cause | None:
     status = group.get("status") or {}
     awaited = bool(said_after(message, AWAITED))
     waiting = [member.pod for member in found.members if not member.pod.scheduled and member.pod.deletion_time is None]
-    told = waits_of(group)
+    waits = waits_of(group)
     # Kubernetes' own has no phase, and its condition stays true while a replacement waits.
-    placed = told is None if min_count(group) else str(status.get("phase") or "") not in _NOT_PLACED
+    placed = waits is None if min_count(group) else str(status.get("phase") or "") not in _NOT_PLACED
     if not awaited and (not group or not waiting or placed):
         return None
     queue = f" in queue {group['spec']['queue']}" if (group.get("spec") or {}).get("queue") else ""
     many = f" for {size_of(group)} pods at once" if size_of(group) else ""
-    since = f" since {told.since}" if told is not None and told.since else ""
-    text = f"its PodGroup waits{queue}{since} until there is room{many}" + (f": {_said(told, waiting)}" if told else "")
+    since = f" since {waits.since}" if waits is not None and waits.since else ""
+    text = f"its PodGroup waits{queue}{since} until there is room{many}" + (f": {_said(waits, waiting)}" if waits else "")
     advice = f"kubectl describe podgroup {found.read.name}; is the gang scheduler running?"
     return Cause(
         Reason.GANG_PENDING, in_short(text), advice, then="the gang scheduler places all pods together when there is room"
     )
 
 
-def _said(told: GroupWaits, waiting: Sequence[PodView]) -> str:
+def _said(waits: GroupWaits, waiting: Sequence[PodView]) -> str:
     """The group's message, and where it tells nothing but that the group is not placed, what is said of a pod."""
-    if not told.message.startswith(OF_THE_GROUP):
-        return told.message
-    return next((p.unschedulable for p in waiting if p.unschedulable and OF_THE_GROUP not in p.unschedulable), told.message)
+    if not waits.message.startswith(OF_THE_GROUP):
+        return waits.message
+    return next((p.unschedulable for p in waiting if p.unschedulable and OF_THE_GROUP not in p.unschedulable), waits.message)

@@ -83,13 +83,13 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     most = MAX_FAILED_LOGS if status.has(ConditionType.STALLED) else MAX_LOGS
     last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase), most)
     logs, gone = await _logs(send, namespace, pods, failed)
-    kept, told = await read_kept(send, job) if gone else ({}, [])
+    kept, kept_events = await read_kept(send, job) if gone else ({}, [])
     logs |= {pod: shown_lines(kept[pod]) for pod in gone & kept.keys()}
     made = Found(
         framework=framework,
         job=job,
         pods=pods,
-        events=[*(event for events in found["events"] for event in events), *told],
+        events=[*(event for events in found["events"] for event in events), *kept_events],
         logs=logs,
         gone=gone - kept.keys(),
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],

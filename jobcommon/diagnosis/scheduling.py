@@ -22,7 +22,7 @@ _CHANGE = "change the pod template, or add nodes"
 _FEW = 3
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
-# In the order of what is told: nodes with a taint or another label are mostly meant for other pods.
+# In the order in which they are named: nodes with a taint or another label are mostly meant for other pods.
 _CLUES = (
     Clue(
         r'persistentvolumeclaims? "([^"]+)" not found',

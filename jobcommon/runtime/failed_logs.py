@@ -37,7 +37,7 @@ _POSITIONS = 2
 _TAILS = (1000, 50)
 _MOST_READ = 1 << 20
 # What a diagnosis reads of an event.
-_TOLD = ("involvedObject", "type", "reason", "message", "series", "lastTimestamp", "eventTime", "firstTimestamp")
+_FIELDS = ("involvedObject", "type", "reason", "message", "series", "lastTimestamp", "eventTime", "firstTimestamp")
 
 
 async def keep_logs(framework: Framework, transport: Transport, work: Work) -> ClientError | None:
@@ -121,9 +121,9 @@ async def _events(transport: Transport, namespace: str, uid: str) -> str:
     """The events on an object, each a line of JSON, the latest first."""
     query = ("fieldSelector", f"involvedObject.uid={uid}"), ("limit", "500")
     body = answered(await transport.send(Request("GET", collection_path(CORE, "events", namespace), query)))
-    told = [{name: event[name] for name in _TOLD if event.get(name)} for event in mappings_in(body.get("items"))]
-    told.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")), reverse=True)
-    lines = [f"{msgspec.json.encode(event).decode()}\n" for event in told]
+    events = [{name: event[name] for name in _FIELDS if event.get(name)} for event in mappings_in(body.get("items"))]
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")), reverse=True)
+    lines = [f"{msgspec.json.encode(event).decode()}\n" for event in events]
     sizes = accumulate(len(line.encode()) for line in lines)
     return "".join(line for line, size in zip(lines, sizes, strict=True) if size <= MAX_EVENT_BYTES)
 
