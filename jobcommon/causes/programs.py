@@ -672,7 +672,7 @@ LINES = (
         "delete it",
     ),
     Clue(
-        r"JSONDecodeError|yaml\.\w+\.\w+Error|(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
+        r"JSONDecodeError|yaml\.\w+\.\w+Error|(?<!errors\.)(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
         r"configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
         r"jsonschema\.\S*ValidationError|"

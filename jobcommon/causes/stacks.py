@@ -16,4 +16,9 @@ _STACK = re.compile(
 def telling(lines: Sequence[str]) -> list[str]:
     """Those that a person or a program has worded: without the stack of a crash, if there are any."""
     worded = [line for line in lines if line.strip()]
-    return [line for line in worded if not _STACK.match(plain(line))] or worded
+    return [line for line in worded if not is_stack(line)] or worded
+
+
+def is_stack(line: str) -> bool:
+    """Whether it is a line of the stack of a crash."""
+    return _STACK.match(plain(line)) is not None

@@ -48,7 +48,7 @@ _MOST_LINES = 12
 _OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)')
 _NCCL = "Last error:"
 # Frames of other languages, which are named below the program's own.
-_NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
+_NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs|pyx)$")
 _RULE = 74 * "-"
 _BOILERPLATE = re.compile(r"The error could be from a previous operation")
 _ROOT_ERRORS = "root error(s) found."

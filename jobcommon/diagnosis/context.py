@@ -35,6 +35,10 @@ _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks in another way.
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
+_RDZV_ENDPOINT = re.compile(r"--rdzv[-_]endpoint\b")
+_OWN_ENDPOINT = (
+    "leave {} out of the command and set elasticPolicy, with which the operator sets the endpoint; or correct the host"
+)
 _NOT_REACHED = "the Launcher cannot reach a Worker that is not running"
 _WAITING_WORKER = (
     "remove command and args of the Workers, so that they wait for mpirun, or end the command with exec sleep infinity (where "
@@ -94,8 +98,14 @@ def _of_host(cause: Cause, found: Found) -> Cause:
         if host.partition(".")[0] == job.service_name or host.startswith(f"{job.name}-"):
             return cause
         made = unreachable(f"{cause.text}; no pod of the job is named {host}", local=found.local)
-        mine = "; MASTER_ADDR is set by the operator: the program must not change it" if _COLLECTIVE.search(cause.text) else ""
-        return replace(made, advice=_HOSTS if "Launcher" in job.replica_specs else made.advice + mine)
+        if "Launcher" in job.replica_specs:
+            return replace(made, advice=_HOSTS)
+        if (
+            option := _RDZV_ENDPOINT.search(" ".join(command_line(one.template) for one in job.replica_specs.values()))
+        ) is not None:
+            return replace(made, advice=_OWN_ENDPOINT.format(option[0]))
+        mine = "MASTER_ADDR is set by the operator: the program must not change it"
+        return replace(made, advice=mine) if _COLLECTIVE.search(cause.text) else made
     if job.total_replicas == 1 and not _COLLECTIVE.search(cause.text):
         made = unreachable(f"{cause.text}; the job has no other replica", local=found.local)
         return replace(made, advice=f"see which address it connects to, and whether a server listens there; {made.advice}")

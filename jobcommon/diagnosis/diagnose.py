@@ -19,8 +19,6 @@ from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import (
     died_beside,
     last_exception,
-    odd,
-    printed_last,
     raised_alone,
     recreated,
     servers_gone,
@@ -28,8 +26,9 @@ from jobcommon.diagnosis.hangs import (
     unresolved,
 )
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
+from jobcommon.diagnosis.no_progress import stopped_by_stall, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
-from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile
+from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile, never_started
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
@@ -123,20 +122,7 @@ def _stalled(found: Found, current: JobCondition, now: float) -> Diagnosis:
     made, text = _of_members(found, current, now), in_short(current.message)
     if not made.well:
         return replace(made, sentence=f"{made.sentence}; {text}")
-    made = _of_job(Cause(Reason.STALLED, text, "check what its ranks wait for: py-spy dump, or their logs"))
-    if (first := odd(found, now)) is None:
-        return made
-    member, line = first
-    others = [m for m in found.members if m is not member and found.last_lines.get(m.pod.name)]
-    return replace(
-        made,
-        sentence=f"{text}; {line}",
-        evidence=tuple(printed_last(other, found, now) for other in others[:2]),
-        lines=tuple(found.tails.get(member.pod.name, ())),
-        replicas=(member.replica,),
-        node=member.pod.node_name,
-        advice=f"check what {member.replica} waits for: kubectl exec {member.pod.name} -- py-spy dump --pid 1 shows where",
-    )
+    return without_progress(found, text, now)
 
 
 def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
@@ -238,8 +224,12 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         return replace(_deadline(found, message), then=then, at=at)
     if reason == reasons.PENDING_TOO_LONG:
         why = in_short(message.partition(" has failed because ")[2])
-        advice = "make room for it, request less, or raise runPolicy.pendingDeadlineSeconds"
+        causes = (other.cause for other in never_started(found) if other.cause is not None)
+        advice = next((cause.advice for cause in causes), "make room for it, or request less")
+        advice += "; or raise runPolicy.pendingDeadlineSeconds"
         return replace(_of_job(Cause(Reason.PENDING_TOO_LONG, why, advice)), then=then, at=at)
+    if reason == reasons.STALLED:
+        return replace(stopped_by_stall(found, message), then=then, at=at)
     ends = root(found, message)
     if ends is None:
         members = [member for member in found.members if member.pod.phase == "Failed"]
@@ -261,12 +251,16 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
 
 def _deadline(found: Found, message: str) -> Diagnosis:
     """A deadline cuts something short: a wait, or training."""
-    seconds = found.read.run_policy.active_deadline_seconds
+    text = f"active for longer than runPolicy.activeDeadlineSeconds ({found.read.run_policy.active_deadline_seconds} s)"
     waited = said_after(message, SAYS_WAITING)
-    why = f"; until then it waited: {in_short(waited)}" if waited else ""
-    advice = "resolve what it waited for" if waited else "raise runPolicy.activeDeadlineSeconds, or train for less time"
-    text = f"active for longer than runPolicy.activeDeadlineSeconds ({seconds} s){why}"
-    return replace(_of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(first_failure(found)))
+    if not waited:
+        made = _of_job(Cause(Reason.DEADLINE_EXCEEDED, text, "raise runPolicy.activeDeadlineSeconds, or train for less time"))
+        return replace(made, evidence=tuple(first_failure(found)))
+    causes = (
+        (f"{other.replica} {other.text}", other.cause.advice) for other in never_started(found) if other.cause is not None
+    )
+    why, advice = next(causes, (in_short(waited), "resolve what it waited for"))
+    return _of_job(Cause(Reason.DEADLINE_EXCEEDED, f"{text}; until then it waited: {why}", advice))
 
 
 def _deleting(found: Found, now: float) -> Diagnosis:

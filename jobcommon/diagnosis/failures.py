@@ -189,7 +189,8 @@ def other_failures(found: Found, cause: Cause, *named: Failure) -> tuple[list[st
     """How many failures on record have that cause; and the first one with its cause, if that is another and its own."""
     failures = _on_record(found)
     alike = [failure for failure in failures if _outline(cause_of_failure(found, failure)) == _outline(cause)]
-    facts = [f"{len(alike)} of {len(failures)} recorded failures have this cause"] if len(alike) > 1 else []
+    again = len(alike) > len({failure.replica for failure in alike})
+    facts = [f"{len(alike)} of {len(failures)} recorded failures have this cause"] if again else []
     if not failures or failures[0] in (*named, *alike):
         return facts, None
     first = cause_of_failure(found, failures[0])

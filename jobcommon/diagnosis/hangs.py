@@ -1,7 +1,6 @@
 """What a job whose pods all run does not show in its status: that nothing is printed, and that a pod is a new one."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -21,7 +20,6 @@ HANGING_SECONDS = 300.0
 _THREAD = re.compile(r"(?:Exception in )?(thread \S+|Process \S+?)(?: \(.*\))?:$", re.IGNORECASE)
 # A program may print so many lines after an exception that ended it.
 _AFTERWARDS = 3
-_NUMBER = re.compile(r"\d+")
 # torch prints it again and again while it tries.
 _UNRESOLVED = re.compile(r"network address(?:es)? of \([\w.-]+, \d+\) cannot be retrieved \(gai error: .*")
 # An operator creates the pods of a job within seconds.
@@ -48,28 +46,6 @@ def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
     facts = (f"the last line of {listed(list(quiet))} is {ages} old",)
     pod = next(m.pod.name for m in found.members if m.replica == names[0])
     return text, facts, f"if no step takes this long, the program hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
-
-
-def odd(found: Found, now: float) -> tuple[Member, str] | None:
-    """Of replicas that wait for each other, the one whose last line no other line is like, else the one silent for longest; and
-    what it printed last.
-    """
-    there = [
-        member for member in found.members if member.pod.name in found.printed_at and found.last_lines.get(member.pod.name)
-    ]
-    if not there:
-        return None
-    outlines = Counter(_NUMBER.sub("", line) for tail in found.tails.values() for line in tail)
-    often = {m.replica: outlines[_NUMBER.sub("", found.last_lines[m.pod.name])] for m in there}
-    first = min(there, key=lambda member: (often[member.replica], found.printed_at[member.pod.name]))
-    return first, printed_last(first, found, now)
-
-
-def printed_last(member: Member, found: Found, now: float) -> str:
-    """What a replica printed last, and when."""
-    name = member.pod.name
-    age = span(now - found.printed_at[name])
-    return f"the last line of {member.replica}, {age} old: {in_short(found.last_lines[name], 200)}"
 
 
 def raised_alone(member: Member, found: Found, now: float) -> Cause | None:

@@ -9,12 +9,12 @@ from jobcommon.api import reasons
 from jobcommon.api.job import template_for
 from jobcommon.api.pod import Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import Failure
+from jobcommon.api.status import MAX_MESSAGE, Failure
 from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.stacks import telling
+from jobcommon.causes.stacks import is_stack, telling
 from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
 from jobcommon.diagnosis.failures import cause_of_failure, ends
@@ -39,6 +39,7 @@ _JOINING = re.compile(
 )
 _LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
 _MOST, _FEW = 200, 4
+_CUT = MAX_MESSAGE - 64
 _LATE = "see why {} was late or missing: it may have been busy with a download, or have waited for a lock"
 _LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
 _BEFORE_START = (
@@ -94,6 +95,12 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
     counts = _EXPECTED.search(cause.text)
     missing = int(counts[2]) - int(counts[1]) if counts is not None and "barrier" not in cause.text else None
     return named or sorted(late, key=lambda other: not other.lines), bool(named) or len(late) in (1, missing)
+
+
+def never_started(found: Found) -> Iterator[Other]:
+    """The replicas whose pods are gone and had not started, with the reason."""
+    past = (_of_the_past(found, replica, None) for replica in found.read.replicas)
+    return (other for other in past if other is not None and other.cause is not None)
 
 
 def led_by_absent(made: Diagnosis, late: Sequence[Other], waited: str, *, certain: bool) -> Diagnosis:
@@ -187,8 +194,11 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
     events = found.events_of(pod)
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
     if stop is not None:
-        lines = (stop.message or "").splitlines()
-        text = f"was running when the job ended, its last line: {in_short(next(reversed(telling(lines)), ''), _MOST)}"
+        message = stop.message or ""
+        # The first line of a long message is only its end.
+        lines = message.splitlines()[len(message) >= _CUT :]
+        said = [line for line in telling(lines) if not is_stack(line)]
+        text = "was running when the job ended" + (f", its last line: {in_short(said[-1], _MOST)}" if said else "")
         return Other(name, text, node=stop.node or "", lines=lines)
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         return None if any(f.pod == pod for f in found.status.failures) else Other(name, _LOG_GONE)

@@ -71,7 +71,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     about += [f"kind=PersistentVolumeClaim,involvedObject.name={name}" for name in _awaited_claims(troubled)]
     path = collection_path("v1", "events", namespace)
     wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
-    if troubled:
+    if troubled or (status.has(ConditionType.FAILED) and not pods):
         wanted["nodes"] = [Request("GET", collection_path("v1", "nodes", None))]
     in_queue = is_queued(status, job["metadata"].get("labels") or {})
     if in_queue or ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):

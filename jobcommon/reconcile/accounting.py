@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from jobcommon.api import reasons
 from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
@@ -31,6 +32,7 @@ from jobcommon.reconcile.ending import (
     decode,
     last_run,
 )
+from jobcommon.reconcile.rendering import reason_of_end
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
     Active,
@@ -226,17 +228,20 @@ def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
 
 
 def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str, Failure]:
-    """By UID, the ends still to be recorded of replicas that ran when the job failed, if all its failures are consequences.
+    """By UID, the ends still to be recorded of replicas that ran when the job failed, if all its failures are consequences, or
+    it made no progress.
 
     The replica that caused them may have raised its error before, and have been slower to end; its log goes with its pod. Or
     the platform has ended it, which was reported later than the ends of its peers.
     """
     known = job.status.failures
-    room = MAX_FAILURES - len(known) if known and job.status.has(ConditionType.FAILED) else 0
+    stalled = reason_of_end(job.status) == reasons.STALLED
+    room = MAX_FAILURES - len(known) if job.status.has(ConditionType.FAILED) and (known or stalled) else 0
     done = {failure.pod for failure in known if failure.reason == STOPPED or failure.exit_code is None}
     over = [s for s in slots.wanted.values() if s.life is Life.REMOVED and not s.recorded and FINALIZER in s.pod.finalizers]
     new = [s for s in over if s.pod.name not in done and not framework.serves(s.replica.type)] if room > 0 else []
-    if not new or any(not distance(f.reason, f.exit_code, f.message or "") for f in known if f.reason != STOPPED):
+    own = any(not distance(f.reason, f.exit_code, f.message or "") for f in known if f.reason != STOPPED)
+    if not new or (own and not stalled):
         return {}
     runs = ((s, last_run(s.pod, framework.main_container(job.replica_specs[s.replica.type], s.replica.index))) for s in new)
     ends = [(s.pod.uid, failure_of(s.replica, s.pod, run)) for s, run in runs if run is not None]

@@ -194,6 +194,11 @@ def is_stated(condition: JobCondition, note: str) -> bool:
     return note in condition.message
 
 
+def reason_of_end(status: JobStatus) -> str:
+    """The reason with which the job has succeeded or failed; "" if it has not."""
+    return next((c.reason for c in reversed(status.conditions) if c.type in _FINAL and c.is_true), "")
+
+
 def end_of(status: JobStatus) -> str:
     """How the job has ended, for others than its users."""
     return next((c.message for c in reversed(status.conditions) if c.type in _FINAL and c.is_true), "")

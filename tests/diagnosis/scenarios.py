@@ -413,6 +413,18 @@ def stalled(**tails: Sequence[str]) -> Found:
     return replace(made, job={**made.job, "status": status})
 
 
+def stopped_by_stall(*tails: Sequence[str]) -> Found:
+    """The job has failed for want of progress, and its pods are stopped: with it those lines are recorded."""
+    made = stalled(**{f"worker_{number}": lines for number, lines in enumerate(tails)})
+    condition = {"type": "Failed", "status": "True", "reason": "Stalled", "message": "PyTorchJob demo: no progress since 22:13"}
+    status = {**made.job["status"], "conditions": [condition], "completionTime": format_time(NOW - 1)}
+    ends = {
+        f"Worker-{number}": lambda pod, lines=lines: pod.running().failed(143, message="\n".join(lines)).last_delete()
+        for number, lines in enumerate(tails)
+    }
+    return recorded(then(replace(made, job={**made.job, "status": status}, tails={}, last_lines={}), ends))
+
+
 def not_mounted(name: str) -> list[Manifest]:
     said = enumerate(NOT_MOUNTED[name])
     return [event("uid-demo-worker-1", reason, message, at=NOW - 10 * number) for number, (reason, message) in said]
@@ -811,6 +823,13 @@ SCENARIOS = (
     ),
     scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(
         failed(1, lines=(*EINOPS[:1], f"torch.distributed.DistNetworkError: {NO_MASTER}"))
+    ),
+    scenario("an endpoint outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(
+        failed(
+            1,
+            lines=(*EINOPS[:1], f"torch.distributed.DistNetworkError: {NO_MASTER}"),
+            container={"command": ["torchrun", "--rdzv-endpoint=nosuch.corp:29500", "train.py"]},
+        )
     ),
     scenario("an ssh to a host outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named gate.corp").of(
         failed(255, lines=("ssh: Could not resolve hostname gate.corp: Name or service not known",))
@@ -1435,6 +1454,22 @@ SCENARIOS = (
         stopping(dict.fromkeys(("Worker-0", "Worker-1"), "in_attempt 1 1,stopped_by_image 1"))
     ),
     scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(beside(held_by_finalizer)),
+    scenario(
+        "deadline of the job, which had no node",
+        "DeadlineExceeded",
+        "(60 s); until then it waited: Worker-1 had not started: no node for it: 0/1",
+        "no node has the label gpu=h200",
+    ).of(
+        replace(
+            unschedulable(
+                "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+                run_policy={"activeDeadlineSeconds": 60},
+                template={"nodeSelector": {"gpu": "h200"}},
+                nodes=[node()],
+            ),
+            pods=(),
+        )
+    ),
     scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(
         unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})
     ),

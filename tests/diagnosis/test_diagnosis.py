@@ -353,6 +353,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a task that did not come", "see why Worker-2 was late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
+        ("an endpoint outside of the job", "leave --rdzv-endpoint out of the command"),
         ("a connection of a job without peers", "whether a server listens there"),
         ("a peer that was deleted", "find out who deletes pods; if replicas cannot continue without each other"),
     ],

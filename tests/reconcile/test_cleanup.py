@@ -61,6 +61,7 @@ LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "Value
         pytest.param("Failed", LOST, "", "last_delete", None, id="without a word"),
         pytest.param("Failed", OWN, OWN, "last_delete", None, id="the cause on record"),
         pytest.param("Succeeded", LOST, OWN, "last_delete", None, id="a success"),
+        pytest.param("Stalled", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a stall"),
     ],
 )
 def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
@@ -68,7 +69,8 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
 ) -> None:
     """The one that lost it ended before: the pod is released when the end of its peer is on record."""
     failure = {"replica": "Worker-0", "pod": "demo-worker-0", "reason": "Error", "exitCode": 1, "message": first}
-    status = finished_status(kind, f"{TEST_JOB.kind}{kind}") | {"failures": [failure]}
+    end, reason = ("Failed", kind) if kind == "Stalled" else (kind, f"{TEST_JOB.kind}{kind}")
+    status = finished_status(end, reason) | {"failures": [failure]}
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"cleanPodPolicy": "Running"}, status=status)
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).running().failed(143, message=message)
     for change in changed.split(","):
