@@ -12,7 +12,7 @@ from jobcommon.causes.tracebacks import Raised, begin_of_stack, crashed, in_stac
 
 ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
-    r"not found|assert",
+    r"not found|not a valid|assert",
     re.IGNORECASE,
 )
 # The exit code tells it.

@@ -46,6 +46,10 @@ SHELL = (
         "sh is dash in many images, not bash: run the script with bash, command: [bash, -c, ...]",
     ),
     Clue(
+        r"`(.*)': not a valid identifier", Reason.SHELL_ERROR, "",
+        "a value with a space is not quoted: write export NAME=\"$VALUE\"; {0} was taken for a name",
+    ),
+    Clue(
         r"Run 'conda init' before", Reason.SHELL_ERROR, "",
         "the shell of a pod does not read .bashrc: use conda run -n ENV COMMAND, or source the environment's "
         "etc/profile.d/conda.sh",
@@ -325,6 +329,10 @@ LINES = (
         r"unable to reach each other for MPI|not built with (?:SLURM|PMI)",
         Reason.MPI_NOT_STARTED, "",
         "use the same version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
+    ),
+    Clue(
+        r"# Problematic frame: #\s*(.+)", Reason.PROGRAM_FAILED, "the Java virtual machine crashed in {0}",
+        "a native library crashed, or the JVM itself: see hs_err_pid*.log, which it has written to the working directory",
     ),
     Clue(
         r"SUMMARY: \w+Sanitizer: |"
@@ -741,7 +749,8 @@ LINES = (
         r"GatedRepoError|"
         r"gated repo|is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
-        r"InvalidAccessKeyId|AccessDenied|SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
+        r"InvalidAccessKeyId|AccessDenied|Authorization(?:PermissionMismatch|Failure)|AuthenticationFailed|"
+        r"SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
         r"api_key not configured|No API key|InvalidToken|"
         r"Invalid (?:username or password|API key|user token)|authentication (?:failed|required)|Unauthorized|"
         r"wandb\.errors\.\w*(?:Usage|Auth)\w*Error|"
@@ -819,7 +828,8 @@ LINES = (
         r"code = Unavailable|lost communication with a remote daemon|communicator was aborted|"
         r"another task died|"
         r"\(Unavailable\)|"
-        r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
+        r"waiting (?:for the barrier|for tasks|for the scheduler)|\d+/\d+ (?:clients )?(?:joined|reached)|"
+        r"RendezvousClosedError|"
         r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
         r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
@@ -929,6 +939,10 @@ REMAINS = (
         r"^(?:Killed|Segmentation fault|Aborted|Bus error|Illegal instruction)(?: \(core dumped\))?$",
         Reason.WORKER_PROCESS_KILLED, "", "a program in the script was killed; the cause of SIGKILL is usually a lack of "
         f"memory: {_MEMORY}",
+    ),
+    Clue(
+        r"exited on signal 7\b|terminated with signal SIGBUS|\bBus error\b", Reason.WORKER_PROCESS_KILLED, "",
+        f"often /dev/shm is full: {_SHM}", local=f"often /dev/shm of this machine is full: {_LOCAL_SHM}",
     ),
     Clue(
         r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"

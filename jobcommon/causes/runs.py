@@ -122,7 +122,8 @@ def end_of_program(
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
     is_error = ERROR_LINE.search(last) is not None
-    meaning = "" if is_error else _CODES.get(exit_code or 0, "")
+    # A program may use 2 or 255 for another thing, which its last line says.
+    meaning = "" if is_error or (last and exit_code != _TIMEOUT) else _CODES.get(exit_code or 0, "")
     if exit_code == _TIMEOUT:
         said = _TIMED_OUT
     elif is_error:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobcommon.causes import languages
 
@@ -194,6 +194,9 @@ def _all(lines: Sequence[str]) -> list[Raised]:
     if not any(one.type.endswith("Py4JJavaError") for one in found):
         # Its message has all that Java printed.
         found += [one for process, stream in streams.items() for one in _of_others(process, stream)]
+    # The beginning of the first stack may be missing, and with it that it was ignored.
+    noise = {one.lines for one in found if one.ignored}
+    found = [replace(one, ignored=True) if one.begin == 0 and one.lines in noise else one for one in found]
     return sorted(found, key=lambda one: one.end)
 
 

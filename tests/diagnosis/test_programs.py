@@ -324,6 +324,10 @@ ADVISED = [
     ("the first command of a script", 1, "kinit: Clock skew too great while getting initial credentials\n" + trace("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.npy'"), "FileNotFound", "printed before: kinit: Clock skew too great", "set -eo pipefail"),
     ("a proxy, of pip", 1, "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by 'ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 407 Proxy Authentication Required'))': /simple/orbax/\nERROR: No matching distribution found for orbax-checkpoint==0.11.5", "HostUnreachable", "407 Proxy Authentication Required", "user and password"),
     ("hosts of DeepSpeed", 1, "ssh: Could not resolve hostname w-0.demo: Name or service not known\n" + trace("RuntimeError: Using hostfile at /etc/mpi/hostfile but host=w-0.demo was not reachable via ssh."), "PeersUnreachable", "printed before: ssh: Could not resolve hostname w-0.demo", "replica"),
+    ("a crash of Java", 134, "#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n#  SIGSEGV (0xb) at pc=0x00007f6b, pid=1, tid=42\n#\n# Problematic frame:\n# C  [libxgboost4j.so+0x1234]  Foo::Bar()\n#\n# If you would like to submit a bug report, please visit:\n#   https://bugreport.java.com/bugreport/crash.jsp", "ProgramFailed", "crashed in C  [libxgboost4j.so+0x1234]  Foo::Bar()", "hs_err_pid"),
+    ("azcopy", 1, "RESPONSE 403: 403 This request is not authorized to perform this operation using this permission.\nERROR CODE: AuthorizationPermissionMismatch", "AccessDenied", "AuthorizationPermissionMismatch", "token"),
+    ("a value without quotes", 1, "run.sh: line 3: export: `7': not a valid identifier", "ShellError", "`7'", "quoted"),
+    ("a bus error of a rank", 135, boxed("mpirun noticed that process rank 1 with PID 9 on node w-1 exited on signal 7 (Bus error)."), "WorkerProcessKilled", "rank 1", "/dev/shm"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
