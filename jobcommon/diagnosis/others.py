@@ -201,7 +201,9 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
         text = "was running when the job ended" + (f", its last line: {in_short(said[-1], _MOST)}" if said else "")
         return Other(name, text, node=stop.node or "", lines=lines)
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
-        return None if any(f.pod == pod for f in found.status.failures) else Other(name, _LOG_GONE)
+        # A server that was stopped has hardly printed what was wrong.
+        known = found.framework.serves(replica.type) or any(f.pod == pod for f in found.status.failures)
+        return None if known else Other(name, _LOG_GONE)
     cause = _before_start(found, replica, events)
     return Other(name, f"had not started: {in_short(cause.text, _MOST)}", cause=cause) if cause is not None else None
 
