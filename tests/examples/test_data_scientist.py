@@ -9,17 +9,16 @@ from tests.cli.commands import cluster_up, started
 from tests.docs.blocks import blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
-PAGE = {block.language + block.words[-1] if block.words else block.language: block.text
-        for block in blocks() if block.document.name == "data-scientist.md"}  # fmt: skip
+PAGE = [block for block in blocks() if block.document.name == "data-scientist.md"]
+SCRIPT = next(block.text for block in PAGE if block.language == "python" and not block.words)
 
 
 def test_the_job_of_the_page_resumes(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    (tmp_path / "train.py").write_text(PAGE["python"])
+    (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "data").mkdir()
     torch.save((torch.randn(64, 4), torch.randn(64, 1)), tmp_path / "data" / "train.pt")
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **yaml.safe_load(PAGE["yamlPersistentVolumeClaim"])}
-    job = yaml.safe_load(PAGE["yaml"])
+    claim, job = (yaml.safe_load(block.text) for block in PAGE if block.language == "yaml")
     for spec in job["spec"]["pytorchReplicaSpecs"].values():
         (container,) = spec["template"]["spec"]["containers"]
         # It goes on until the test has seen enough; here the script and the data are files of this machine.
