@@ -12,6 +12,7 @@ from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.api.terminal import clean
+from jobcommon.api.time_spent import Phase
 from jobcommon.causes.runs import in_one_line
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
@@ -109,15 +110,17 @@ class Display:
 
     def __rich__(self) -> Group:
         reported = [job.status.reported_progress for job in self._jobs]
-        columns = "JOB", "STATE", "PODS", "TIME", *(["PROGRESS"] if any(reported) else [])
+        restarts = [job.status.restarts or 0 for job in self._jobs]
+        more = [*(["RESTARTS"] if any(restarts) else []), *(["PROGRESS"] if any(reported) else [])]
+        columns = "JOB", "STATE", "PODS", "TIME", *more
         jobs = Table(*columns, box=None, header_style="bold", pad_edge=False)
         pods = Table(
             *(Column(title, no_wrap=True) for title in ("POD", "STATE", "RESTARTS", "CAUSE")),
             box=None, header_style="bold", pad_edge=False,
         )  # fmt: skip
-        for job, progress in zip(self._jobs, reported, strict=True):
-            row = (job.title, _state(job.current), self._counts(job), self.elapsed, Text(clean(progress)))
-            jobs.add_row(*row[: len(columns)])
+        for job, count, progress in zip(self._jobs, restarts, reported, strict=True):
+            told = {"RESTARTS": str(count), "PROGRESS": Text(clean(progress))}
+            jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed, *(told[column] for column in more))
         shown = self._rows()
         for pod in shown[:MAX_ROWS]:
             pods.add_row(pod.name, clean(pod.state), str(pod.restarts), Text(clean(pod.cause), style="yellow"))
@@ -219,7 +222,9 @@ def time_spent(status: JobStatus, now: float) -> str:
     spent = status.time_spent
     if spent is None:
         return ""
-    parts = [f"{name} {duration_of(seconds)}" for name, seconds in spent.seconds(now).items()]
+    # It is divided when the job has run.
+    names = {"queued": "queued or starting"} if spent.phase == Phase.PENDING else {}
+    parts = [f"{names.get(name, name)} {duration_of(seconds)}" for name, seconds in spent.seconds(now).items()]
     share = spent.availability(now)
     text = ", ".join(parts) + (f"; availability {share * 100:.1f} %" if share is not None else "")
     text += f", goodput {good * 100:.1f} %" if (good := spent.goodput(now)) is not None else ""
@@ -241,7 +246,9 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
     short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
     table = Table(*short, "MESSAGE", box=None, pad_edge=False, header_style="bold")
     for c in job.status.conditions:
-        others = (c.status, c.last_transition_time or "", c.reason, c.message)
+        # The end of a job leaves the times of the condition Running as they are.
+        ended = job.status.completion_time if c.type == ConditionType.RUNNING and not c.is_true else None
+        others = (c.status, ended or c.last_transition_time or "", c.reason, c.message)
         table.add_row(Text(clean(c.type), style=style_of(c)), *(Text(clean(text)) for text in others))
     console.print(table)
     if job.gone and not job.status.finished:
@@ -252,12 +259,15 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
     ours = [pod for pod in pods if pod.job == job.key]
     for failure in job.status.failures:
         code = f", exit code {failure.exit_code}" if failure.exit_code is not None else ""
-        words = in_one_line(failure.reason, failure.exit_code, failure.message or "")
+        failed = next((pod for pod in ours if pod.name == failure.pod), None)
+        # The last lines have them, too.
+        printed = failed is not None and failed.tail
+        words = "" if printed else in_one_line(failure.reason, failure.exit_code, failure.message or "")
         text = f": {words}" if words else ""
         console.print(
             Text(clean(f"{failure.replica} ({failure.pod}): {failure.reason}{code}{text}"), style="red"), soft_wrap=True
         )
-        if (failed := next((pod for pod in ours if pod.name == failure.pod), None)) is not None:
+        if failed is not None:
             ours.remove(failed)
             _last_lines(console, failed)
     if not job.status.failures and not job.suspended:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,7 +106,7 @@ def introduction(
         f"Its {python}.",
         "",
         "In another terminal:",
-        f"  export KUBECONFIG={kubeconfig.absolute()}",
+        f"  export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}",
         f"  kubectl apply -f {EXAMPLE if EXAMPLE.exists() else 'job.yaml'}",
         "  kubectl get pods -w",
         "  jobcommon dashboard     # or: jobcommon up --dashboard",

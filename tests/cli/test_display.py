@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobcommon.api.status import JobCondition, JobStatus
+from jobcommon.api.status import Failure, JobCondition, JobStatus
 from jobcommon.api.terminal import clean
 from jobcommon.api.time_spent import TimeSpent
-from jobcommon.cli.display import Display, duration, time_spent
+from jobcommon.cli.display import Display, duration, summary, time_spent
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod
@@ -172,6 +172,24 @@ def test_the_table_counts_shows_problems_first_and_the_time() -> None:
         "demo-worker-59  ErrImagePull  0         not found",
     ]
     assert table[-1] == "… and 2 more"
+    screen.job.status = screen.job.status.model_copy(update={"restarts": 2})
+    assert screen.table[0].split() == ["JOB", "STATE", "PODS", "TIME", "RESTARTS"]
+    assert screen.table[1].split()[-1] == "2"
+
+
+def test_the_summary_says_once_what_a_pod_printed_last_and_since_when_the_job_does_not_run() -> None:
+    screen, began, ended = Screen(1), "2026-01-01T12:00:00Z", "2026-01-01T12:09:00Z"
+    (pod,) = screen.pods
+    pod.tail.append("ValueError: no shard")
+    conditions = [
+        JobCondition(type="Running", status="False", reason="r", last_transition_time=began),
+        JobCondition(type="Failed", reason="f", message="Worker-0: exit code 1", last_transition_time=ended),
+    ]
+    failure = Failure(replica="Worker-0", pod=pod.name, reason="Error", exit_code=1, message="ValueError: no shard")
+    screen.job.status = JobStatus(conditions=conditions, completion_time=ended, failures=[failure])
+    summary(screen.console, screen.job, [pod])
+    text = screen.console.file.getvalue()  # type: ignore[attr-defined]
+    assert (text.count(ended), text.count(began), text.count("no shard")) == (2, 0, 1)
 
 
 def test_a_condition_that_only_says_more_of_its_pods_gets_no_line() -> None:
@@ -232,3 +250,5 @@ def test_where_the_time_of_a_job_went() -> None:
     text += ", goodput 50.1 %, 1 step repeated"
     assert time_spent(JobStatus(time_spent=spent), builders.START + 3608) == text
     assert time_spent(JobStatus(), builders.START) == ""
+    waits = TimeSpent(phase="Pending", since="2023-11-14T22:13:20.000Z")
+    assert time_spent(JobStatus(time_spent=waits), builders.START + 90).startswith("queued or starting 1:30")
