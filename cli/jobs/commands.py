@@ -14,7 +14,7 @@ from jobcommon.cli import process
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.completion import job_names
-from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.jobs.lookup import FoundJob, NoJobError, find_job
 from jobcommon.cli.options import Context, Kubeconfig, duration_option, namespace_option
 from jobcommon.cli.output import console, notes
 from jobcommon.diagnosis import Diagnosis, Found
@@ -298,7 +298,12 @@ def wait_command(
         show(console(), found.title, made, time.time())
         return exit_code(status, made) if aim == "finished" else 0 if reached else JOB_FAILED
 
-    sys.exit(_with_job(job, Place(kubeconfig, context, namespace), wait))
+    try:
+        sys.exit(_with_job(job, Place(kubeconfig, context, namespace), wait))
+    except NoJobError as error:
+        if aim != "deleted":
+            raise
+        typer.echo(str(error))
 
 
 def register(app: typer.Typer) -> None:

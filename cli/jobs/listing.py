@@ -12,6 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api import labels
+from jobcommon.api.duration import human_duration
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.status import ConditionType, read_status
@@ -160,7 +161,7 @@ def show_jobs(
             _pods(found),
             *(clean(status.reported_progress) for _ in progress),
             str(status.restarts or 0),
-            duration_of(now - created),
+            human_duration(now - created),
             clean(reason),
             *([clean(told.node if told else "") or "-"] if wide else []),
             Text(clean(sentence), style="yellow"),
@@ -194,10 +195,10 @@ def _as_json(job: FoundJob, found: Found, made: Diagnosis | None) -> dict[str, A
 def _unwell_first(
     jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float
 ) -> list[tuple[FoundJob, Found, Diagnosis | None]]:
-    """The jobs with their diagnoses, None where pods may not be read; those with which something is wrong first."""
+    """The jobs with their diagnoses, None where pods may not be read: first the unwell ones, then those that go on."""
     made = [diagnose(found, now) if "pods" not in found.unread else None for found in surroundings]
     rows = zip(jobs, surroundings, made, strict=True)
-    return sorted(rows, key=lambda row: row[2] is None or row[2].well)
+    return sorted(rows, key=lambda row: (row[2] is None or row[2].well, row[1].status.finished))
 
 
 def _pods(found: Found) -> str:
@@ -248,7 +249,7 @@ def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], no
         started = "-" if start is None else duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
         state = clean("Terminating" if pod.deletion_time is not None else SPARE_STATE if spare else pod.phase or "Pending")
-        table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
+        table.add_row(member.replica, state, str(restarts), human_duration(age), started, pod.node_name or "-", *amounts, text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)
     if progress := reported(found.status, now):
@@ -260,6 +261,8 @@ def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], no
 def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:
     """``2/3 Running, 1 restart; slowest to start: Worker-2, 3:05``."""
     running, job = sum(member.pod.phase == "Running" for member in found.members), found.read
+    if found.status.finished:
+        return f"the job has finished; restarts: {found.status.restarts or 0}"
     asked = sum(map(job.asked_of, job.replica_specs))
     fewer = f", {asked} requested" if asked != job.total_replicas else ""
     text = f"{running}/{job.total_replicas} Running{fewer}; restarts: {found.status.restarts or 0}"

@@ -60,8 +60,12 @@ class FoundJob:
         return self.target.path
 
 
+class NoJobError(UserError):
+    """No job has that name."""
+
+
 async def find_job(api: Api, reference: str) -> FoundJob:
-    """The job that `reference` names. Raises `UserError` when there is none, or more than one kind has it."""
+    """The job that `reference` names. Raises `NoJobError` when there is none, `UserError` if more than one kind has it."""
     frameworks, name = _referenced(reference)
     found = [job for job in await asyncio.gather(*(_job(api, framework, name) for framework in frameworks)) if job is not None]
     if len(found) > 1:
@@ -71,7 +75,7 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     there = sorted(job.name for job in (await all_jobs(api, frameworks, api.namespace))[0])
     close = get_close_matches(name, there, n=3, cutoff=SIMILAR)
     hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list" if there else "it has no jobs"
-    raise UserError(
+    raise NoJobError(
         await _gone(api, frameworks, name)
         or await _of_trainer(api, name)
         or f"{reference}: there is no such job in namespace {api.namespace}; {hint}"

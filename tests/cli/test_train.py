@@ -14,12 +14,13 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.embedded import define
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.jobs import commands
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, restart_replica, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
-from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, find_job
+from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, NoJobError, find_job
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.cli.pod_state import describe
 from jobcommon.cli.stalls import State
@@ -103,17 +104,32 @@ def test_the_list_of_jobs_says_why_one_does_not_run(scenario: str, words: tuple[
 
 
 def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cause() -> None:
-    well, unwell = (next(one for one in SCENARIOS if one.name == name) for name in ("running", "a Python exception"))
-    jobs = [FoundJob(one.found.framework, {**one.found.job}) for one in (well, unwell)]
-    found, made, output = [well.found, unwell.found], diagnose(unwell.found, unwell.now), Output.make()
+    names = "succeeded while workers ran", "running", "a Python exception"
+    over, well, unwell = (next(one for one in SCENARIOS if one.name == name) for name in names)
+    jobs = [FoundJob(one.found.framework, {**one.found.job}) for one in (over, well, unwell)]
+    found, made, output = [over.found, well.found, unwell.found], diagnose(unwell.found, unwell.now), Output.make()
     show_jobs(output.console, jobs, found, well.now, everywhere=False, wide=True)
     text = " ".join(output.text.split())
     assert [text.index("Failed") < text.index("Running"), made.advice in text] == [True, True]
-    first, second = json.loads(jobs_as_json(jobs, found, well.now))
+    first, second, last = json.loads(jobs_as_json(jobs, found, well.now))
     assert (first["job"], first["pods"], first["reason"], first["advice"]) == (
         "pytorchjob/demo", {"running": 1, "wanted": 2}, made.reason, made.advice,
     )  # fmt: skip
-    assert (first["well"], second["well"], second["state"]) == (False, True, "Running")
+    assert (first["well"], second["well"], second["state"], last["state"]) == (False, True, "Running", "Succeeded")
+    replicas = Output.make()
+    show_replicas(replicas.console, over.found, {}, over.now)
+    assert "the job has finished; restarts: 0" in replicas.text
+
+
+def test_a_job_that_is_gone_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def absent(*_: Any) -> None:
+        raise NoJobError("pytorchjob/demo is gone")
+
+    monkeypatch.setattr(commands, "_with_job", absent)
+    commands.wait_command("demo", "deleted")
+    assert capsys.readouterr().out == "pytorchjob/demo is gone\n"
+    with pytest.raises(NoJobError):
+        commands.wait_command("demo", "finished")
 
 
 def test_jobs_are_chosen_by_what_there_is() -> None:
