@@ -941,6 +941,11 @@ REMAINS = (
         f"memory: {_MEMORY}",
     ),
     Clue(
+        # What bash quotes of the command goes on in the next lines.
+        r"^(.*: line \d+): +(\d+ Killed) +([^\"']+?)(?: -c)? [\"'].*", Reason.WORKER_PROCESS_KILLED, "{0}: {1} {2} …",
+        f"the cause of SIGKILL is usually a lack of memory: {_MEMORY}",
+    ),
+    Clue(
         r"exited on signal 7\b|terminated with signal SIGBUS|\bBus error\b", Reason.WORKER_PROCESS_KILLED, "",
         f"often /dev/shm is full: {_SHM}", local=f"often /dev/shm of this machine is full: {_LOCAL_SHM}",
     ),

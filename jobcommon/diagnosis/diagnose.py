@@ -13,7 +13,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
-from jobcommon.diagnosis.diagnosis import Diagnosis, shown_end
+from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
 from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import (
@@ -73,7 +73,10 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     shown = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
-    return replace(made, state=state, evidence=shown, lines=shown_end(made), sentence=sentence, progress=progress)
+    advice = in_namespace(made.advice, found.read.namespace)
+    return replace(
+        made, state=state, advice=advice, evidence=shown, lines=shown_end(made), sentence=sentence, progress=progress
+    )
 
 
 def _hook(found: Found, made: Diagnosis) -> str:
@@ -430,7 +433,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         return _of_job(_beginning(found, count))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
-    evidence += first_failure(found)
+    evidence += first_failure(found) if len(status.failures) > 1 or not status.last_restart_cause else []
     # An operator that owns the Workloads of jobs states no such thing.
     outside = [text for text in not_queued(job) if is_stated(current, text)]
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]

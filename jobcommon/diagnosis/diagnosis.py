@@ -1,5 +1,6 @@
 """What a diagnosis says."""
 
+import re
 from dataclasses import dataclass
 
 from jobcommon.causes.cause import in_short
@@ -8,6 +9,7 @@ from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.pods import CALM
 
 MAX_LINES = 12
+_COMMAND = re.compile(r"kubectl (?=(?:exec|logs|patch|edit|annotate|describe (?:pod|pvc)|delete pod|get pvc|create secret)\b)")
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, Reason.RESIZING, *CALM)
 
 
@@ -39,6 +41,11 @@ class Diagnosis:
     def well(self) -> bool:
         """Whether nothing is wrong with the job."""
         return self.reason in _WELL
+
+
+def in_namespace(advice: str, namespace: str) -> str:
+    """The advice with its commands for that namespace."""
+    return _COMMAND.sub(f"kubectl -n {namespace} ", advice) if namespace != "default" else advice
 
 
 def shown_end(made: Diagnosis) -> tuple[str, ...]:

@@ -213,11 +213,13 @@ def first_failure(found: Found) -> list[str]:
     failures = _on_record(found)
     if not failures:
         return []
-    first = failures[0]
-    # Where every attempt so far ended by a failure, the first one ended attempt 0.
+    # One that follows from another tells less, even if it was recorded before.
+    at = next((at for at, failure in enumerate(failures) if not cause_of_failure(found, failure).symptom), 0)
+    first, which = failures[at], f"the first of {len(failures)}" if at == 0 else f"number {at + 1} of {len(failures)}"
+    # Where every attempt so far ended by a failure, the first failure ended attempt 0.
     alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
-    when = (f" at {first.time}" if first.time else "") + (", in attempt 0" if alone else "")
-    return [f"the first of {len(failures)} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
+    when = (f" at {first.time}" if first.time else "") + (f", in attempt {at}" if alone else "")
+    return [f"{which} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 def _apart(one: Failure, other: Failure) -> float:

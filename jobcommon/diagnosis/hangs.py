@@ -21,6 +21,7 @@ _THREAD = re.compile(r"(?:Exception in )?(thread \S+|Process \S+?)(?: \(.*\))?:$
 # A program may print so many lines after an exception that ended it.
 _AFTERWARDS = 3
 # torch prints it again and again while it tries.
+_END_IT = "end the program when a thread fails, so that the job fails, too"
 _UNRESOLVED = re.compile(r"network address(?:es)? of \([\w.-]+, \d+\) cannot be retrieved \(gai error: .*")
 # An operator creates the pods of a job within seconds.
 _CREATED_SECONDS = 15.0
@@ -63,7 +64,9 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     what = f"its {of} has ended with an exception" if of else f"its log {'repeats' if again else 'ends with'} an exception"
     since = f", and has printed nothing for {span(quiet)} since" if quiet >= QUIET_SECONDS or of else ""
     text = f"{what}: {cause.text}; the process is still running{since}"
-    return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job fails, too")
+    mpi = "Launcher" in found.read.replica_specs
+    so = "start Python with -m mpi4py, which ends all ranks when one fails" if mpi else _END_IT
+    return replace(cause, text=text, advice=f"{cause.advice}; {so}")
 
 
 def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None:

@@ -21,9 +21,11 @@ from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     ATTEMPTS,
     DIED,
+    EINOPS,
     EMPTY,
     NOT_STOPPED,
     NOW,
+    RESET,
     SCENARIOS,
     STOPPED,
     TRACEBACK,
@@ -31,6 +33,7 @@ from tests.diagnosis.scenarios import (
     attempts,
     both_running,
     created,
+    deleted_with,
     elastic,
     event,
     failed,
@@ -309,6 +312,22 @@ def test_the_lines_of_a_stalled_job_are_those_of_the_replica_that_differs() -> N
     assert (made.replicas, made.lines[-1]) == (("Worker-1",), "open /mnt/nfs/shard-12.tar")
     assert "the last line of Worker-0, 70 s old: step 4" in made.evidence
     assert "kubectl exec demo-worker-1 -- py-spy dump" in made.advice
+
+
+def test_commands_are_for_the_namespace_of_the_job() -> None:
+    made = deleted_with("example.com/hold")
+    made.job["metadata"]["namespace"] = "team"  # type: ignore[index]
+    assert "kubectl -n team patch pytorchjob demo" in diagnose(made, NOW).advice
+
+
+def test_a_failure_that_is_a_consequence_is_not_named_first() -> None:
+    earlier = {"replica": "Worker-0", "pod": "p", "reason": "Error", "exitCode": 1, "message": EINOPS[0] + "\n" + RESET[1]}
+    before = both_running()
+    failures = [earlier, {**earlier, "message": EMPTY}, earlier]
+    made = diagnose(replace(before, job={**before.job, "status": {**before.job["status"], "failures": failures}}), NOW)
+    assert any(
+        fact.startswith("number 2 of 3 failures on record was Worker-0: exit code 1: EOFError") for fact in made.evidence
+    )
 
 
 def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
