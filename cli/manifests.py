@@ -14,6 +14,8 @@ from jobcommon.cli.input import STDIN, is_address, read_text
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+#: For the letters that an API server appends to a generateName.
+PLACEHOLDER = "xxxxx"
 SUFFIXES = (".yaml", ".yml", ".json")
 # The first are for a cluster's output about a job of a thousand pods. An object from a user is limited as by an API server.
 OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
@@ -53,15 +55,17 @@ class Manifest:
         return f"{self.source}:{self.line}: {self.kind} {self.name}"
 
 
-def load(names: Iterable[str], limits: Limits = LIMITS) -> list[Manifest]:
+def load(names: Iterable[str], limits: Limits = LIMITS, *, fresh: bool = False) -> list[Manifest]:
     """The objects in these files and directories (``-``: standard input), in order; a List counts as its items.
+
+    Where they have a generateName, their names are `fresh` ones, or always the same, for what is only printed.
 
     Raises `UserError` for files that cannot be read, exceed `limits` or contain no Kubernetes object.
     """
     names = list(names)
     if "" in names:
         raise UserError("--filename: the name is empty; give a file, a directory, an address, or - for standard input")
-    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, limits.size), limits)]
+    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, limits.size), limits, fresh)]
     if not found:
         where = ", ".join("<stdin>" if name == STDIN else name for name in names)
         raise UserError(f"{where}: no object in it; a manifest begins with apiVersion, kind and metadata.name")
@@ -78,16 +82,16 @@ def _files(name: str) -> list[str]:
     return files
 
 
-def _manifests(source: str, text: str, limits: Limits) -> Iterator[Manifest]:
+def _manifests(source: str, text: str, limits: Limits, fresh: bool) -> Iterator[Manifest]:
     try:
         for line, body in documents(text, limits):
-            yield from _objects(source, line, body)
+            yield from _objects(source, line, body, fresh)
     except DocumentError as error:
         where = f"{source}:{error.line}:{error.column}" if error.line else source
         raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None
 
 
-def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
+def _objects(source: str, line: int, body: object, fresh: bool) -> Iterator[Manifest]:
     if body is None:
         return
     from jobcommon.cli.convert_command import converted
@@ -95,13 +99,13 @@ def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
     where = f"{source}:{line}"
     if not isinstance(body, dict):
         raise UserError(f"{where}: not an object but a {type(body).__name__}; a manifest begins with apiVersion and kind")
-    body = converted(source, named := _named(body)) or named
+    body = converted(source, named := _named(body, fresh)) or named
     for field in ("apiVersion", "kind"):
         if not isinstance(body.get(field), str) or not body[field]:
             raise UserError(f"{where}: {field}: Required value: every object names it, as in {_EXAMPLE[field]}")
     if str(body["kind"]).endswith("List") and isinstance(body.get("items"), list):
         for item in body["items"]:
-            yield from _objects(source, line, item)
+            yield from _objects(source, line, item, fresh)
         return
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
@@ -109,14 +113,14 @@ def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
     yield Manifest(source, line, body)
 
 
-def _named(body: dict[str, Any]) -> Mapping[str, Any]:
+def _named(body: dict[str, Any], fresh: bool) -> Mapping[str, Any]:
     """The object with a name made of its generateName, as an API server does it: the names of a job's pods follow from it."""
     metadata = body.get("metadata")
     base = metadata.get("generateName") if isinstance(metadata, dict) and not metadata.get("name") else None
     if metadata is None or not isinstance(base, str) or not base:
         return body
-    name = base[:58] + "".join(secrets.choice(_LETTERS) for _ in range(5))
-    return {**body, "metadata": {**metadata, "name": name}}
+    suffix = "".join(secrets.choice(_LETTERS) for _ in range(5)) if fresh else PLACEHOLDER
+    return {**body, "metadata": {**metadata, "name": base[:58] + suffix}}
 
 
 _EXAMPLE = {"apiVersion": "apiVersion: kubeflow.org/v1", "kind": "kind: PyTorchJob"}

@@ -149,7 +149,7 @@ def run_command(
         }  # fmt: skip
         if used := [option for option, value in own.items() if value]:
             raise UserError(f"{used[0]}: applies to a script; with -f, write it into the manifest")
-        manifests = load(_given(filename))
+        manifests = load(_given(filename), fresh=True)
     else:
         if filename:
             raise UserError("give a script or manifests with -f, not both")

@@ -24,6 +24,7 @@ _FIELDS: dict[str, str] = {
         ),
         "",
     ),
+    "metadata.generateName": "the pods' addresses contain the name, so it is fixed: replace it throughout for each TrainJob",
     "metadata.creationTimestamp": "", "metadata.generation": "", "metadata.managedFields": "", "metadata.resourceVersion": "",
     "metadata.selfLink": "", "metadata.uid": "",
     "status": "belongs to the old job: the TrainJob starts from the beginning",

@@ -57,7 +57,7 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
     if len(groups) > len(job.replica_specs):
         text = "each replica is a replicated Job of its own, because they differ in more than their index"
         notes.warn(f"spec.{framework.replica_specs}", text)
-    runtime_spec: Json = {"template": {"spec": _job_set(framework, job, groups, notes)}}
+    runtime_spec: Json = {"template": {"spec": _job_set(framework, manifest, job, groups, notes)}}
     runtime_spec = {"mlPolicy": _ml_policy(job) if mpi else {"numNodes": len(groups[-1].replicas)}, **runtime_spec}
     written = manifest.get("metadata") or {}
     metadata = {key: dict(written[key]) for key in ("labels", "annotations") if written.get(key)}
@@ -115,7 +115,7 @@ def _bare(pod: Json) -> Json:
 # -- the JobSet ------------------------------------------------------------------------------------------------------------
 
 
-def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) -> Json:
+def _job_set(framework: Framework, manifest: Mapping[str, Any], job: Job, groups: list[Group], notes: Notes) -> Json:
     spec: Json = {}
     names, rule = [], None
     if (deciding := _deciding(framework, job)) is not None:
@@ -128,7 +128,8 @@ def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) 
         elif len(names) == 1:
             rule = _among(kind, rule, next(group for group in groups if group.name == names[0]))
         spec["successPolicy"] = {"operator": operator, "targetReplicatedJobs": names}
-    if job.run_policy.backoff_limit and len(groups) > 1:
+    # A manifest without it may be limited, too: by what its version means.
+    if (manifest["spec"].get("runPolicy") or manifest["spec"]).get("backoffLimit") and len(groups) > 1:
         notes.warn("spec.runPolicy.backoffLimit", "each replicated Job has its own count")
     spec["replicatedJobs"] = [
         {

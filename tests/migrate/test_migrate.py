@@ -245,6 +245,7 @@ def test_a_limit_that_several_jobs_share_is_said() -> None:
     body = json.loads(json.dumps(CARRIED["parameter-server.yaml:parameter-server"]))
     body["spec"]["runPolicy"] = {"backoffLimit": 3}
     assert [finding.path for finding in forward(body).findings] == ["spec.runPolicy.backoffLimit"]
+    assert not forward(CARRIED["allreduce-ssh.yaml:allreduce-ssh"]).findings, "limited by its version, not by its manifest"
 
 
 def test_ten_workers_are_told_apart_by_their_index_and_different_ones_by_their_jobs() -> None:
@@ -288,6 +289,15 @@ def test_the_command() -> None:
     done = answered("migrate", "-f", "examples/pytorch/digits.yaml")
     assert (done.returncode, done.stderr) == (0, "")
     assert [document["kind"] for document in yaml.safe_load_all(done.stdout)] == ["ConfigMap", "TrainingRuntime", "TrainJob"]
+
+
+def test_a_generated_name_is_the_same_each_time(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump({**pytorch(), "metadata": {"generateName": "run-"}}))
+    done = answered("migrate", "-f", str(tmp_path / "job.yaml"))
+    assert {document["metadata"]["name"] for document in yaml.safe_load_all(done.stdout)} == {"run-xxxxx"}
+    assert "metadata.generateName: the pods' addresses contain the name" in done.stderr
+    (fresh, again) = (load([str(tmp_path / "job.yaml")], fresh=True)[0].name for _ in range(2))
+    assert len({fresh, again, "run-xxxxx"}) == 3
 
 
 BAD = {
