@@ -1,5 +1,6 @@
 """The command ``run``: jobs from manifests or from a script, on an embedded cluster or on the one of a kubeconfig."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -219,7 +220,7 @@ def _run_there(manifests: list[Manifest], place: Place, timeout: float | None, s
 
 def _say_how_to_return(jobs: list[FoundJob], place: Place, what: str) -> None:
     where = "".join(
-        f" {option} {value}"
+        f" {option} {shlex.quote(value)}"
         for option, value in (("--kubeconfig", place.kubeconfig), ("--context", place.context))
         if value is not None
     )
@@ -227,5 +228,5 @@ def _say_how_to_return(jobs: list[FoundJob], place: Place, what: str) -> None:
         name = f"{job.name} -n {job.namespace}{where}"
         sys.stderr.write(
             f"{job.title}: {what}\n  its logs: kubectl train logs -f {name}\n  its end:  kubectl train wait {name}\n"
-            f"  its stop: kubectl train suspend {name}\n"
+            f"  to stop it: kubectl train suspend {name}\n"
         )

@@ -47,7 +47,7 @@ async def up(
             python=python.path,
         ) as running:
             with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
-                for line in introduction(running.url, frameworks, kubeconfig, data_dir, python):
+                for line in introduction(running.url, frameworks, kubeconfig, data_dir, python, with_dashboard):
                     console.print(line, soft_wrap=True, highlight=False, markup=False)
                 if with_dashboard:
                     from jobcommon.cli.dashboard.command import show_dashboard
@@ -96,7 +96,12 @@ EXAMPLE = Path("examples/pytorch/digits.yaml")
 
 
 def introduction(
-    url: str, frameworks: Sequence[Framework], kubeconfig: Path, data_dir: Path | None, python: Python
+    url: str,
+    frameworks: Sequence[Framework],
+    kubeconfig: Path,
+    data_dir: Path | None,
+    python: Python,
+    with_dashboard: bool = False,
 ) -> list[str]:
     """How to use the cluster that runs at `url`."""
     kinds = ", ".join(framework.kind for framework in frameworks)
@@ -109,7 +114,7 @@ def introduction(
         f"  export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}",
         f"  kubectl apply -f {EXAMPLE if EXAMPLE.exists() else 'job.yaml'}",
         "  kubectl get pods -w",
-        "  jobcommon dashboard     # or: jobcommon up --dashboard",
+        *(() if with_dashboard else ("  jobcommon dashboard     # or: jobcommon up --dashboard",)),
         "",
         "Ctrl-C stops it and everything that runs in it.",
     ]

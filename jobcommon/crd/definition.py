@@ -97,7 +97,7 @@ def _definition(framework: Framework, versions: list[Json]) -> Json:
 def _version(framework: Framework, version: Version, limit: int | None) -> Json:
     """One version; with a `limit` of None without descriptions."""
     schema = _schema(framework, version, limit or 0)
-    columns = [*_COLUMNS, *_size_columns(framework)]
+    columns = [*_COLUMNS, *_count_column(framework)]
     subresources: Json = {"status": {}}
     if framework.scale is not None:
         subresources["scale"] = {
@@ -115,13 +115,19 @@ def _version(framework: Framework, version: Version, limit: int | None) -> Json:
     }
 
 
-def _size_columns(framework: Framework) -> list[Json]:
+def _count_column(framework: Framework) -> list[Json]:
     """With `-o wide`, the size of the present attempt of a job with restartScope Job."""
     if not (kind := framework.scaled_type):
         return []
     text = f"The number of {kind}s in the current attempt, with restartScope Job."
     return [
-        {"name": "Size", "type": "integer", "priority": 1, "jsonPath": f".status.attemptReplicas.{kind}", "description": text}
+        {
+            "name": f"{kind}s",
+            "type": "integer",
+            "priority": 1,
+            "jsonPath": f".status.attemptReplicas.{kind}",
+            "description": text,
+        }
     ]
 
 

@@ -316,7 +316,9 @@ def test_help_teaches_by_example(command: str, columns: int, monkeypatch: pytest
 @pytest.mark.parametrize(("directory", "manifest"), [("", "examples/pytorch/digits.yaml"), ("docs", "job.yaml")])
 def test_up_suggests_a_file_that_is_there(directory: str, manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / directory)
-    lines = introduction("https://127.0.0.1:1", (), Path("/my dir/kubeconfig"), None, python_of_pods(None))
+    known = ("https://127.0.0.1:1", (), Path("/my dir/kubeconfig"), None, python_of_pods(None))
+    lines = introduction(*known)
+    assert {line for line in lines if "dashboard" in line}.isdisjoint(introduction(*known, with_dashboard=True))
     assert "  export KUBECONFIG='/my dir/kubeconfig'" in lines
     assert f"  kubectl apply -f {manifest}" in lines
 

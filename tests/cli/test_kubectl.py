@@ -56,7 +56,7 @@ def test_a_restart_in_place_is_counted_and_told(kubectl: Kubectl, tmp_path: Path
     message = "PyTorchJob default/again is running; Worker-0 restarted once, last: exited with code 3 (Error)."
     kubectl.until(message, "get", "pytorchjob", "again", "-o", "jsonpath={.status.conditions[-1:].message}")
     header, row = kubectl("get", "pytorchjob", "again", "-o", "wide").splitlines()
-    assert header.split()[-6:] == ["REASON", "RESTARTS", "PROGRESS", "LOST", "STEPS", "SIZE"]
+    assert header.split()[-6:] == ["REASON", "RESTARTS", "PROGRESS", "LOST", "STEPS", "WORKERS"]
     assert row.split()[-2:] == ["PyTorchJobRunning", "1"]
     kubectl("delete", "pytorchjob", "again")
 
