@@ -1,7 +1,7 @@
 """What the job adds to the cause of a failed run: which host it did not reach, as which user and under which limits it ran."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,8 @@ _LIMITED = {
     "SIGKILL": "tvm", "SIGXCPU": "t", "SIGXFSZ": "f", "SIGSEGV": "s", Reason.MEMORY_EXHAUSTED: "vmdls",
     Reason.LIMIT_REACHED: "nuft", Reason.WORKER_PROCESS_KILLED: "tvm",
 }  # fmt: skip
+_OF_IMAGE = (Reason.COMMAND_NOT_FOUND, Reason.FILE_NOT_FOUND)
+_NOT_IN_USE = "this cluster runs pods as processes of this machine, and the files of image {} are not on it"
 # A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
 _RANK = re.compile(r"rank (\d+) called MPI_Abort")
 _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
@@ -74,10 +76,17 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
             "directories above it (on a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
+    if cause.reason in _OF_IMAGE and found.local and (image := next(_images(template), "")):
+        return replace(cause, advice=f"{cause.advice}; {_NOT_IN_USE.format(image)}")
     letters = _LIMITED.get(cause.reason, "")
     if limits := [match[0] for match in _LIMIT.finditer(command_line(template)) if match[1] in letters]:
         return replace(cause, advice=f"the command sets {', '.join(limits)}: raise or remove the limit that it reached")
     return cause
+
+
+def _images(template: Mapping[str, Any]) -> Iterator[str]:
+    """Those that a manifest means: on the embedded cluster a pod needs none."""
+    return (image for one in containers_of(template) if (image := str(one.get("image") or "none")) != "none")
 
 
 def without_error(replica: str, found: Found) -> Cause:

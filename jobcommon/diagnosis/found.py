@@ -87,7 +87,7 @@ class Found:
         """Whether the pods are processes of one machine: those of the embedded cluster."""
         nodes = ((node.get("status") or {}).get("nodeInfo") for node in self.nodes)
         runtimes = [str((info or {}).get("containerRuntimeVersion") or "") for info in nodes]
-        statuses = (mappings_in((pod.get("status") or {}).get("containerStatuses")) for pod in self.pods)
+        statuses = (mappings_in(mapping_of(mapping_of(pod).get("status")).get("containerStatuses")) for pod in self.pods)
         runtimes += [str(status.get("containerID") or "") for found in statuses for status in found]
         return any(runtime.startswith(_PROCESSES) for runtime in runtimes)
 

@@ -382,6 +382,23 @@ def test_the_advice_is_of_this_job(name: str, advice: str) -> None:
     assert advice in diagnose(seeded.found, seeded.now).advice
 
 
+#: the image of a job, the runtime of its node, and whether the advice says that the files of the image are not there
+IMAGES = {
+    "an image": ("me/train:1", "process://0", True),
+    "none": ("none", "process://0", False),
+    "a node with containers": ("me/train:1", "containerd://2", False),
+}
+
+
+@pytest.mark.parametrize(("image", "runtime", "is_said"), IMAGES.values(), ids=IMAGES)
+def test_the_files_of_an_image_are_not_on_the_embedded_cluster(image: str, runtime: str, is_said: bool) -> None:
+    lines = ("python: can't open file '/opt/mnist.py': [Errno 2] No such file or directory",)
+    nodes = [{"metadata": {"name": "node-1"}, "status": {"nodeInfo": {"containerRuntimeVersion": runtime}}}]
+    made = diagnose(failed(2, lines=lines, container={"image": image}, nodes=nodes), NOW)
+    assert made.reason == "FileNotFound"
+    assert made.advice.endswith("and the files of image me/train:1 are not on it") is is_said
+
+
 def test_a_job_that_restarts_all_its_replicas_is_not_advised_to() -> None:
     seen = found(
         {"Worker-0": running, "Worker-1": lambda pod: pod.deleting()}, policy="OnFailure", run_policy={"restartScope": "Job"}
