@@ -78,6 +78,10 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     named = [f for f in charged if f"{f.replica}: " in message and f"code {f.exit_code} " in message]
     recorded = [f for f in charged if f in found.status.failures] or charged
     decisive = named[-1] if named else recorded[-1 if latest else 0]
+    restarted = found.status.restarts and not found.read.restarts_together
+    if restarted and named and not cause_of_failure(found, decisive).symptom:
+        # The operator has seen it end the job: what failed before was restarted.
+        return decisive, decisive
     every = _of_its_attempt(found, every, decisive)
     charged = [failure for failure in charged if failure in every]
     for some, before in ((charged, TOGETHER_SECONDS), (every, _PATIENCE)):
