@@ -22,7 +22,7 @@ class Python:
     why: str
 
     def __str__(self) -> str:
-        return f"pods run {self.path} as python ({self.why}){'; --python names another' if self.why != GIVEN else ''}"
+        return f"pods run {self.path} as python ({self.why}){'; --python selects another' if self.why != GIVEN else ''}"
 
 
 def python_of_pods(given: str | None, environment: Mapping[str, str] = os.environ) -> Python:
@@ -41,7 +41,7 @@ def python_of_pods(given: str | None, environment: Mapping[str, str] = os.enviro
     command, first = shutil.which("jobcommon", path=path), shutil.which("python", path=path)
     if command and first and _same(Path(command), own.parent / "jobcommon"):
         return Python(Path(first).absolute(), "the first on PATH")
-    return Python(own.parent / "python", "that of jobcommon")
+    return Python(own.parent / "python", "jobcommon's own")
 
 
 def _named(given: str) -> Path:

@@ -196,8 +196,8 @@ def env(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("given", "active", "path", "wanted"),
     [
-        (None, {}, (), (OWN, "that of jobcommon")),
-        (None, {}, ("ENV",), (OWN, "that of jobcommon")),
+        (None, {}, (), (OWN, "jobcommon's own")),
+        (None, {}, ("ENV",), (OWN, "jobcommon's own")),
         (None, {}, ("ENV", "OURS"), ("ENV/bin/python", "the first on PATH")),
         (None, {"VIRTUAL_ENV": "ENV", "CONDA_PREFIX": "/nowhere"}, ("OURS",), ("ENV/bin/python", "VIRTUAL_ENV")),
         (None, {"VIRTUAL_ENV": "/nowhere", "CONDA_PREFIX": "ENV"}, (), ("ENV/bin/python", "CONDA_PREFIX")),
@@ -231,7 +231,7 @@ def test_a_script_runs_here_as_a_job(script: Path, env: Path, monkeypatch: pytes
     monkeypatch.setenv("VIRTUAL_ENV", str(env))
     done = answered("run", str(script), "--workers", "2", "--", "--epochs", "5")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"pods run {env}/bin/python as python (VIRTUAL_ENV); --python names another\n")
+    assert done.stdout.startswith(f"pods run {env}/bin/python as python (VIRTUAL_ENV); --python selects another\n")
     assert f"train-me-master-0 | of {env}/bin/python" in done.stdout
     assert "train-me-master-0 | rank 0 ['--epochs', '5']" in done.stdout
 
