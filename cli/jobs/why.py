@@ -2,13 +2,13 @@
 
 import json
 import time
-from datetime import datetime
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from jobcommon.api.terminal import clean
+from jobcommon.api.timestamp import format_time
 from jobcommon.cli.display import duration_of
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import FoundJob
@@ -46,12 +46,10 @@ def show(console: Console, title: str, made: Diagnosis, now: float) -> None:
 
 
 def when(at: float | None, now: float) -> str:
-    """``, at 12:00:05 (in 0:20)``; "" for an unknown time."""
+    """``, at 2026-01-01T12:00:05Z (in 0:20)``, as all times in a diagnosis; "" for an unknown time."""
     if at is None:
         return ""
-    moment = datetime.fromtimestamp(at).astimezone()
-    shown = f"{moment:%H:%M:%S}" if abs(at - now) < 12 * 3600 else f"{moment:%Y-%m-%d %H:%M:%S}"
-    return f", at {shown} (in {duration_of(at - now)})" if at > now else f", due since {shown}"
+    return f", at {format_time(at)} (in {duration_of(at - now)})" if at > now else f", due since {format_time(at)}"
 
 
 def as_json(title: str, made: Diagnosis) -> str:

@@ -314,7 +314,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     if failure.pod is not None and failure.pod in found.gone:
         lines = (failure.message or "").splitlines()
         code = f"exit code {failure.exit_code}" if failure.exit_code is not None else ""
-        kept = (", ".join(filter(None, (code, failure.node))) or "no exit code") + (" and the message" if lines else "")
+        node = f"its node {failure.node}" if failure.node else ""
+        kept = listed([*filter(None, (code, node, "the message" if lines else ""))] or ["no exit code"])
         evidence.append(f"the log of {failure.pod} is gone; the status keeps {kept}")
         if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"

@@ -133,11 +133,11 @@ def test_a_restart_in_place_says_what_it_waits_for(first: str, second: str, said
 
 def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None:
     made = diagnose(removed(failed(1, run_policy={"cleanPodPolicy": "All"})), NOW)
-    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, node-1" in made.evidence
+    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, its node node-1" in made.evidence
     assert "terminationMessagePolicy: File" in made.advice
     assert "cleanPodPolicy: Running" in made.advice
     kept = diagnose(removed(failed(1, message="shard 7 is empty")), NOW)
-    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, node-1 and the message" in kept.evidence
+    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, its node node-1, the message" in kept.evidence
     assert kept.lines == ("shard 7 is empty",)
     assert "cleanPodPolicy" not in kept.advice
 
