@@ -80,6 +80,9 @@ def _describe(
         raise UserError("\n".join(errors))
     if refused := _refused_pods(decision):
         raise UserError("\n".join(f"{manifest.place}: {error}" for error in refused))
+    # It is the operator's options that say whether it takes reports.
+    events = tuple(event for event in decision.events if event.reason != reasons.NO_PROGRESS_SERVER)
+    decision = replace(decision, events=events)
     title = f"# {job.kind} {job.key}"
     text = "\n".join([title, *(f"error: {error}" for error in errors), decision.describe(), ""])
     if not any(event.reason == reasons.SPEC_WARNING for event in decision.events):

@@ -60,7 +60,8 @@ def _type(field: Mapping[str, Any]) -> str:
 
 def _text(field: Mapping[str, Any]) -> str:
     text = str(field.get("description", "")).strip()
-    if "default" in field:
+    # A description that says it may tell of several versions, each with its own.
+    if "default" in field and "Defaults to" not in text:
         text += f" Default: `{field['default']}`."
     if choices := [choice for choice in field.get("enum", ()) if choice]:
         text += f" One of {', '.join(f'`{choice}`' for choice in choices)}."

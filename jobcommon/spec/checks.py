@@ -123,7 +123,12 @@ def _moving_images(framework: Framework, job: Job) -> str | None:
         container: Mapping[str, Any] = next((c for c in containers_of(spec.template) if c.get("name") == main), {})
         image = str(container.get("image", ""))
         tag = image.rpartition("/")[2].partition(":")[2]
-        if "@" not in image and (tag in ("", "latest") or container.get("imagePullPolicy") == "Always"):
+        # Without an image a pod runs on the embedded cluster alone, where none moves.
+        if (
+            image not in ("", "none")
+            and "@" not in image
+            and (tag in ("", "latest") or container.get("imagePullPolicy") == "Always")
+        ):
             text = f"restartMethod Auto restarts the image that {kind} has run, even if {image} has moved since"
             return f"{text}: use a tag that does not move, or set Recreate"
     return None

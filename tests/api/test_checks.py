@@ -99,6 +99,7 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("no tag", pytorch(1, 0, image="registry:5000/me/torch", run=IN_PLACE), "ImagesMove"),
     ("latest", pytorch(1, 0, image="torch:latest", run=IN_PLACE), "ImagesMove"),
     ("pulled always", pytorch(1, 0, image="torch:2", imagePullPolicy="Always", run=IN_PLACE), "ImagesMove"),
+    ("no image", pytorch(1, 0, image="none", run=IN_PLACE), None),
     ("a tag", pytorch(1, 0, image="registry:5000/me/torch:2", run=IN_PLACE), None),
     ("a digest", pytorch(1, 0, image=f"torch@sha256:{'0' * 64}", run=IN_PLACE), None),
     ("new pods", pytorch(1, 0, image="torch", run=JOB), None),

@@ -19,6 +19,7 @@ from jobcommon.cli.errors import UserError, missing_extra
 from jobcommon.cli.main import app
 from jobcommon.cli.manifests import Manifest, load
 from jobcommon.cli.options import duration_option
+from jobcommon.cli.plan import describe
 from jobcommon.cli.python import python_of_pods
 from jobcommon.cli.up import introduction, refusals
 from jobcommon.cli.wanted import Wanted
@@ -321,6 +322,12 @@ def test_up_suggests_a_file_that_is_there(directory: str, manifest: str, monkeyp
     assert {line for line in lines if "dashboard" in line}.isdisjoint(introduction(*known, with_dashboard=True))
     assert "  export KUBECONFIG='/my dir/kubeconfig'" in lines
     assert f"  kubectl apply -f {manifest}" in lines
+
+
+def test_a_plan_does_not_claim_what_the_operators_options_decide() -> None:
+    manifests = load([str(ROOT / "examples/run-policy/progress.yaml")])
+    assert manifests[0].body["spec"]["runPolicy"]["reportProgress"]
+    assert "NoProgressServer" not in describe(manifests, [], with_manifests=False)
 
 
 def test_version() -> None:
