@@ -29,7 +29,7 @@ from jobcommon.cli.pod_state import SPARE_STATE
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
-from jobcommon.diagnosis import Diagnosis, Found, diagnose
+from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
 from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
 from jobcommon.diagnosis.reported import reported
@@ -39,6 +39,8 @@ METRICS_API = "metrics.k8s.io/v1beta1"
 # A start that takes longer is worth a word.
 SLOW = 60.0
 # Of a cause, so much is told in a list; `why` tells the rest.
+# Nothing is wrong with such pods, but it may take long.
+_SLOW = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING)
 CAUSE_WIDTH = 160
 # Of so many jobs all is read that `why` reads.
 MOST_READ = 200
@@ -152,7 +154,7 @@ def show_jobs(
         current = status.conditions[-1] if status.conditions else None
         state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
-        told = made if made is not None and not made.well else None
+        told = made if made is not None and (not made.well or made.reason in _SLOW) else None
         reason = str(told.reason) if told else current.reason.removeprefix(job.framework.kind) if current else ""
         sentence = "" if told is None else told.sentence if wide else in_short(told.sentence, CAUSE_WIDTH)
         row: list[str | Text] = [

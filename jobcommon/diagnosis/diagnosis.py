@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jobcommon.causes.cause import in_short
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.stacks import is_stack
 from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.pods import CALM
 
@@ -49,8 +50,8 @@ def in_namespace(advice: str, namespace: str) -> str:
 
 
 def shown_end(made: Diagnosis) -> tuple[str, ...]:
-    """The last lines, or those up to the line that the sentence quotes if it is far before the end."""
-    lines = made.lines
+    """The last lines, or those up to the line that the sentence quotes if it is far before the end; no stack of native code."""
+    lines = tuple(line for line in made.lines if not is_stack(line)) or made.lines
     texts = [in_short(plain(line))[:100] for line in lines]
     quoted = {at: len(text) for at, text in enumerate(texts) if text and f": {text}" in made.sentence}
     end = max(quoted, key=lambda at: (quoted[at], at), default=len(lines)) + 1

@@ -91,6 +91,7 @@ def test_a_missing_right_is_named_with_the_rule_that_grants_it() -> None:
         ("restarted in place", ("1/2", "ProgramFailed", "Worker-1")),
         ("the operator died before a pod ended", ("Running", "2/2", "NoOperator", "Worker-1 ended 18 min ago")),
         ("no operator", ("-", "0/2", "NoOperator", "100 s")),
+        ("a long init container", ("1/2", "InitContainerRunning", "prepare has run for 20 min")),
         ("running", ("Running", "2/2", "Running")),
     ],
 )

@@ -23,6 +23,7 @@ from tests.diagnosis.scenarios import (
     DIED,
     EINOPS,
     EMPTY,
+    FRAMES,
     NOT_STOPPED,
     NOW,
     RESET,
@@ -73,7 +74,7 @@ def test_the_lines_shown_end_with_the_one_that_tells_the_cause() -> None:
     ]
     made = diagnose(failed(1, lines=[*said, *(f"removing {n}" for n in range(90))]), NOW)
     assert made.lines == (*said, "… 90 more lines")
-    made = diagnose(failed(1, lines=[*said, "bye"]), NOW)
+    made = diagnose(failed(1, lines=[*said, *FRAMES, "bye"]), NOW)
     assert made.lines == (*said, "bye")
 
 
