@@ -318,7 +318,7 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
         assert exit_code(status, await why(api, await find_job(api, "demo"))) == 7
         assert (await wait_for(api, job, "succeeded", PATIENCE))[1] is False
         job = await find_job(api, "demo")
-        with pytest.raises(UserError, match=r"is over .Failed.; --recreate deletes it"):
+        with pytest.raises(UserError, match=r"has finished .Failed.; --recreate deletes it"):
             await restart(api, job, str, recreate=False, seconds=PATIENCE)
         await restart(api, job, str, recreate=True, seconds=PATIENCE)
         again = await cluster.until(PYTORCH, "demo", failed)
@@ -355,7 +355,7 @@ async def test_why_reads_the_events_of_a_deleted_job() -> None:
 
         # Events are written beside the job.
         said = await polled(refusal, lambda said: "It finished at" in said)
-    assert "successfully completed. Then its ttlSecondsAfterFinished removed it, or a user did" in said
+    assert "successfully completed. Then its ttlSecondsAfterFinished or a user deleted it" in said
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
         assert "pytorchjob/broken  Failed  ProgramFailed" in done.stdout
         again = answered("run", str(script), "--name", "broken", *there)
         assert (again.returncode, again.stdout) == (2, "")
-        assert "pytorchjob/broken exists in namespace default and is over; give the new one another name" in again.stderr
+        assert "pytorchjob/broken exists in namespace default and has finished; give the new job another name" in again.stderr
         assert kubectl("get", "configmap", "broken-script", "-o", "jsonpath={.metadata.ownerReferences[0].name}") == "broken"
 
         script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
