@@ -241,14 +241,18 @@ def _state(condition: JobCondition | None) -> Text:
 
 
 def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, causes: bool = True) -> None:
-    """A job's conditions, and with `causes`, if it failed, its failures with their causes and the last lines printed."""
+    """A job's conditions, and with `causes`, if it failed, its failures with their causes and the last lines printed.
+
+    A diagnosis follows that of a job without success, and has the words of its conditions.
+    """
+    explained = not job.succeeded and not job.gone
     console.print(Text(f"\n{job.title}", style="bold"))
     short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
-    table = Table(*short, "MESSAGE", box=None, pad_edge=False, header_style="bold")
+    table = Table(*short, *(() if explained else ("MESSAGE",)), box=None, pad_edge=False, header_style="bold")
     for c in job.status.conditions:
         # The end of a job leaves the times of the condition Running as they are.
         ended = job.status.completion_time if c.type == ConditionType.RUNNING and not c.is_true else None
-        others = (c.status, ended or c.last_transition_time or "", c.reason, c.message)
+        others = (c.status, ended or c.last_transition_time or "", c.reason, *(() if explained else (c.message,)))
         table.add_row(Text(clean(c.type), style=style_of(c)), *(Text(clean(text)) for text in others))
     console.print(table)
     if job.gone and not job.status.finished:

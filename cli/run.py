@@ -82,9 +82,9 @@ async def _show_why(running: TrainingCluster, follower: Follower, job: FollowedJ
     api = Api(running.client, job.namespace)
     found = await surroundings(api, await find_job(api, job.title))
     tails = {pod.name: tuple(pod.tail) for pod in follower.pods.values() if pod.tail and pod.job == job.key}
-    made = diagnose(replace(found, logs=tails), time.time())
+    made = diagnose(replace(found, logs=tails), time.time(), condition=False)
     console.print()
-    # Its last lines have just been printed.
+    # Its last lines have just been printed, and its conditions when they came.
     show(console, job.title, replace(made, lines=()), time.time())
 
 

@@ -88,7 +88,7 @@ async def _diagnosis(api: Api, job: FoundJob) -> Diagnosis | None:
     """Why it is as it is now; None if it was deleted."""
     there = Api(api.transport, job.namespace)
     try:
-        return await why(there, await find_job(there, job.title))
+        return await why(there, await find_job(there, job.title), condition=False)
     except UserError:
         return None
 

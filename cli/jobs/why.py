@@ -16,9 +16,9 @@ from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.diagnosis import Diagnosis, diagnose
 
 
-async def why(api: Api, job: FoundJob) -> Diagnosis:
-    """The diagnosis of a job, from what can be read at this moment."""
-    return diagnose(await surroundings(api, job), time.time())
+async def why(api: Api, job: FoundJob, *, condition: bool = True) -> Diagnosis:
+    """The diagnosis of a job, from what can be read at this moment. `condition`: see `diagnose`."""
+    return diagnose(await surroundings(api, job), time.time(), condition=condition)
 
 
 def show(console: Console, title: str, made: Diagnosis, now: float) -> None:

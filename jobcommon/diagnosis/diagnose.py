@@ -51,15 +51,15 @@ _HIDDEN = (
 _FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
 
 
-def diagnose(found: Found, now: float) -> Diagnosis:
-    """The diagnosis of a job at `now` (seconds since the epoch)."""
+def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
+    """The diagnosis of a job at `now` (seconds since the epoch). `condition`: with the job's condition in the evidence."""
     current = _current(found)
     made = _diagnose(found, current, now)
     state = current.type if current is not None else ""
     evidence = [*made.evidence]
     if made.reason in _OF_ENVIRONMENT and found.python:
         evidence.append(f"the pods' python is {found.python}; --python of jobcommon run and up selects another")
-    if current is not None and current.message:
+    if condition and current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     evidence += found.read.warnings
     # That the job was scaled in vain is nowhere else.

@@ -351,7 +351,7 @@ def test_a_job_that_fails_ends_with_1_and_tells_what_failed_and_why(tmp_path: Pa
     done = answered("run", "-f", str(tmp_path / "job.yaml"))
     assert done.returncode == 1, done.stderr
     end = done.stdout.partition("TYPE")[2]
-    assert "Worker-0: exited with code 3" in end
+    assert len(re.findall(r"Worker-0[^(]*: .*code 3", end)) == 1, "the sentence of the diagnosis alone has the cause"
     assert "Worker-0 (quick-worker-0): Error, exit code 3" in end
     assert "  the last lines of quick-worker-0:\n  | before the end\n" in end
 
