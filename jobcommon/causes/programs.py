@@ -149,10 +149,9 @@ LINES = (
     ),
     Clue(
         r"nvcc fatal\s*: Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
-        "the CUDA toolkit in the image (nvcc) does not know this kind of GPU: use a newer toolkit, that of torch's own "
-        "CUDA, or "
-        "set TORCH_CUDA_ARCH_LIST",
-        local="this machine's CUDA toolkit (nvcc) does not know this kind of GPU: use a newer one, or set TORCH_CUDA_ARCH_LIST",
+        "the CUDA toolkit in the image (nvcc) does not support this GPU: use a newer toolkit, such as torch's own CUDA "
+        "version, or set TORCH_CUDA_ARCH_LIST",
+        local="this machine's CUDA toolkit (nvcc) does not support this GPU: use a newer version, or set TORCH_CUDA_ARCH_LIST",
     ),
     Clue(
         r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|HIP error: invalid device function|"
@@ -171,9 +170,8 @@ LINES = (
     ),
     Clue(
         r"/dev/(?:accel|vfio|nvidia|davinci)\S*.*busy|busy.*/dev/(?:accel|vfio|nvidia|davinci)", Reason.GPU_UNUSABLE, "",
-        "another process holds the device, perhaps one that an earlier pod has left on the node: end it, and give each "
-        "device to "
-        "one process",
+        "another process holds the device, perhaps a leftover of an earlier pod on the node: end it, and give each device to "
+        "a single process",
     ),
     Clue(
         r"already in use by process with pid|The TPU is already in use", Reason.GPU_UNUSABLE, "",
@@ -421,9 +419,9 @@ LINES = (
     ),
     Clue(
         r"Error loading shared library (\S+):", Reason.LIBRARY_NOT_FOUND, "",
-        "the image (musl, as Alpine) lacks {0}: install it, for a program that was built for glibc gcompat, or use an "
-        "image with glibc",
-        local="this machine (musl) lacks {0}: install it, for a program that was built for glibc gcompat",
+        "the image (musl, such as Alpine) lacks {0}: install it (gcompat for programs built for glibc), or use an image with "
+        "glibc",
+        local="this machine (musl) lacks {0}: install it (gcompat for programs built for glibc)",
     ),
     Clue(
         r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
@@ -484,11 +482,11 @@ LINES = (
     ),
     Clue(
         r"failed to pull data from the cloud|do not exist neither locally nor on remote", Reason.FILE_NOT_FOUND, "",
-        "the remote of dvc does not have these files: dvc push where they were made, or correct the remote",
+        "the DVC remote lacks these files: run dvc push where they were created, or correct the remote",
     ),
     Clue(
         r"over its data quota|exceeded its (?:LFS|bandwidth) (?:budget|quota)", Reason.LIMIT_REACHED, "",
-        "the server gives out no more data for this account: buy more, or load the files from another place",
+        "the account has used up its quota on the server: buy more, or load the files from elsewhere",
     ),
     Clue(
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
@@ -515,7 +513,8 @@ LINES = (
     ),
     Clue(
         r"No locks available|\[Errno 37\]", Reason.STORAGE_FAILED, "",
-        "the volume has no locks: mount it with them (NFS: lockd, Lustre: flock), or open the file without (lock=False)",
+        "the volume does not support locks: mount it with locks (NFS: lockd, Lustre: flock), or open the file without locks "
+        "(lock=False)",
     ),
     Clue(
         r"unable to lock file", Reason.STORAGE_FAILED, "",
@@ -706,7 +705,8 @@ LINES = (
     ),
     Clue(
         r"was not reachable via ssh", Reason.PEERS_UNREACHABLE, "",
-        "the launcher reaches no sshd there: check whether that replica runs, whether its name resolves yet, and ssh's keys",
+        "the launcher does not reach sshd there: check whether that replica is running, whether its name resolves, and the "
+        "SSH keys",
         symptom=True,
     ),
     Clue(

@@ -38,9 +38,7 @@ _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
 _RDZV_ENDPOINT = re.compile(r"--rdzv[-_]endpoint\b")
-_OWN_ENDPOINT = (
-    "leave {} out of the command and set elasticPolicy, with which the operator sets the endpoint; or correct the host"
-)
+_OWN_ENDPOINT = "remove {} from the command and set elasticPolicy, so that the operator sets the endpoint; or correct the host"
 _NOT_REACHED = "the Launcher cannot reach a Worker that is not running"
 _WAITING_WORKER = (
     "remove command and args of the Workers, so that they wait for mpirun, or end the command with exec sleep infinity (where "

@@ -223,7 +223,7 @@ def first_failure(found: Found) -> list[str]:
     # Where every attempt so far ended by a failure, the first failure ended attempt 0.
     alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
     when = (f" at {first.time}" if first.time else "") + (f", in attempt {at}" if alone else "")
-    return [f"{which} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
+    return [f"{which} recorded failures was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 def _apart(one: Failure, other: Failure) -> float:

@@ -291,14 +291,14 @@ def test_the_first_failure_is_not_explained_by_a_later_runs_log() -> None:
     made = diagnose(failed(1, lines=TRACEBACK, earlier=[first]), NOW)
     assert "RuntimeError" in made.sentence
     told = "failed with exit code 3; its log is gone"
-    assert f"the first of 2 failures on record was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
+    assert f"the first of 2 recorded failures was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
 
 
 def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> None:
     other = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0])
     facts = diagnose(other.found, other.now).evidence
     assert facts[1] == "2 of 3 recorded failures have this cause"
-    assert facts[2].startswith("the first of 3 failures on record was Worker-1 at 2023-11-14T22:13:25Z, in attempt 0: killed")
+    assert facts[2].startswith("the first of 3 recorded failures was Worker-1 at 2023-11-14T22:13:25Z, in attempt 0: killed")
 
 
 def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
@@ -326,9 +326,7 @@ def test_a_failure_that_is_a_consequence_is_not_named_first() -> None:
     before = both_running()
     failures = [earlier, {**earlier, "message": EMPTY}, earlier]
     made = diagnose(replace(before, job={**before.job, "status": {**before.job["status"], "failures": failures}}), NOW)
-    assert any(
-        fact.startswith("number 2 of 3 failures on record was Worker-0: exit code 1: EOFError") for fact in made.evidence
-    )
+    assert any(fact.startswith("number 2 of 3 recorded failures was Worker-0: exit code 1: EOFError") for fact in made.evidence)
 
 
 def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
@@ -373,7 +371,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a task that did not come", "see why Worker-2 was late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
-        ("an endpoint outside of the job", "leave --rdzv-endpoint out of the command"),
+        ("an endpoint outside of the job", "remove --rdzv-endpoint from the command"),
         ("a connection of a job without peers", "whether a server listens there"),
         ("a peer that was deleted", "find out who deletes pods; if replicas cannot continue without each other"),
     ],
