@@ -43,7 +43,7 @@ _MISTAKE = "correct the program; its last lines show where"
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|smudge filter \w+ failed|"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"
     r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
 )
@@ -51,7 +51,8 @@ _FOLLOWS = re.compile(
 _BY_LAUNCHER = re.compile(
     r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
     r"^Primary job|"
-    r"exited with non-zero|Per user-direction|Process \d+ exit|Terminating remaining|^srun: |^Abort\(\d+\)|^\s*raise\b"
+    r"exited with non-zero|Per user-direction|Process \d+ exit|Terminating remaining|^(?:srun|slurmstepd): |"
+    r"^Abort\(\d+\)|^\s*raise\b"
 )
 _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"]?(/[^\s'\"]+)")
 # Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
@@ -228,10 +229,13 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
 
 
 def joined(lines: Sequence[str]) -> list[str]:
-    """The lines, of which one that ends with a colon goes on in the next that is not blank."""
+    """The lines, of which one that ends with a colon, or has a detail, goes on in the next that is not blank."""
     following = zip(lines[1:], [*lines[2:], ""], strict=False)
     after = [one.strip() or two.strip() for one, two in following]
-    return [f"{line} {more}" if line.rstrip().endswith(":") else line for line, more in zip(lines, [*after, ""], strict=False)]
+    return [
+        f"{line} {more}" if line.rstrip().endswith(":") or more.startswith("DETAIL: ") else line
+        for line, more in zip(lines, [*after, ""], strict=False)
+    ]
 
 
 def of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
@@ -323,7 +327,10 @@ def last_line(lines: Sequence[str]) -> str:
         -_TAIL:
     ]
     errors = [line for line in tail if ERROR_LINE.search(line)]
-    own = [line for line in errors if not (_FOLLOWS.search(line) or _BY_LAUNCHER.search(line))] or errors
+    own = [line for line in errors if not (_FOLLOWS.search(line) or _BY_LAUNCHER.search(line))]
+    if errors and not own:
+        # Of what a launcher says of its own failure, the first line decides.
+        return next((line for line in errors if _BY_LAUNCHER.search(line)), errors[-1])
     own = [line for line in own if not MERELY_A_WARNING.search(line)] or own
     marked = [line for line in own if _MARKED.match(line)] or own
     return marked[-1] if marked else tail[-1] if tail else ""

@@ -32,6 +32,10 @@ _LOCAL_FILES = "correct the path; a relative path starts at workingDir, or at th
 #: Shells.
 SHELL = (
     Clue(
+        r"\$(\d): unbound variable", Reason.WRONG_ARGUMENTS, "",
+        "the script needs its argument number {0}: add it to args in the pod template",
+    ),
+    Clue(
         r"(?:^|: )(\w+): (?:unbound variable|parameter (?:not set|null or not set))", Reason.ENVIRONMENT_MISSING, "",
         "the shell needs the variable {0}: set it in the container's env, or give it a default: ${{{0}:-VALUE}}",
     ),
@@ -990,7 +994,7 @@ REMAINS = (
     ),
     Clue(
         # An exception that the program has caught and printed.
-        r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: )(?!\s*=)", Reason.PYTHON_EXCEPTION, "",
+        r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: | in rule )(?!\s*=)", Reason.PYTHON_EXCEPTION, "",
         "correct what the message names: the program, its data or its settings",
     ),
     Clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",

@@ -16,7 +16,20 @@ _GROUP = re.compile(r"^(?:\s*\|\s?|\s*\+[-+ ]*)")
 _LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-]$")
 _NUMBER = re.compile(r"\d+")
 # The fields of a line of JSON that have its message and its exception.
-_FIELDS = ("msg", "message", "event", "error", "exc_info", "exception", "traceback", "stack_trace", "stacktrace", "stack")
+_FIELDS = (
+    "msg",
+    "message",
+    "event",
+    "error",
+    "exc_info",
+    "exception",
+    "traceback",
+    "stack_trace",
+    "stacktrace",
+    "stack",
+    "reason",
+)
+_LEVELS = ("level", "levelname", "severity", "s")
 _LOG = re.compile(r"^(?:\[(?:\w* ?\d|[A-Z]+\])|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
@@ -156,11 +169,13 @@ def _fields(line: str) -> Iterator[str]:
         found = json.loads(line)
     except ValueError:
         found = None
-    level = str(found.get("level") or found.get("levelname") or found.get("severity") or "") if isinstance(found, dict) else ""
-    if found is None or ("Traceback" not in line and level.lower() not in ("error", "critical", "fatal")):
+    found = found if isinstance(found, dict) else {}
+    level = next((str(found[name]) for name in _LEVELS if found.get(name)), "")
+    if "Traceback" not in line and level.lower() not in ("error", "critical", "fatal", "e", "f"):
         yield line
         return
-    texts = [text for field in _FIELDS if isinstance(text := found.get(field), str)]
+    more = attr if isinstance(attr := found.get("attr"), dict) else {}
+    texts = [text for part in (found, more) for field in _FIELDS if isinstance(text := part.get(field), str)]
     yield ": ".join(text for text in texts if "\n" not in text)
     for text in texts:
         yield from text.splitlines() if _HEADER.search(text) else ()

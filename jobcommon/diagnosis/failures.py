@@ -82,13 +82,18 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     if restarted and named and not cause_of_failure(found, decisive).symptom:
         # The operator has seen it end the job: what failed before was restarted.
         return decisive, decisive
-    every = _of_its_attempt(found, every, decisive)
+    charged_before, every = charged, _of_its_attempt(found, every, decisive)
     charged = [failure for failure in charged if failure in every]
     for some, before in ((charged, TOGETHER_SECONDS), (every, _PATIENCE)):
         # A replica that has ended without an error caused less than one with an error.
         order = sorted(some, key=lambda f: (f.exit_code == 0, _apart(f, decisive) > TOGETHER_SECONDS))
         close = [f for f in order if _close(f, decisive, before)]
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
+            return first, decisive
+    if not found.read.restarts_together:
+        # A replica that is restarted alone may lack a peer which has failed by itself long before.
+        recorded = [f for f in found.status.failures if f.reason != STOPPED and f in charged_before]
+        if (first := next((f for f in recorded if not cause_of_failure(found, f).symptom), None)) is not None:
             return first, decisive
     stops = [failure for failure in found.status.failures if failure.reason == STOPPED]
     if (own := next((f for f in stops if not cause_of_failure(found, f).symptom), None)) is not None:

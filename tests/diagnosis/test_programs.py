@@ -328,6 +328,11 @@ ADVISED = [
     ("azcopy", 1, "RESPONSE 403: 403 This request is not authorized to perform this operation using this permission.\nERROR CODE: AuthorizationPermissionMismatch", "AccessDenied", "AuthorizationPermissionMismatch", "token"),
     ("a value without quotes", 1, "run.sh: line 3: export: `7': not a valid identifier", "ShellError", "`7'", "quoted"),
     ("a bus error of a rank", 135, boxed("mpirun noticed that process rank 1 with PID 9 on node w-1 exited on signal 7 (Bus error)."), "WorkerProcessKilled", "rank 1", "/dev/shm"),
+    ("a cascade of hydra", 1, "[mpiexec@l] HYDT_topo_bind (tools/topo/topo.c:92): no topology library available: error\n[mpiexec@l] HYDU_bind (x.c:1): error binding\n[mpiexec@l] main (ui/mpich/mpiexec.c:336): process manager error waiting for completion", "ProgramFailed", "no topology library", "what the message names"),
+    ("an argument of a script", 1, "/usr/local/bin/docker-entrypoint.sh: line 26: $1: unbound variable", "WrongArguments", "$1", "number 1"),
+    ("a detail of Postgres", 1, "FATAL:  database files are incompatible with server\nDETAIL:  The data directory was initialized by PostgreSQL version 11.", "ProgramFailed", "PostgreSQL version 11", "what the message names"),
+    ("a rule of snakemake", 1, "MissingOutputException in rule metabat in file Snakefile, line 3:\nJob 0 completed successfully, but some output files are missing.\nShutting down, this might take some time.\nExiting because a job execution failed. Look above for error message", "PythonException", "MissingOutputException in rule metabat", "what the message names"),
+    ("an error of mongod", 14, '{"t":{"$date":"2026"},"s":"E","c":"WT","id":22435,"msg":"WiredTiger error","attr":{"error":1,"message":"/data/db/WiredTiger.wt: handle-open: open: Operation not permitted"}}', "PermissionDenied", "WiredTiger error: /data/db/WiredTiger.wt", "owner"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
