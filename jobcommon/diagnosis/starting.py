@@ -17,7 +17,7 @@ from jobcommon.diagnosis.stops import CLUES
 PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
 _MOUNTS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _VOLUME = re.compile(r'volume "([^"]+)"')
-_PREPARED = ("Pulled", "Created", "Started", "Scheduled")
+_PREPARED = ("Pulled", "Created", "Started")
 KUBELET_RETRY = "the kubelet retries"
 
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed")

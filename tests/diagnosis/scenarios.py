@@ -740,6 +740,9 @@ TIMED_OUT = (
 NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
     "a volume that is attached elsewhere, and time-outs": (("FailedMount", TIMED_OUT), ("FailedAttachVolume", CREATING[2][2])),
     "a ConfigMap of a volume, and time-outs": (("FailedMount", TIMED_OUT), ("FailedMount", CREATING[1][2])),
+    "a Secret of a volume, found missing in the second of its binding": (
+        ("Scheduled", "Successfully assigned default/demo-worker-1 to node-1"), ("FailedMount", CREATING[0][2]),
+    ),
     "a volume that was attached elsewhere": (
         ("FailedMount", TIMED_OUT), ("SuccessfulAttachVolume", 'Attach succeeded for volume "pvc-1"'), ("FailedAttachVolume", CREATING[2][2]),
     ),
@@ -1486,7 +1489,9 @@ SCENARIOS = (
     *(scenario(name, *cause).of(creating(state, said)) for name, state, said, *cause in CREATING),
     *(
         scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name)))
-        for name, reason in zip(NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound", "VolumesNotReady"), strict=True)
+        for name, reason in zip(
+            NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound", "SecretNotFound", "VolumesNotReady"), strict=True
+        )
     ),
     scenario(
         "a Secret for pulling that does not exist",
