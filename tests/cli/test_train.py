@@ -21,7 +21,7 @@ from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, NoJobError, find_job
-from jobcommon.cli.jobs.why import show, why
+from jobcommon.cli.jobs.why import show, when, why
 from jobcommon.cli.pod_state import describe
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import progress
@@ -120,6 +120,12 @@ def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cau
     replicas = Output.make()
     show_replicas(replicas.console, over.found, {}, over.now)
     assert "the job has finished; restarts: 0" in replicas.text
+
+
+def test_what_follows_has_the_time_zone_of_all_other_times() -> None:
+    assert when(None, START) == ""
+    assert when(START + 20, START) == f", at {format_time(START + 20)} (in 0:20)"
+    assert when(START - 20, START) == f", due since {format_time(START - 20)}"
 
 
 def test_a_job_that_is_gone_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
