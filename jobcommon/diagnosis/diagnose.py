@@ -28,7 +28,7 @@ from jobcommon.diagnosis.hangs import (
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.no_progress import stopped_by_stall, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
-from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile, never_started
+from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile, never_started, printed_last_by
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
@@ -322,8 +322,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     sentence = f"{listed(replicas)}{where}: {cause.text}{lost}{others}"
     if (early := ended_early(found, cause, parse_time(failure.time))) is not None:
         sentence = (
-            f"{early.replica} ended with exit code 0 before the others, and {failure.replica}{where} failed without it: "
-            f"{cause.text}"
+            f"{early.replica} ended with exit code 0 before the others{printed_last_by(early, found)}; "
+            f"{failure.replica}{where} failed without it: {cause.text}"
         )
         replicas, advice = [*replicas, early.replica], _UNEVEN.format(early.replica)
     made = Diagnosis(

@@ -140,6 +140,12 @@ def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
     return next((member for then, member in ended_at if then is not None and then <= at + _SAME), None)
 
 
+def printed_last_by(member: Member, found: Found) -> str:
+    """The last line of a replica that has ended, as a part of a sentence."""
+    line = next(reversed(telling(found.tails.get(member.pod.name, ()))), "")
+    return f", its last line: {in_short(line, _MOST)}" if line else ""
+
+
 def _others(found: Found, without: Collection[str], now: float, at: float | None) -> list[Other]:
     """Those of which something is known."""
     there = {m.replica: m for m in found.members if m.pod.deletion_time is None or cause_of(m, found, now) is not None}

@@ -879,7 +879,7 @@ SCENARIOS = (
     scenario(
         "a rank that ended before the others",
         "PeersUnreachable",
-        "Worker-1 ended with exit code 0 before the others, and Worker-0 on node",
+        "Worker-1 ended with exit code 0 before the others, its last line: shard 2 is empty; Worker-0 on node node-1 failed",
     ).of(
         found(
             {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": lambda pod: pod.succeeded(at=NOW - 21)},
@@ -889,6 +889,7 @@ SCENARIOS = (
                     "RuntimeError: [/p/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:6337.",
                 )
             },
+            tails={"demo-worker-1": ("shard 2 is empty", "")},
         )
     ),
     scenario(
