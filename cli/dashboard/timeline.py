@@ -19,7 +19,7 @@ from jobcommon.diagnosis import Found
 
 # In words, by the segment's state, which is also its style.
 STATES = {
-    "queued": "queued: no pods yet",
+    "queued": "queued: not all pods have a node",
     "suspended": "suspended",
     "pending": "waiting for a node",
     "gone": "earlier runs, whose times are unknown",
@@ -155,7 +155,9 @@ def job_segments(
         if not any(state == "stalled" and at < over for at, state in known):
             steps.append((max(over - (lasted or {}).get("stalled", 0.0), steps[-1][0]), "stalled"))
         steps.append((over, "running"))
-    if status.finished and (ran := _runs_since(status)) is not None:
+    # Of a job that ended before it ran the condition has the time of another.
+    has_run = status.time_spent is None or status.time_spent.running
+    if status.finished and has_run and (ran := _runs_since(status)) is not None:
         steps.append((ran, "running"))
     steps += [step for step in known if step[0] >= created]
     for condition in status.conditions:
@@ -167,10 +169,12 @@ def job_segments(
     resized = parse_time(status.last_resize_time)
     if resized is not None:
         steps = [(at, "resizing" if state == "restarting" and abs(at - resized) <= _SAME else state) for at, state in steps]
-    return _segments(sorted(steps, key=lambda step: step[0]), created, end, lasted)
+    return _segments(sorted(steps, key=lambda step: step[0]), created, end, lasted, goes_on=not status.finished)
 
 
-def _segments(steps: Sequence[Step], begin: float, end: float, lasted: dict[str, float] | None) -> tuple[Segment, ...]:
+def _segments(
+    steps: Sequence[Step], begin: float, end: float, lasted: dict[str, float] | None, *, goes_on: bool
+) -> tuple[Segment, ...]:
     """The time between the steps. Not all ends of restarts and stalls are known, but together they `lasted` so long."""
     begins = [step for before, step in pairwise([(begin, ""), *steps]) if step[1] != before[1] or step[0] - before[0] > _SAME]
     found: list[Segment] = []
@@ -178,7 +182,7 @@ def _segments(steps: Sequence[Step], begin: float, end: float, lasted: dict[str,
     for at, state in reversed(begins):
         if state in _FIELDS and lasted is not None:
             # The current phase lasts; the later ones are the better known.
-            until = until if after == end else min(until, at + lasted.get(state, 0.0))
+            until = until if after == end and goes_on else min(until, at + lasted.get(state, 0.0))
             lasted[state] = max(lasted.get(state, 0.0) - max(until - at, 0.0), 0.0)
         for one in (Segment("running", until, after), Segment(state, at, until)):
             if one.end <= one.begin:
@@ -191,23 +195,23 @@ def _segments(steps: Sequence[Step], begin: float, end: float, lasted: dict[str,
 
 
 def _first_start(created: float, status: JobStatus, pods: Sequence[PodRow]) -> list[Step]:
-    """When the first pods were created and when they ran."""
+    """When the first pods had nodes and when they ran."""
     spent, suspended = status.time_spent, status.condition(ConditionType.SUSPENDED)
     if spent is not None and status.last_restart_time and suspended is None:
         # The pods of today are later ones.
         placed = created + (spent.queued or 0.0)
         return [(placed, "starting"), (placed + (spent.starting or 0.0), "running")]
-    steps = []
-    if pods_at := [pod.created for pod in pods if pod.created is not None]:
-        steps.append((min(pods_at), "starting"))
     begins = [run.begin for pod in pods for run in pod.runs]
     # A job may end before a condition says that it runs.
     ran = status.finished and (begins or any(failure.exit_code is not None for failure in status.failures))
-    if ran or any(condition.type in _HAS_RUN for condition in status.conditions):
-        # The first run that is still on record: the Running condition has only the time of its last change, as after a restart.
-        ran_at = min(begins, default=parse_time(status.start_time))
-        steps += [(ran_at, "running")] if ran_at is not None else []
-    return steps
+    has_run = ran or any(condition.type in _HAS_RUN for condition in status.conditions)
+    # The first run that is still on record: the Running condition has only the time of its last change, as after a restart.
+    ran_at = min(begins, default=parse_time(status.start_time)) if has_run else None
+    placed = [pod.scheduled for pod in pods if pod.scheduled is not None]
+    if ran_at is None:
+        return [(max(placed), "starting")] if pods and len(placed) == len(pods) else []
+    placed_at = max((at for at in placed if at <= ran_at), default=ran_at)
+    return [(placed_at, "starting"), (ran_at, "running")]
 
 
 def pod_lane(pod: PodRow, status: JobStatus, end: float) -> Lane:

@@ -90,6 +90,10 @@ RESTARTED = {"conditions": [AGAIN], "lastRestartTime": at(50)}
         ({"conditions": [condition("Running", holds=False, at=T + 60), condition("Failed", at=T + 90)],
           "lastRestartTime": at(50), "completionTime": at(90), "timeSpent": spent(restarting=10)}, {}, {},
          ["running 20-50", "restarting 50-60", "running 60-90"]),
+        # The job failed when its last restart was over, which no condition says.
+        ({"conditions": [condition("Running", holds=False, at=T + 60), condition("Failed", at=T + 90)],
+          "completionTime": at(90), "timeSpent": spent(restarting=0.5)}, {88: "TestJobRestarting"}, {},
+         ["running 20-88", "restarting 88-88.5", "running 88.5-90"]),
         ({"conditions": [RUNS]}, {300: "Stalled"}, {-40: "Restarting", 500: "Phase"}, ["running 20-100"]),
     ],
 )  # fmt: skip
@@ -112,7 +116,7 @@ def test_a_suspended_job() -> None:
     assert told(status) == {"Job": ["queued 0-5", "suspended 5-100"]}
     status["conditions"][1] = condition("Suspended", holds=False, at=T + 60)
     assert told(status, pod(created=T + 61, scheduled=None)) == {
-        "Job": ["queued 0-61", "starting 61-100"],
+        "Job": ["queued 0-100"],
         "Worker-0": ["pending 61-100"],
     }
 
@@ -120,7 +124,7 @@ def test_a_suspended_job() -> None:
 def test_a_running_job() -> None:
     status = {"conditions": [condition("Created", at=T), condition("Running", at=T + 30)]}
     assert told(status, pod(runs=(ran(28),))) == {
-        "Job": ["queued 0-10", "starting 10-28", "running 28-100"],
+        "Job": ["queued 0-20", "starting 20-28", "running 28-100"],
         "Worker-0": ["pending 10-20", "starting 20-28", "running 28-100"],
     }
 
@@ -164,7 +168,7 @@ def test_a_finished_job_ends_its_timeline() -> None:
     conditions = [condition("Created", at=T), condition("Running", holds=False, at=T + 80), condition("Succeeded", at=T + 80)]
     status = {"conditions": conditions, "startTime": at(10), "completionTime": at(80)}
     assert told(status, pod(over=True, runs=(ran(25, 79, 0, "Completed"),)), now=5000) == {
-        "Job": ["queued 0-10", "starting 10-25", "running 25-80"],
+        "Job": ["queued 0-20", "starting 20-25", "running 25-80"],
         "Worker-0": ["pending 10-20", "starting 20-25", "running 25-79", ". 79 Worker-0: exited with code 0"],
     }
     assert told(status, now=5000) == {"Job": ["queued 0-10", "running 10-80"]}, "after its pods were deleted"
@@ -178,7 +182,10 @@ def test_a_job_that_failed_before_a_condition_said_that_it_runs() -> None:
     assert told(status, failed)["Job"] == ["queued 0-10", "starting 10-11", "running 11-12"]
     assert told(status)["Job"] == ["queued 0-10", "running 10-12"], "after its pods were deleted"
     status["failures"] = []
-    assert told(status, pod(scheduled=None))["Job"] == ["queued 0-10", "starting 10-12"], "it has never run"
+    assert told(status, pod(scheduled=None))["Job"] == ["queued 0-12"], "it has never run"
+    status |= {"lastRestartTime": at(11), "timeSpent": {"queued": 9, "starting": 2}}
+    status["conditions"] = [condition("Running", holds=False, at=T), condition("Failed", at=T + 12)]
+    assert told(status)["Job"] == ["queued 0-9", "starting 9-11", "running 11-12"], "Running has the time of its creation"
 
 
 def test_pods_with_problems_are_drawn_first() -> None:
