@@ -19,7 +19,8 @@ from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import after_another, ended, of_init
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
-from jobcommon.reconcile.ending import STOPPED, ending_of, last_run
+from jobcommon.reconcile.ending import STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
+from jobcommon.reconcile.slots import restart_policy
 from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
 # A replica may wait so long for a peer that has ended.
@@ -35,6 +36,8 @@ _BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 # Of a thousand replicas that failed together, so many are compared.
 _MOST_ALIKE = 32
+_OWN_FAULT = ("DeadlineExceeded", STOPPED_BY_IMAGE)
+_REPLACED = "under restartPolicy OnFailure or ExitCode the operator replaces a replica that the platform ended"
 _NUMBER = re.compile(r"\d+")
 
 
@@ -135,7 +138,7 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
         return _when_stopped(found, failure)
     by_platform = ended_by_platform(failure.reason, message, together=found.read.restarts_together)
     if by_platform is not None:
-        return by_platform
+        return _to_be_replaced(by_platform, failure, found)
     if failure.exit_code == 0:
         return without_error(failure.replica, found)
     # It may be that of an init container; the pod's status says so while it is there.
@@ -153,6 +156,14 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     other = after_another(member, cause, main, parse_time(failure.time), found) if member is not None else None
     cause = other or in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
+
+
+def _to_be_replaced(cause: Cause, failure: Failure, found: Found) -> Cause:
+    """The cause of an end by the platform, with what would have let the job survive it."""
+    replica = next((one for one in found.read.replicas if str(one) == failure.replica), None)
+    if replica is None or failure.reason in _OWN_FAULT or restart_policy(found.read, replica) != RestartPolicy.NEVER:
+        return cause
+    return replace(cause, advice="; ".join(filter(None, (cause.advice, _REPLACED))))
 
 
 def _when_stopped(found: Found, failure: Failure) -> Cause:

@@ -14,7 +14,7 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "DeletionByTaintManager": (Reason.EVICTED, "evicted because its node was tainted", "tolerate the taint, or see the node"),
     "TerminationByKubelet": (
         Reason.NODE_SHUTDOWN,
-        "ended by its kubelet: the node shut down or ran short of resources of resources",
+        "ended by its kubelet: the node shut down or ran short of resources",
         "",
     ),
     "NodeShutdown": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),

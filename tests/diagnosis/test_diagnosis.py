@@ -372,6 +372,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
         ("an endpoint outside of the job", "remove --rdzv-endpoint from the command"),
+        ("a peer whose pod was still being evicted", "under restartPolicy OnFailure or ExitCode the operator replaces"),
         ("a connection of a job without peers", "whether a server listens there"),
         ("a peer that was deleted", "find out who deletes pods; if replicas cannot continue without each other"),
     ],
