@@ -30,6 +30,15 @@ def _workload(group: str, plural: str, kind: str, **more: Any) -> Resource:
     )  # fmt: skip
 
 
+def _stored(kind: str) -> str:
+    """The warning for a kind whose objects restrict others elsewhere."""
+    return f"the embedded cluster stores objects of kind {kind} and does not enforce them"
+
+
+def _pending(claim: Obj) -> None:
+    claim["status"] = {"phase": "Pending"}
+
+
 def _with_spec(obj: Obj) -> None:
     obj.setdefault("spec", {})
 
@@ -42,7 +51,8 @@ _CORE = (
     _core("endpoints", "Endpoints", short_names=("ep",)),
     _core("events", "Event", short_names=("ev",), strategy=Strategy(validate=events.validate),
           fields=events.FIELDS),
-    _core("limitranges", "LimitRange", short_names=("limits",), singular="limitrange"),
+    _core("limitranges", "LimitRange", short_names=("limits",), singular="limitrange",
+          creation_warning=_stored("LimitRange")),
     _core("namespaces", "Namespace", False, short_names=("ns",), status=True, subresources={"finalize": ("update",)},
           verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"), fields=field_table("status.phase"),
           returns_deleted=True,
@@ -50,7 +60,8 @@ _CORE = (
                             validate_name=names.dns1123_label)),
     _core("nodes", "Node", False, short_names=("no",), status=True, keeps_status=True, strategy=Strategy(default=_with_spec),
           fields=field_table("spec.unschedulable")),
-    _core("persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status=True, returns_deleted=True),
+    _core("persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status=True, returns_deleted=True,
+          strategy=Strategy(on_create=_pending)),
     _core("persistentvolumes", "PersistentVolume", False, short_names=("pv",), status=True, returns_deleted=True),
     _core("pods", "Pod", short_names=("po",), categories=_ALL, status=True, generation=True, returns_deleted=True,
           subresources={
@@ -95,13 +106,13 @@ _storage = partial(Resource, "storage.k8s.io", "v1")
 
 _GROUPS = (
     _registration("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False,
-        categories=_EXTENSIONS, generation=True),
+        categories=_EXTENSIONS, generation=True, creation_warning=_stored("MutatingWebhookConfiguration")),
     _registration("validatingadmissionpolicies", "ValidatingAdmissionPolicy", False,
-        categories=_EXTENSIONS, status=True, generation=True),
+        categories=_EXTENSIONS, status=True, generation=True, creation_warning=_stored("ValidatingAdmissionPolicy")),
     _registration("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False,
-        categories=_EXTENSIONS, generation=True),
+        categories=_EXTENSIONS, generation=True, creation_warning=_stored("ValidatingAdmissionPolicyBinding")),
     _registration("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
-        categories=_EXTENSIONS, generation=True),
+        categories=_EXTENSIONS, generation=True, creation_warning=_stored("ValidatingWebhookConfiguration")),
     Resource(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
         short_names=("crd", "crds"), categories=_EXTENSIONS, status=True, generation=True,
@@ -131,10 +142,12 @@ _GROUPS = (
     _networking("ingressclasses", "IngressClass", False, generation=True),
     _networking("ingresses", "Ingress", short_names=("ing",), status=True, generation=True),
     _networking("ipaddresses", "IPAddress", False, short_names=("ip",)),
-    _networking("networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
+    _networking("networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True,
+        creation_warning=_stored("NetworkPolicy")),
     _networking("servicecidrs", "ServiceCIDR", False, status=True),
     Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
-    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True,
+        creation_warning=_stored("PodDisruptionBudget")),
     _rbac("clusterrolebindings", "ClusterRoleBinding", False, strategy=rbac.BINDING),
     _rbac("clusterroles", "ClusterRole", False, strategy=rbac.ROLE),
     _rbac("rolebindings", "RoleBinding", strategy=rbac.BINDING),

@@ -52,6 +52,7 @@ class Kubelet:
         self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
         self._node = await node.register(self._api, self._fresh_node())
         self._pods = Informer(self._api, "/api/v1/pods", self._pod_changed)
+        self._claims = Informer(self._api, "/api/v1/persistentvolumeclaims", self._claim_changed)
         informers = [
             Informer(self._api, "/api/v1/nodes", self._node_changed),
             Informer(self._api, "/api/v1/services", self._service_changed),
@@ -59,7 +60,10 @@ class Kubelet:
             Informer(self._api, "/api/v1/secrets", lambda old, new: self._object_changed("Secret", old, new)),
             self._pods,
         ]
-        self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
+        # They are asked for when pods are scheduled.
+        self._tasks = [asyncio.create_task(self._claims.run())]
+        await self._claims.synced.wait()
+        self._tasks += [asyncio.create_task(informer.run()) for informer in informers]
         self._tasks.append(asyncio.create_task(self._recorder.run()))
         beating = node.heartbeat(self._api, lambda: self._node, self._fresh_node, self._now, options.heartbeat)
         self._tasks.append(asyncio.create_task(beating))
@@ -155,6 +159,12 @@ class Kubelet:
             if worker.pod["metadata"]["namespace"] == metadata["namespace"]:
                 worker.object_changed(kind, metadata["name"])
 
+    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is None and new is not None:
+            for pod in list(self._pods.objects.values()):
+                if scheduler.is_ours(pod) and new["metadata"]["name"] in scheduler.claims(pod):
+                    self._schedule(pod)
+
     def _reschedule(self) -> None:
         """Resources may be free now for pods that wait."""
         if self.options.enforce_resources:
@@ -181,7 +191,7 @@ class Kubelet:
             and (other.get("status") or {}).get("phase") not in TERMINAL
         ]
         capacity = self.options.capacity if self.options.enforce_resources else None
-        why = scheduler.unschedulable(pod, running, self._node, capacity)
+        why = scheduler.unschedulable(pod, running, self._node, capacity, self._claims.objects)
         uid = pod["metadata"]["uid"]
         if not why and uid in self._assumed:
             return
@@ -201,6 +211,8 @@ class Kubelet:
             if why:
                 await self._report_unschedulable(pod, why)
                 return
+            for name in scheduler.claims(pod):
+                await self._bind_claim(metadata["namespace"], name)
             await with_retries(lambda: self._api.call("POST", path, body))
         except ClientError as error:
             if isinstance(error, StatusError) and error.code in (404, 409):
@@ -214,6 +226,25 @@ class Kubelet:
         text = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self.options.node_name}"
         self._recorder.record(pod, "Normal", "Scheduled", text, source=scheduler.DEFAULT_SCHEDULER)
         self._report_devices(pod)
+
+    async def _bind_claim(self, namespace: str, name: str) -> None:
+        """Mark a claim as bound, as for its first consumer: its volume is a directory of the node."""
+        claim = self._claims.objects.get((namespace, name))
+        if claim is None or (claim.get("status") or {}).get("phase") == "Bound":
+            return
+        spec = claim.get("spec") or {}
+        status = {
+            "phase": "Bound",
+            "accessModes": spec.get("accessModes") or [],
+            "capacity": (spec.get("resources") or {}).get("requests") or {},
+        }
+        path = object_path("persistentvolumeclaims", namespace, name, "status")
+        try:
+            await with_retries(lambda: self._api.patch(path, {"status": status}))
+        except StatusError as error:
+            # One that has just been deleted is missed when it is to be mounted.
+            if error.code != 404:
+                raise
 
     def _report_devices(self, pod: Object) -> None:
         """Report once for each kind of device that this machine does not have it: on another cluster the pod would wait."""

@@ -1,6 +1,6 @@
 """The scheduler of a cluster with one node. The decision is pure; binding it is one POST."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,12 @@ def is_ours(pod: Pod) -> bool:
     )
 
 
+def claims(pod: Pod) -> list[str]:
+    """The names of the PersistentVolumeClaims that the pod mounts."""
+    sources = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or ())
+    return list(dict.fromkeys(source["claimName"] for source in sources if source))
+
+
 def requests(pod: Pod) -> dict[str, Decimal]:
     """The pod's requests: the sum over its containers, or the largest init container where that is more."""
     total: dict[str, Decimal] = {}
@@ -46,9 +52,19 @@ def _requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def unschedulable(
-    pod: Pod, running: Iterable[Pod], node: Mapping[str, Any], capacity: Mapping[str, str] | None
-) -> str:  # fmt: skip
-    """Why the pod does not fit the node, "" if it does. `capacity` None: resources are not enforced."""
+    pod: Pod,
+    running: Iterable[Pod],
+    node: Mapping[str, Any],
+    capacity: Mapping[str, str] | None,
+    there: Container[tuple[str, str]] = (),
+) -> str:
+    """Why the pod does not fit the node, "" if it does. `capacity` None: resources are not enforced.
+
+    `there` are the PersistentVolumeClaims by namespace and name.
+    """
+    for claim in claims(pod):
+        if (pod["metadata"]["namespace"], claim) not in there:
+            return f'0/1 nodes are available: persistentvolumeclaim "{claim}" not found.'
     spec = node.get("spec") or {}
     if spec.get("unschedulable") and untolerated(pod, [_CORDONED], "NoSchedule"):
         return "0/1 nodes are available: 1 node(s) were unschedulable."

@@ -206,6 +206,30 @@ async def test_what_is_missing_is_waited_for(local: Cluster) -> None:
     assert await local.logs("vol") == "w\n"
 
 
+async def test_a_pod_waits_for_its_claim_which_its_first_consumer_binds(local: Cluster) -> None:
+    claim = "/api/v1/namespaces/default/persistentvolumeclaims"
+    mounted = {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "mine"}}],
+        "containers": [
+            {"name": "main", "image": "i", "command": ["ls", "/v"], "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+        ],
+    }
+    await local.create(pod("p", spec=mounted))
+    waiting = await local.until("p", lambda status: status.get("conditions"))
+    (scheduled,) = waiting["status"]["conditions"]
+    said = '0/1 nodes are available: persistentvolumeclaim "mine" not found.'
+    assert (scheduled["status"], scheduled["reason"], scheduled["message"]) == ("False", "Unschedulable", said)
+    assert "nodeName" not in waiting["spec"]
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "mine"}, "spec": spec}
+    made = await local.api.call("POST", claim, body)
+    assert made["status"] == {"phase": "Pending"}
+    assert (await local.ended("p"))["status"]["phase"] == "Succeeded"
+    bound = await local.api.get(f"{claim}/mine")
+    assert bound is not None
+    assert bound["status"] == {"phase": "Bound", "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"}}
+
+
 async def test_restarts_are_counted_and_the_previous_log_is_kept(local: Cluster) -> None:
     spec = {"restartPolicy": "OnFailure", "volumes": [{"name": "e", "emptyDir": {}}]}
     script = 'n=$(cat /e/n 2>/dev/null || echo 0); echo run $n; echo $((n+1)) > /e/n; [ "$n" = 2 ]'

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -225,6 +226,29 @@ async def test_an_unknown_kind_is_named(kubectl: Kubectl, version: str) -> None:
     said = await kubectl.fails("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
     assert f'no matches for kind "XGBoostJob" in version "{version}"' in said
     assert "ensure CRDs are installed first" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "stdin", "warning"),
+    [
+        ("create -f -", {"kind": "LimitRange", "spec": {"limits": []}}, "stores objects of kind LimitRange"),
+        (
+            "apply -f -", {"kind": "ValidatingAdmissionPolicy", "apiVersion": "admissionregistration.k8s.io/v1", "spec": {}},
+            "stores objects of kind ValidatingAdmissionPolicy and does not enforce",
+        ),
+        ("create quota a --hard=pods=1,count/pods=1,secrets=1", None, ""),
+        ("create quota a --hard=pods=1,requests.cpu=1,limits.memory=1Gi", None, "enforce limits.memory, requests.cpu\n"),
+        ("label namespace default pod-security.kubernetes.io/enforce=baseline", None, "does not enforce Pod Security"),
+        ("label namespace default pod-security.kubernetes.io/enforce=privileged", None, ""),
+        ("label namespace default team=a", None, ""),
+    ],
+)  # fmt: skip
+async def test_what_is_not_enforced_is_warned_about(kubectl: Kubectl, command: str, stdin: Any, warning: str) -> None:
+    body = "" if stdin is None else yaml.safe_dump({"apiVersion": "v1", "metadata": {"name": "a"}, **stdin})
+    code, _, said = await kubectl.run(*command.split(), stdin=body)
+    assert code == 0, said
+    assert warning in said
+    assert said.count("Warning: the embedded cluster") == bool(warning)
 
 
 async def test_a_kind_that_makes_no_pods_here_is_warned_about(kubectl: Kubectl) -> None:
