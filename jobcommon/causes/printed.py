@@ -11,8 +11,9 @@ from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import Raised, begin_of_stack, crashed, in_stacks, plain, raised, unfolded
 
 ERROR_LINE = re.compile(
-    r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
-    r"not found|not a valid|assert",
+    r"error|exception|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
+    r"invalid|denied|"
+    r"not found|not a valid|unexpected (?:end|EOF)|assert",
     re.IGNORECASE,
 )
 # The exit code tells it.
@@ -21,10 +22,10 @@ OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: 
 _NO_MESSAGE = re.compile(
     rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
-    r"==\d+==ABORTING|Allocations: \d|wandb: (?!ERROR)|<?https?://\S+$"
+    r"==\d+==ABORTING|Allocations: \d|\*{3} Check failure stack trace|If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
 )
 _RAISES = re.compile(r"\s*raise\b")
-_MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:)")
+_MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:|F\d{4} )")
 _RULED = re.compile(r"[-=]{8}")
 _WORD = re.compile(r"\w")
 _MARK = re.compile(r'in "[^"]+", line \d+')
@@ -43,7 +44,8 @@ _MISTAKE = "correct the program; its last lines show where"
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|[Ll]ook above for|smudge filter \w+ failed|"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|"
+    r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"
     r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
 )
@@ -51,7 +53,8 @@ _FOLLOWS = re.compile(
 _BY_LAUNCHER = re.compile(
     r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
     r"^Primary job|"
-    r"exited with non-zero|Per user-direction|Process \d+ exit|Terminating remaining|^(?:srun|slurmstepd): |"
+    r"exited with non-zero|Per user-direction|Process \d+ exit|: line \d+: +\d+ Aborted|Terminating remaining|^(?:srun|"
+    r"slurmstepd): |"
     r"^Abort\(\d+\)|^\s*raise\b"
 )
 _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"]?(/[^\s'\"]+)")
@@ -125,7 +128,7 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
         before = last_line([line for line in own if not _BY_LAUNCHER.search(line)])
         if not ERROR_LINE.search(before):
             return report
-        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=NAMED)
+        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=NAMED, symptom=False)
     if (rank := _FIRST_RANK.search("\n".join(lines))) is not None:
         text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
         return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
@@ -178,7 +181,7 @@ _MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREA
 _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
     r"output)?\b.{,20}\babove|"
-    r"(?:previous|above) (?:error|exception|traceback|message)|Error building extension|HDFS connection failed"
+    r"errors? above|(?:previous|above) (?:error|exception|traceback|message)|Error building extension|HDFS connection failed"
 )
 # huggingface_hub warns of the error for which it then uses its cache.
 _REQUESTING = re.compile(r"thrown while requesting")
@@ -213,7 +216,11 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
     for number in before if cause.advice != _MISTAKE else ():
         line = plain(lines[number])
         of_request = _REQUESTING.search(line) is not None
-        if number in stacks or _OF_TENSORFLOW.match(line) or (MERELY_A_WARNING.search(line) and not of_request):
+        if (
+            number in stacks
+            or (not points and _OF_TENSORFLOW.match(line))
+            or (MERELY_A_WARNING.search(line) and not of_request)
+        ):
             continue
         its = of_line(line, clues, local=local)
         if its is not None and not its.symptom:
@@ -230,12 +237,15 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
 
 def joined(lines: Sequence[str]) -> list[str]:
     """The lines, of which one that ends with a colon, or has a detail, goes on in the next that is not blank."""
-    following = zip(lines[1:], [*lines[2:], ""], strict=False)
-    after = [one.strip() or two.strip() for one, two in following]
-    return [
-        f"{line} {more}" if line.rstrip().endswith(":") or more.startswith("DETAIL: ") else line
-        for line, more in zip(lines, [*after, ""], strict=False)
-    ]
+    whole: list[str] = []
+    for at, line in enumerate(lines):
+        for after in lines[at + 1 : at + 6]:
+            if line.rstrip().endswith(":") or after.startswith("DETAIL: "):
+                line = f"{line} {after.strip()}".rstrip()
+            elif after.strip():
+                break
+        whole.append(line)
+    return whole
 
 
 def of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
@@ -330,7 +340,7 @@ def last_line(lines: Sequence[str]) -> str:
     own = [line for line in errors if not (_FOLLOWS.search(line) or _BY_LAUNCHER.search(line))]
     if errors and not own:
         # Of what a launcher says of its own failure, the first line decides.
-        return next((line for line in errors if _BY_LAUNCHER.search(line)), errors[-1])
+        return next((line for line in errors if _BY_LAUNCHER.search(line)), errors[0])
     own = [line for line in own if not MERELY_A_WARNING.search(line)] or own
     marked = [line for line in own if _MARKED.match(line)] or own
     return marked[-1] if marked else tail[-1] if tail else ""

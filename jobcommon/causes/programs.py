@@ -13,9 +13,16 @@ _HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), 
 _LOCAL_HUB = "check the address and this machine's network or proxy, or load the data beforehand"
 _OWNER = "check the owner of the file and the user of the pod (securityContext: runAsUser, fsGroup)"
 _RANK = "check rank {0}: its last lines, or py-spy dump while it hangs"
-_ACCESS = "pass the token in an environment variable from a Secret, and check what the token may read"
+_ACCESS = (
+    "check the credentials that the program has from a Secret or by its ServiceAccount (token, key, password, role), and what "
+    "they allow"
+)
 _SLOTS = "set slotsPerWorker to the processes per worker, start fewer (-n), or add workers; --oversubscribe shares cores"
-_SSH = "mount the SSH keys with mode 0600, and set OMPI_MCA_plm_rsh_args to -o StrictHostKeyChecking=no"
+_SSH = (
+    "mount the keys with mode 0600 and the server's in known_hosts, or do not check it: -o StrictHostKeyChecking=no, "
+    "of mpirun in "
+    "OMPI_MCA_plm_rsh_args"
+)
 _SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB"
 _LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"
 _NCCL = "run once with NCCL_DEBUG=INFO, which shows what NCCL tried"
@@ -102,6 +109,10 @@ LINES = (
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
     ),
     Clue(
+        r"Loaded runtime CuDNN library: .* but source was compiled with", Reason.VERSIONS_CONFLICT, "",
+        "two versions of cuDNN are mixed: install the one that the program is built for, and leave it first in LD_LIBRARY_PATH",
+    ),
+    Clue(
         r"No available memory for the cache blocks|increase --mem-fraction-static|KV cache is (?:needed|larger)|"
         r"larger than the available KV cache", Reason.GPU_OUT_OF_MEMORY, "",
         "raise gpu_memory_utilization (--mem-fraction-static), lower max_model_len, or use more GPUs (tensor_parallel_size)",
@@ -145,7 +156,7 @@ LINES = (
     ),
     Clue(
         r"illegal memory access|unspecified launch failure|\bXid\b|misaligned address|"
-        r"CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
+        r"CUDNN_STATUS_(?!NOT_INIT|NOT_SUPP)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT|NOT_SUPP)|"
         r"ncclUnhandledCudaError|"
         r"unhandled cuda error|CUDA_ERROR_(?!NO_|OUT_OF|SYSTEM_DRIVER)\w+|CUDA error: (?!out of|no |invalid dev|initial)",
         Reason.GPU_ERROR, "",
@@ -153,9 +164,8 @@ LINES = (
     ),
     Clue(
         r"nvcc fatal\s*: Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
-        "the CUDA toolkit in the image (nvcc) does not support this GPU: use a newer toolkit, such as torch's own CUDA "
-        "version, or set TORCH_CUDA_ARCH_LIST",
-        local="this machine's CUDA toolkit (nvcc) does not support this GPU: use a newer version, or set TORCH_CUDA_ARCH_LIST",
+        "the CUDA toolkit (nvcc) does not support this kind of GPU: build for the GPUs that there are (TORCH_CUDA_ARCH_LIST, "
+        "CMAKE_CUDA_ARCHITECTURES); a new GPU needs a newer toolkit, a very old GPU an older one",
     ),
     Clue(
         r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|HIP error: invalid device function|"
@@ -373,9 +383,9 @@ LINES = (
     # imports and versions
     Clue(
         r"there is no package called .(\w+)|Package (\w+) not found in current path|"
-        r"Cannot find (?:module|package) '([\w./@-]+)'",
-        Reason.MODULE_NOT_FOUND, "", "install the package {0}{1}{2} in the image",
-        local="install the package {0}{1}{2} on this machine",
+        r"Cannot find (?:module|package) '([\w./@-]+)'|Can't locate (\S+\.pm) in @INC|cannot load such file -- (\S+)",
+        Reason.MODULE_NOT_FOUND, "", "install the package {0}{1}{2}{3}{4} in the image",
+        local="install the package {0}{1}{2}{3}{4} on this machine",
     ),
     Clue(
         r"Unable to locate package (\S+)", Reason.FILE_NOT_FOUND, "", "run apt-get update first, or correct the name {0}",
@@ -390,7 +400,7 @@ LINES = (
     Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
         r"GLIBCXX|CXXABI)_[\d.]+' not found|"
-        r"undefined symbol",
+        r"undefined symbol|Cannot load (?:symbol |lib)\S+",
         Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that matches the image",
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
@@ -416,6 +426,12 @@ LINES = (
         r"untagged enum (?:ModelWrapper|PyPreTokenizerTypeWrapper|\w+Wrapper)|does not recognize this architecture",
         Reason.VERSIONS_CONFLICT, "",
         "a newer version of the library wrote the file: pip install -U tokenizers transformers",
+    ),
+    Clue(
+        r"nothing provides (\S+) needed by", Reason.VERSIONS_CONFLICT, "",
+        "no channel has {0} in a version that fits: choose other versions; __cuda and __glibc stand for this machine's "
+        "driver and "
+        "libc (CONDA_OVERRIDE_CUDA names another)",
     ),
     Clue(
         r"Cannot install .*conflicting dependencies", Reason.VERSIONS_CONFLICT, "",
@@ -602,17 +618,27 @@ LINES = (
     ),
     Clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
-        r"terminated abruptly while the future was|BrokenProcessPool|\(signal: 9, SIGKILL|died with <Signals\.SIGKILL|"
+        r"terminated abruptly while the future was|BrokenProcessPool|\(signal: 9, SIGKILL|Negsignal\.SIGKILL|"
+        r"ActorDiedError|WorkerCrashedError|died with <Signals\.SIGKILL|"
         r"TerminatedWorkerError",
         Reason.WORKER_PROCESS_KILLED, "", f"usually a lack of memory: {_MEMORY}",
     ),
     Clue(
-        r"Too many open files|can't start new thread|pthread_create|Resource temporarily unavailable|"
+        r"vm\.max_map_count \[?\d+\]? is too low|vm\.max_map_count", Reason.LIMIT_REACHED, "",
+        "raise vm.max_map_count on the node (sysctl, by a privileged init container or the node's administrator)",
+    ),
+    Clue(
+        r"DB::Exception: Memory limit", Reason.LIMIT_REACHED, "",
+        "the query needs more memory than the database gives it: read less at once, or raise its limit (max_memory_usage)",
+    ),
+    Clue(
+        r"Too many open files|can't start new thread|unable to create (?:new )?native thread|pthread_create|"
+        r"Resource temporarily unavailable|"
         r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
         r"OMP: Error #34|fork: retry|File name too long",
         Reason.LIMIT_REACHED, "",
-        "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the PID limit of the "
-        "pod)",
+        "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n for files, ulimit -u and "
+        "the PID limit of the pod for threads)",
     ),
     Clue(
         r"Address already in use|EADDRINUSE|Binding port \d+ failed|\[Errno 98\]|errno: 98\b|Failed to bind|"
@@ -694,7 +720,7 @@ LINES = (
     ),
     # other machines
     Clue(
-        r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLCertVerification|certificate (?:is not yet valid|"
+        r"CERTIFICATE_VERIFY_FAILED|certificate verif(?:y|ication) failed|SSLCertVerification|certificate (?:is not yet valid|"
         r"has expired)|self.signed certificate|"
         r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|invalid peer certificate|UnknownIssuer|"
         r"hostname mismatch|x509:|SSL certificate problem",
@@ -748,7 +774,13 @@ LINES = (
         "grant the pod's ServiceAccount this right with a Role and a RoleBinding, and name the account in serviceAccountName",
     ),
     Clue(
-        r"40[13] Client Error|\bCode: 40[13]\b|returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
+        r"lookup (\S+?)(?: on \S+)?: (?:no such host|server misbehaving|i/o timeout)", Reason.HOST_UNREACHABLE, "",
+        "the name {0} does not resolve here: correct it, or see that its Service exists and that the pod's DNS works",
+    ),
+    Clue(
+        r"40[13] Client Error|(?:ServiceException|AccessDeniedException|HTTPError):? 40[13]|\b403 (?:Access Denied|GET|POST)\b|"
+        r"Access denied for user|password authentication failed|Authorization failed|\bCode: 40[13]\b|"
+        r"returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
         r"40[13]: (?:Unauthorized|Forbidden)|"
         r"GatedRepoError|"
         r"gated repo|is restricted|"
@@ -799,6 +831,10 @@ LINES = (
         local=_LOCAL_HUB,
     ),
     # peers of the job
+    Clue(
+        r"RendezvousConnectionError|\bEI0006\b|Remote Rank did not send", Reason.PEERS_UNREACHABLE, "",
+        _PEERS, symptom=True, local=_LOCAL_PEERS,
+    ),
     Clue(
         r"RendezvousTimeoutError", Reason.PEERS_UNREACHABLE,
         "fewer torchrun agents joined the rendezvous than --nnodes requires (RendezvousTimeoutError)",
@@ -940,7 +976,7 @@ EXCEPTIONS = (
 #: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
 REMAINS = (
     Clue(
-        r"^(?:Killed|Segmentation fault|Aborted|Bus error|Illegal instruction)(?: \(core dumped\))?$",
+        r"^(?:Killed|Segmentation fault|Bus error|Illegal instruction)(?: \(core dumped\))?$",
         Reason.WORKER_PROCESS_KILLED, "", "a program in the script was killed; the cause of SIGKILL is usually a lack of "
         f"memory: {_MEMORY}",
     ),
@@ -955,7 +991,7 @@ REMAINS = (
     ),
     Clue(
         r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
-        r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|: line \d+: +\d+ (?:Segmentation fault|Aborted|Illegal instruction)",
+        r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|: line \d+: +\d+ (?:Segmentation fault|Illegal instruction)",
         Reason.WORKER_PROCESS_KILLED, "",
         "a native library crashed in this process: run it with python -X faulthandler, which prints where",
     ),
@@ -964,12 +1000,24 @@ REMAINS = (
         r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
         r"terminated with signal (SIG\w+)|"
-        r": line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
+        r": line \d+: +\d+ (?:Killed|Segmentation fault|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"the cause of SIGKILL is usually a lack of memory: {_MEMORY}",
     ),
     Clue(
-        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-(?:9|11|7|4)\b|"
-        r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) (?:137|139)\b",
+        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-7\b|(?:exited|exit|"
+        r"terminated) with (?:exit )?(?:status|code) 135\b",
+        Reason.WORKER_PROCESS_KILLED, "", f"-7 is SIGBUS, often a full /dev/shm: {_SHM}",
+        local=f"-7 is SIGBUS, often a full /dev/shm of this machine: {_LOCAL_SHM}",
+    ),
+    Clue(
+        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-(?:11|4)\b|"
+        r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) (?:139|132)\b",
+        Reason.WORKER_PROCESS_KILLED, "",
+        "-11 is a segmentation fault of native code, -4 an instruction that this CPU lacks: run it with python -X faulthandler",
+    ),
+    Clue(
+        r"(?:return ?code|exit ?code|exit ?status|status)\s*[:=]?\s*-9\b|"
+        r"(?:exited|exit|terminated) with (?:exit )?(?:status|code) 137\b",
         Reason.WORKER_PROCESS_KILLED, "",
         f"a launcher prints the signal as a negative number; the cause of -9 (SIGKILL) is usually a lack of memory: {_MEMORY}",
     ),
@@ -1015,7 +1063,8 @@ REPORTS = (
         "rank {0} called MPI_Abort ({1})", "see what this rank printed before", symptom=True,
     ),
     Clue(
-        r"Signal 6 \(SIGABRT\) received by PID|(?:return ?code|exit ?code|status)\s*[:=]?\s*-6\b|"
+        r": line \d+: +\d+ Aborted|Signal 6 \(SIGABRT\) received by PID|(?:return ?code|"
+        r"exit ?code|status)\s*[:=]?\s*-6\b|"
         r"(?:status|code) 134\b|MPI_Abort|BY SIGNAL: \d+|EXIT CODE: \d+|the first process to do so was|"
         r"Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)(?!.{,3}Per user)|Process (\d+) exit with status code [1-9]",
         Reason.PROGRAM_FAILED, "", "see the lines that the rank printed before", symptom=True,
