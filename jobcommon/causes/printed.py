@@ -157,16 +157,15 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
         cause = replace(cause, text=f"{cause.text}, on rank {rank[1]}")
     if _OF_SUMMARY.search(cause.text) and (first := _FIRST_RANK.search("\n".join(lines))) is not None:
         cause = replace(cause, text=f"rank {first[1]} failed first: {_OF_SUMMARY.sub('', cause.text)}")
-    if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
-        place, function = crash
-        return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")
     if cause.reason == Reason.GPU_UNUSABLE and (why := next(filter(None, map(_NO_DEVICE.search, lines)), None)) is not None:
         found = of_line(why[1], LINES, local=local) or cause
         return cause if why[1] in cause.text else replace(found, text=f"{cause.text}, after: {why[1]}")
     if cause.advice == NAMED and (why := next(filter(None, map(_ASCEND.search, lines)), None)) is not None:
         return replace(cause, text=f"{in_short(cause.text, 200)}: {in_short(why[0], 200)}")
-    if (explained := _after_earlier(cause, lines, local=local)) is not None:
-        return explained
+    cause = _after_earlier(cause, lines, local=local) or cause
+    if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
+        place, function = crash
+        return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")
     if cause.reason == Reason.DATA_INVALID and (file := next(filter(None, map(_READ.search, lines)), None)) is not None:
         return replace(cause, text=cause.text if file[1] in cause.text else f"{cause.text}, in {file[1]}")
     if "device-side assert" not in cause.text:

@@ -368,7 +368,7 @@ LINES = (
         r"(?:not (?:set|defined|found)|missing|required|must be)|"
         r"(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
         r"(?:missing|set|"
-        r"define) (?:the )?(?:required )?environment variable:? (\w+)|"
+        r"define) (?:the )?(?:required )?environment variable:? (\w+)\b(?!=)|"
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
         Reason.ENVIRONMENT_MISSING, "", "set the variable in the container's env; with jobcommon run: --env NAME=VALUE",
     ),

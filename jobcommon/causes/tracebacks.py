@@ -53,7 +53,9 @@ _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$"
 _OF_LIBRARY = re.compile(rf"{_LIBRARY.pattern}|/usr/lib|python\d")
 _CRASHED = re.compile(r"Current thread .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
 # Of a crash in a thread that Python did not start, all threads that it did.
-_CRASHED_OUTSIDE = re.compile(r"Fatal Python error: .*\n(?:.*\n)*?Thread .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
+_CRASHED_OUTSIDE = re.compile(
+    r"Fatal Python error: .*\n(?:.*\n)*?(?:Thread|Stack) .*\(most recent call first\):\n((?:\s+File .*\n?)+)"
+)
 _CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (\S+):(\d+)\n(\S+) at (\S+)")
 _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.

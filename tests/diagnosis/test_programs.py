@@ -353,6 +353,8 @@ ADVISED = [
     ("a bus error, as a launcher shows it", 1, "[E] process 3 exits with return code = -7", "WorkerProcessKilled", "-7", "/dev/shm"),
     ("a segmentation fault, as a launcher shows it", 1, "[E] process 3 exits with return code = -11", "WorkerProcessKilled", "-11", "faulthandler"),
     ("an actor of Ray", 1, trace("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task. Worker exit type: SYSTEM_ERROR"), "WorkerProcessKilled", "died unexpectedly", "memory"),
+    ("a worker of Ray that crashed", 1, "(RayTrainWorker pid=27215) Fatal Python error: Segmentation fault\n(RayTrainWorker pid=27215) \n(RayTrainWorker pid=27215) Stack (most recent call first):\n(RayTrainWorker pid=27215)   File \"/x/site-packages/decord/video_reader.py\", line 175 in get_batch\n(RayTrainWorker pid=27215)   File \"/app/dataset.py\", line 51 in load\n" + trace("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."), "WorkerProcessKilled", "it crashed in get_batch (video_reader.py, line 175), called by load (dataset.py, line 51)", "get_batch"),
+    ("an optional variable", 1, trace("RuntimeError: The Inner error is reported as above. Please set the environment variable ASCEND_LAUNCH_BLOCKING=1"), "PythonException", "Inner error", "what the message names"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
