@@ -116,14 +116,14 @@ def _forecast(job: FoundJob, kind: str, before: int, now: float) -> Iterator[str
             yield f"warning: {text}"
         return
     if not read.status.attempt_replicas or read.suspended:
-        yield f"it begins with {asked} {named(kind)} when it starts"
+        yield f"it begins with {asked} {named(kind, asked)} when it starts"
     elif job.framework.joins(read, kind):
         yield "nothing restarts: the running replicas notice"
     elif have == asked:
-        yield f"nothing restarts: attempt {read.attempt} has {have} {named(kind)}"
+        yield f"nothing restarts: attempt {read.attempt} has {have} {named(kind, have)}"
     else:
         how = "in their pods, where these can be kept" if read.restarts_in_place else "with new pods"
-        text = f"attempt {read.attempt + 1} begins with {asked} {named(kind)}: all replicas restart, {how}"
+        text = f"attempt {read.attempt + 1} begins with {asked} {named(kind, asked)}: all replicas restart, {how}"
         _, at = next_resizes(found, now)
         if at is not None:
             since = f" from {format_time(at)} on" if at > now else ""

@@ -117,7 +117,8 @@ def end_of_program(
             place, function = crash
             shown = f" in {place}{shown}"
             advice = advice.replace(_FAULTHANDLER, f"see the library that {function} calls")
-        return Cause(reason, f"{text} ({reason}, {code}){shown}", advice, symptom=reason == "SIGTERM")
+        named = code if reason in text else f"{reason}, {code}"
+        return Cause(reason, f"{text} ({named}){shown}", advice, symptom=reason == "SIGTERM")
     said = "its last lines may say why" if any(line.strip() for line in told) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)

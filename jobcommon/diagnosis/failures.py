@@ -235,11 +235,12 @@ def first_failure(found: Found) -> list[str]:
         return []
     # One that follows from another tells less, even if it was recorded before.
     at = next((at for at, failure in enumerate(failures) if not cause_of_failure(found, failure).symptom), 0)
-    first, which = failures[at], f"the first of {len(failures)}" if at == 0 else f"number {at + 1} of {len(failures)}"
+    first, place = failures[at], "the first" if at == 0 else f"number {at + 1}"
+    which = f"{place} of {len(failures)} recorded failures" if len(failures) > 1 else "the only recorded failure"
     # Where every attempt so far ended by a failure, the first failure ended attempt 0.
     alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
     when = (f" at {first.time}" if first.time else "") + (f", in attempt {at}" if alone else "")
-    return [f"{which} recorded failures was {first.replica}{when}: {cause_of_failure(found, first).text}"]
+    return [f"{which} was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 def _apart(one: Failure, other: Failure) -> float:

@@ -110,7 +110,7 @@ def unschedulable(
     """
     said = _TRAILER.sub("", in_short(message, 4000))
     cause = revealed(said, _CLUES) or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
-    reason, advice, text = cause.reason, cause.advice, f"no node for it: {cause.text}"
+    reason, advice, text = cause.reason, cause.advice, f"cannot be scheduled: {cause.text}"
     suited = _suited(pod, nodes) if reason in (Reason.INSUFFICIENT_RESOURCES, *_STATIC) else None
     some, static = nodes, suited if suited is not None and suited[0] in _STATIC else None
     if static is not None:
@@ -118,7 +118,7 @@ def unschedulable(
         advice = next(clue.advice for clue in _CLUES if clue.reason == reason)
     elif suited is not None and suited[0] is None and reason in _STATIC and (parts := _not_static(said)):
         # Of the nodes that are suitable the scheduler says something else.
-        reason, text, advice = Reason.UNSCHEDULABLE, f"no node for it: {', '.join(parts)}", _CHANGE
+        reason, text, advice = Reason.UNSCHEDULABLE, f"cannot be scheduled: {', '.join(parts)}", _CHANGE
     if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes)) is not None:
         return short
     if reason == Reason.INSUFFICIENT_RESOURCES and (much := _too_much(said, requested, nodes)) is not None:
@@ -252,7 +252,7 @@ def _too_much(message: str, wanted: Mapping[str, Quantity], nodes: Sequence[Mapp
         if nodes and name in wanted and have.nanos < wanted[name].nanos:
             return Cause(
                 Reason.INSUFFICIENT_RESOURCES,
-                f"no node for it: the job's pods request {name}={wanted[name]} together, all nodes have {have}",
+                f"cannot be scheduled: the job's pods request {name}={wanted[name]} together, all nodes have {have}",
                 f"request less {name}, start fewer replicas, or add nodes",
                 then="the job's pods do not all run until there are such nodes",
             )

@@ -77,6 +77,7 @@ def _recorded(framework: Framework, job: Job) -> dict[str, int]:
     return size if valid else {}
 
 
-def named(kind: str) -> str:
-    """Several replicas of that type in words: ``workers``, ``PS replicas``."""
-    return f"{kind.lower()}s" if kind != kind.upper() else f"{kind} replicas"
+def named(kind: str, count: int = 2) -> str:
+    """So many replicas of that type in words: ``workers``, ``worker`` for one, ``PS replicas``."""
+    many = "" if count == 1 else "s"
+    return f"{kind.lower()}{many}" if kind != kind.upper() else f"{kind} replica{many}"

@@ -382,6 +382,7 @@ TOGETHER = {"restartScope": "Job"}
 FORECASTS = (
     ({}, {}, 2, "warning: Worker is scaled while the job runs, and the running replicas do not notice"),
     ({}, TOGETHER, 2, "attempt 3 begins with 2 workers: all replicas restart, with new pods"),
+    ({}, TOGETHER, 1, "attempt 3 begins with 1 worker: all replicas restart, with new pods"),
     ({}, {**TOGETHER, "restartMethod": "Auto"}, 4, "attempt 3 begins with 4 workers: all replicas restart, in their pods"),
     ({}, TOGETHER, 3, "nothing restarts: attempt 2 has 3 workers"),
     ({}, {**TOGETHER, "suspend": True}, 4, "it begins with 4 workers when it starts"),

@@ -1117,7 +1117,7 @@ SCENARIOS = (
     scenario(
         "a rendezvous without a replica that has no node",
         "InsufficientResources",
-        "Worker-1 had not started: no node for it: 0/1 nodes are available: 1 Insufficient cpu; Worker-0 on node",
+        "Worker-1 had not started: cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu; Worker-0 on node",
         "1/2 clients joined",
     ).of(
         replace(
@@ -1210,7 +1210,7 @@ SCENARIOS = (
             **MPI_PAIR,
         )
     ),
-    scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: no node for it").of(
+    scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: cannot be scheduled").of(
         found(
             {
                 "Launcher-0": launching,
@@ -1463,7 +1463,7 @@ SCENARIOS = (
     scenario(
         "deadline of the job, which had no node",
         "DeadlineExceeded",
-        "(60 s); until then it waited: Worker-1 had not started: no node for it: 0/1",
+        "(60 s); until then it waited: Worker-1 had not started: cannot be scheduled: 0/1",
         "no node has the label gpu=h200",
     ).of(
         replace(
@@ -1597,7 +1597,9 @@ SCENARIOS = (
         )
     ),
     scenario(
-        "a reason that is not known, of the node that is suitable", "Unschedulable", "Worker-1: no node for it: 1 of a kind"
+        "a reason that is not known, of the node that is suitable",
+        "Unschedulable",
+        "Worker-1: cannot be scheduled: 1 of a kind",
     ).of(
         unschedulable(
             "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 of a kind.",

@@ -13,6 +13,7 @@ from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Found, Reason, diagnose
+from jobcommon.diagnosis.failures import first_failure
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import START, job_manifest
@@ -191,7 +192,7 @@ RESIZES = {
     "asks": (
         "FewerReplicas",
         "is running with 2 of 3 workers since 2",
-        "Worker-2: no node for it",
+        "Worker-2: cannot be scheduled",
         "it grows when nodes are free",
     ),
     "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
@@ -209,11 +210,11 @@ RESIZES = {
     ),
     "lacks": (
         "Unschedulable",
-        "Worker-1: no node for it",
+        "Worker-1: cannot be scheduled",
         "condition Restarting",
         "an attempt begins without the pods that have no node by then",
     ),
-    "lacks too many": ("Unschedulable", "Worker-1: no node for it", "condition Restarting", "the scheduler retries"),
+    "lacks too many": ("Unschedulable", "Worker-1: cannot be scheduled", "condition Restarting", "the scheduler retries"),
 }
 
 
@@ -292,6 +293,8 @@ def test_the_first_failure_is_not_explained_by_a_later_runs_log() -> None:
     assert "RuntimeError" in made.sentence
     told = "failed with exit code 3; its log is gone"
     assert f"the first of 2 recorded failures was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
+    (alone,) = first_failure(failed(1, lines=TRACEBACK))
+    assert alone.startswith("the only recorded failure was ")
 
 
 def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> None:
