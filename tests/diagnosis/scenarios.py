@@ -1783,6 +1783,9 @@ SCENARIOS = (
     scenario("stalled, and all print alike", "Stalled", "; the last line of Worker-1, 71 s old: step 4").of(
         stalled(worker_0=STEPS, worker_1=STEPS)
     ),
+    scenario("failed by a stall", "Stalled", "no progress since 22:13; the last line of Worker-1: waiting for shard 4").of(
+        stopped_by_stall(STEPS, (*STEPS, "waiting for shard 4"))
+    ),
     scenario(
         "stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported"
     ).of(stalled(worker_0=STEPS, worker_1=DIED)),
