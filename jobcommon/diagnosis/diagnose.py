@@ -423,11 +423,16 @@ def _of_pods(
 def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     """A job whose pods are all well, or whose failed ones are being replaced."""
     job, status = found.read, found.status
-    pods = [member.pod for member in found.members if member.pod.phase == "Running" and member.pod.deletion_time is None]
-    running = sum(not any(container.stopped_by_image for container in pod.containers) for pod in pods)
-    done = sum(member.pod.phase == "Succeeded" for member in found.members)
+    run = [
+        member.replica
+        for member in found.members
+        if (pod := member.pod).phase == "Running" and pod.deletion_time is None
+        if not any(container.stopped_by_image for container in pod.containers)
+    ]
+    over = [member.replica for member in found.members if member.pod.phase == "Succeeded"]
+    running, done, lost = len(run), len(over), {str(replica) for replica in job.replicas}.difference(run, over)
     count = f"{running}/{job.total_replicas} Running" + (f", {done} succeeded" if done else "")
-    if current.type == ConditionType.RESTARTING or (status.failures and running + done < job.total_replicas):
+    if current.type == ConditionType.RESTARTING or any(failure.replica in lost for failure in status.failures):
         made = _restarting(found, root(found, current.message, latest=True), now)
         return replace(made, evidence=(*made.evidence, count))
     if running + done < job.total_replicas:

@@ -81,6 +81,10 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     named = [f for f in charged if f"{f.replica}: " in message and f"code {f.exit_code} " in message]
     recorded = [f for f in charged if f in found.status.failures] or charged
     decisive = named[-1] if named else recorded[-1 if latest else 0]
+    if latest and not named:
+        # What was long before has been restarted.
+        last = max(every, key=_time)
+        decisive = last if _time(last) - _time(decisive) > TOGETHER_SECONDS else decisive
     restarted = found.status.restarts and not found.read.restarts_together
     if restarted and named and not cause_of_failure(found, decisive).symptom:
         # The operator has seen it end the job: what failed before was restarted.
@@ -241,6 +245,10 @@ def first_failure(found: Found) -> list[str]:
     alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
     when = (f" at {first.time}" if first.time else "") + (f", in attempt {at}" if alone else "")
     return [f"{which} was {first.replica}{when}: {cause_of_failure(found, first).text}"]
+
+
+def _time(failure: Failure) -> float:
+    return parse_time(failure.time) or 0.0
 
 
 def _apart(one: Failure, other: Failure) -> float:

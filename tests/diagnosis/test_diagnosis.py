@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.jobs.why import as_json
-from jobcommon.diagnosis import Found, Reason, diagnose
+from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
 from jobcommon.diagnosis.failures import first_failure
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
@@ -309,6 +310,22 @@ def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
     made = diagnose(found, now)
     assert (made.reason, made.replicas) == ("CheckpointMismatch", ("Worker-0",))
     assert made.then == "Worker-0, Worker-1: is being scheduled; 1 failed runs so far, 3 end the job (backoffLimit 2)"
+
+
+def test_a_pod_that_is_deleted_later_is_not_explained_by_a_failure_that_was_restarted() -> None:
+    run_policy = {"restartScope": "Job", "backoffLimit": 9}
+    model = ClusterModel.of(PYTORCH, {"Worker": 2}, policy="ExitCode", run_policy=run_policy)
+    model.start().tick(5).exit("demo-worker-1", 137).settle()
+    model.stop_terminating().tick(5).settle()
+    model.start().tick(60).settle()
+    model.delete_pod("demo-worker-0").settle()
+
+    def made() -> Diagnosis:
+        return diagnose(Found(PYTORCH, model.manifest, [pod.raw for pod in model.pods.values()]), model.now)
+
+    assert (made().reason, made().sentence) == ("Starting", "its pods are being created: 1/2 Running")
+    model.stop_terminating().tick(2).settle()
+    assert (made().reason, made().replicas) == ("Deleted", ("Worker-0",))
 
 
 def test_the_lines_of_a_stalled_job_are_those_of_the_replica_that_differs() -> None:
