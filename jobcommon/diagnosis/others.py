@@ -209,7 +209,7 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         # A server that was stopped has hardly printed what was wrong.
         known = found.framework.serves(replica.type) or any(f.pod == pod for f in found.status.failures)
-        return None if known else Other(name, _LOG_GONE)
+        return Other(name, _LOG_GONE) if found.status.finished and not known else None
     cause = _before_start(found, replica, events)
     return Other(name, f"had not started: {in_short(cause.text, _MOST)}", cause=cause) if cause is not None else None
 

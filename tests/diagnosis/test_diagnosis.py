@@ -349,6 +349,14 @@ def test_a_failure_that_is_a_consequence_is_not_named_first() -> None:
     assert any(fact.startswith("number 2 of 3 recorded failures was Worker-0: exit code 1: EOFError") for fact in made.evidence)
 
 
+def test_nothing_is_said_of_the_log_of_a_peer_that_is_stopped_for_a_restart() -> None:
+    pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}
+    lost = found(pods, policy="OnFailure", run_policy={"restartScope": "Job"}, logs={"demo-worker-0": RESET})
+    started = event("uid-demo-worker-1", "Started", "Started container pytorch", warning=False)
+    made = diagnose(then(lost, {"Worker-1": lambda pod: pod.running().deleting(at=NOW - 5)}, events=[started]), NOW)
+    assert (made.state, made.reason, "Worker-1" in made.sentence) == ("Restarting", "PeersUnreachable", False)
+
+
 def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
     pods = {"PS-0": lambda pod: pod.succeeded(at=NOW), "Worker-0": running}
     made = diagnose(found(pods, framework=TF, replicas={"PS": 1, "Worker": 1}), NOW + 90)
