@@ -232,7 +232,7 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
     assert (
         "pytorchjob/quick has been stuck for 5 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
     )
-    assert f"PyTorchJob quick is created; waiting: Worker-0: Unschedulable: {cause}" in done.stdout
+    assert f"Worker-0: cannot be scheduled: {cause}; no node has the label disk=fast" in done.stdout
     assert re.search(r"^ended after \d+:\d\d$", done.stdout, re.MULTILINE)
 
 
