@@ -119,7 +119,7 @@ class Display:
             box=None, header_style="bold", pad_edge=False,
         )  # fmt: skip
         for job, count, progress in zip(self._jobs, restarts, reported, strict=True):
-            told = {"RESTARTS": str(count), "PROGRESS": Text(clean(progress))}
+            told: dict[str, str | Text] = {"RESTARTS": str(count), "PROGRESS": Text(clean(progress))}
             jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed, *(told[column] for column in more))
         shown = self._rows()
         for pod in shown[:MAX_ROWS]:

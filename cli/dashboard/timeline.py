@@ -207,10 +207,10 @@ def _first_start(created: float, status: JobStatus, pods: Sequence[PodRow]) -> l
     has_run = ran or any(condition.type in _HAS_RUN for condition in status.conditions)
     # The first run that is still on record: the Running condition has only the time of its last change, as after a restart.
     ran_at = min(begins, default=parse_time(status.start_time)) if has_run else None
-    placed = [pod.scheduled for pod in pods if pod.scheduled is not None]
+    nodes_at = [pod.scheduled for pod in pods if pod.scheduled is not None]
     if ran_at is None:
-        return [(max(placed), "starting")] if pods and len(placed) == len(pods) else []
-    placed_at = max((at for at in placed if at <= ran_at), default=ran_at)
+        return [(max(nodes_at), "starting")] if pods and len(nodes_at) == len(pods) else []
+    placed_at = max((at for at in nodes_at if at <= ran_at), default=ran_at)
     return [(placed_at, "starting"), (ran_at, "running")]
 
 
