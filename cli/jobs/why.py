@@ -24,7 +24,8 @@ async def why(api: Api, job: FoundJob, *, condition: bool = True) -> Diagnosis:
 def show(console: Console, title: str, made: Diagnosis, now: float) -> None:
     """Print a diagnosis: the cause first."""
     style = "green" if made.well else "red" if made.state == "Failed" else "yellow"
-    head = Text.assemble((title, "bold"), "  ", clean(made.state) or "no condition", "  ", (clean(str(made.reason)), style))
+    state = f"{clean(made.state) or 'no condition'}  " if made.state != str(made.reason) else ""
+    head = Text.assemble((title, "bold"), "  ", state, (clean(str(made.reason)), style))
     console.print(head, soft_wrap=True)
     _line(console, "", made.sentence)
     if made.progress:

@@ -128,6 +128,15 @@ def test_what_follows_has_the_time_zone_of_all_other_times() -> None:
     assert when(START - 20, START) == f", due since {format_time(START - 20)}"
 
 
+@pytest.mark.parametrize(
+    ("scenario", "head"), [("running", "a  Running"), ("a Python exception", "a  Failed  PythonException")]
+)
+def test_a_diagnosis_begins_with_the_state_and_the_reason_if_that_is_another(scenario: str, head: str) -> None:
+    seeded, output = next(one for one in SCENARIOS if one.name == scenario), Output.make()
+    show(output.console, "a", diagnose(seeded.found, seeded.now), seeded.now)
+    assert output.text.splitlines()[0] == head
+
+
 def test_a_job_that_is_gone_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def absent(*_: Any) -> None:
         raise NoJobError("pytorchjob/demo is gone")
