@@ -187,7 +187,8 @@ def last_words(reason: str, message: str) -> str:
     lines = [line for line in message.splitlines() if line.strip()]
     if len(lines) == 1:
         return in_short(lines[0], _ALONE)
-    return in_short(last_line(lines)) if reason not in _OUTSIDE else ""
+    last = in_short(last_line(lines)) if reason not in _OUTSIDE else ""
+    return last if not last or ERROR_LINE.search(last) else f"its last line: {last}"
 
 
 def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = False) -> Cause | None:
