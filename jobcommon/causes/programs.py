@@ -19,9 +19,8 @@ _ACCESS = (
 )
 _SLOTS = "set slotsPerWorker to the processes per worker, start fewer (-n), or add workers; --oversubscribe shares cores"
 _SSH = (
-    "mount the keys with mode 0600 and the server's in known_hosts, or do not check it: -o StrictHostKeyChecking=no, "
-    "of mpirun in "
-    "OMPI_MCA_plm_rsh_args"
+    "mount the keys with mode 0600 and the server's key in known_hosts, or disable the check: -o StrictHostKeyChecking=no "
+    "(mpirun: in OMPI_MCA_plm_rsh_args)"
 )
 _SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB"
 _LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"
@@ -40,7 +39,7 @@ _LOCAL_FILES = "correct the path; a relative path starts at workingDir, or at th
 SHELL = (
     Clue(
         r"\$(\d): unbound variable", Reason.WRONG_ARGUMENTS, "",
-        "the script needs its argument number {0}: add it to args in the pod template",
+        "the script needs argument {0}: add it to args in the pod template",
     ),
     Clue(
         r"(?:^|: )(\w+): (?:unbound variable|parameter (?:not set|null or not set))", Reason.ENVIRONMENT_MISSING, "",
@@ -110,7 +109,8 @@ LINES = (
     ),
     Clue(
         r"Loaded runtime CuDNN library: .* but source was compiled with", Reason.VERSIONS_CONFLICT, "",
-        "two versions of cuDNN are mixed: install the one that the program is built for, and leave it first in LD_LIBRARY_PATH",
+        "two versions of cuDNN are mixed: install the version that the program is built for, and put it first in "
+        "LD_LIBRARY_PATH",
     ),
     Clue(
         r"No available memory for the cache blocks|increase --mem-fraction-static|KV cache is (?:needed|larger)|"
@@ -164,8 +164,8 @@ LINES = (
     ),
     Clue(
         r"nvcc fatal\s*: Unsupported gpu architecture", Reason.GPU_UNUSABLE, "",
-        "the CUDA toolkit (nvcc) does not support this kind of GPU: build for the GPUs that there are (TORCH_CUDA_ARCH_LIST, "
-        "CMAKE_CUDA_ARCHITECTURES); a new GPU needs a newer toolkit, a very old GPU an older one",
+        "the CUDA toolkit (nvcc) does not support this kind of GPU: build for the available GPUs (TORCH_CUDA_ARCH_LIST, "
+        "CMAKE_CUDA_ARCHITECTURES); a new GPU needs a newer toolkit, a very old GPU an older toolkit",
     ),
     Clue(
         r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|HIP error: invalid device function|"
@@ -429,7 +429,7 @@ LINES = (
     ),
     Clue(
         r"nothing provides (\S+) needed by", Reason.VERSIONS_CONFLICT, "",
-        "no channel has {0} in a version that fits: choose other versions; __cuda and __glibc stand for this machine's "
+        "no channel has a compatible version of {0}: choose other versions; __cuda and __glibc stand for this machine's "
         "driver and "
         "libc (CONDA_OVERRIDE_CUDA names another)",
     ),
