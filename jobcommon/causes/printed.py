@@ -157,11 +157,11 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
         cause = replace(cause, text=f"{cause.text}, on rank {rank[1]}")
     if _OF_SUMMARY.search(cause.text) and (first := _FIRST_RANK.search("\n".join(lines))) is not None:
         cause = replace(cause, text=f"rank {first[1]} failed first: {_OF_SUMMARY.sub('', cause.text)}")
-    if cause.reason == Reason.GPU_UNUSABLE and (why := next(filter(None, map(_NO_DEVICE.search, lines)), None)) is not None:
-        found = of_line(why[1], LINES, local=local) or cause
-        return cause if why[1] in cause.text else replace(found, text=f"{cause.text}, after: {why[1]}")
-    if cause.advice == NAMED and (why := next(filter(None, map(_ASCEND.search, lines)), None)) is not None:
-        return replace(cause, text=f"{in_short(cause.text, 200)}: {in_short(why[0], 200)}")
+    if cause.reason == Reason.GPU_UNUSABLE and (match := next(filter(None, map(_NO_DEVICE.search, lines)), None)) is not None:
+        found = of_line(match[1], LINES, local=local) or cause
+        return cause if match[1] in cause.text else replace(found, text=f"{cause.text}, after: {match[1]}")
+    if cause.advice == NAMED and (match := next(filter(None, map(_ASCEND.search, lines)), None)) is not None:
+        return replace(cause, text=f"{in_short(cause.text, 200)}: {in_short(match[0], 200)}")
     cause = _after_earlier(cause, lines, local=local) or cause
     if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
         place, function = crash
@@ -306,9 +306,9 @@ def _quoted(one: Raised, reason: str) -> str:
         revealing = one.lines[1]
     if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
         # py4j: the exceptions of Java follow, the first cause last.
-        whole = joined(one.lines[1:])
-        causes_of_java = [line for line in whole if line.startswith("Caused by: ")]
-        revealing = causes_of_java[-1] if causes_of_java else whole[0].removeprefix(": ")
+        of_java = joined(one.lines[1:])
+        causes_of_java = [line for line in of_java if line.startswith("Caused by: ")]
+        revealing = causes_of_java[-1] if causes_of_java else of_java[0].removeprefix(": ")
     # Parsers of YAML tell the problem last, and where it is.
     marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
     if marks:
