@@ -353,7 +353,7 @@ def _answered(name: str | None) -> int:
             error.show()  # type: ignore[attr-defined]
             return BAD_INPUT
         context = getattr(error, "ctx", None)
-        raise UserError(f"{text}\n{f'its help: {context.command_path} --help' if context else ''}".strip()) from None
+        raise UserError(f"{text}\n{f'see {context.command_path} --help' if context else ''}".strip()) from None
     return code if isinstance(code, int) else 0
 
 

@@ -268,14 +268,14 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
         (("run", "cli/up.py", "--stuck-after=-1"), "--stuck-after -1: write seconds or a duration, such as 90"),
         (
             ("run", "cli/up.py", "--workers", "two"),
-            "--workers: must be a valid integer\nerror: its help: ",
+            "--workers: must be a valid integer\nerror: see ",
         ),
         (("run", "cli/up.py", "--workers", "0"), "--workers: must be greater than or equal to 1\n"),
-        (("logs",), "JOB: Required value\nerror: its help: "),
+        (("logs",), "JOB: Required value\nerror: see "),
         (("logs", "x", "--tail"), "option '--tail' requires an argument\n"),
         (("plan", "--nosuch"), "no such option: --nosuch"),
         (("run", "--nosuch"), "no such option: --nosuch"),
-        (("nosuch",), "no such command 'nosuch'\nerror: its help: "),
+        (("nosuch",), "no such command 'nosuch'\nerror: see "),
     ],
 )
 def test_bad_arguments_are_refused_with_the_fix(arguments: Sequence[str], message: str) -> None:
