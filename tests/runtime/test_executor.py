@@ -306,7 +306,7 @@ async def test_a_status_that_is_too_large_is_sent_without_failures(case: str, fi
     assert short == {key: value for key, value in FULL.to_json().items() if key != "failures"}, "no record is lost"
     (event,) = telemetry(TESTJOB, doing, result, said := {}, 0.0).events
     assert (event.type, event.reason) == ("Warning", "StatusTooLarge")
-    assert ("lacks failures" if fits else "cannot be stored") in event.message
+    assert ("omits failures" if fits else "cannot be stored") in event.message
     assert telemetry(TESTJOB, doing, result, said, 0.0).events == (), "said once"
 
 

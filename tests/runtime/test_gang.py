@@ -71,7 +71,7 @@ async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
         known.set()
         await world.clock.until(lambda: pods("early") == 2 and says("early", "gang scheduling is off: PodGroup"))
         world.ok("POST", DEFINITIONS, pod_groups(VOLCANO))
-        await world.clock.until(lambda: says("early", "created without it"), step=1.0)
+        await world.clock.until(lambda: says("early", "created without the gang"), step=1.0)
         world.ok("POST", JOBS, a_job("late"))
         await world.clock.until(lambda: says("late", "wait for volcano"))
         assert pods("late") == 0

@@ -303,7 +303,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "slow_start_cap must be at least 1": {"slow_start_cap": -1},
     "qps must be a number over 0, not 0.0": {"qps": 0.0},
     "qps must be a number over 0, not nan": {"qps": nan},
-    'lease_name "A_B" is no name of a lease': {"lease_name": "A_B", "leader_elect": True},
+    'lease_name "A_B" is not the name of a lease': {"lease_name": "A_B", "leader_elect": True},
     "namespaces must be different names, not 'team'": {"namespaces": "team"},
     "namespaces must be different names, not \\('',\\)": {"namespaces": ("",)},
     "namespaces must be different names, not \\('a', 'a'\\)": {"namespaces": ("a", "a")},
