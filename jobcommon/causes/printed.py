@@ -22,11 +22,13 @@ OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: 
 _NO_MESSAGE = re.compile(
     rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
-    r"==\d+==ABORTING|Allocations: \d|\*{3} Check failure stack trace|If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
+    r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
+    r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
 )
-_RAISES = re.compile(r"\s*raise\b")
+_RAISES = re.compile(r"\s*(?:raise\b|(?:major|minor): )")
 _MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:|F\d{4} )")
 _RULED = re.compile(r"[-=]{8}")
+_DETAIL = re.compile(r"(?:\S+ \S+ \S+ (?:\S+ )?)?DETAIL: ")
 _WORD = re.compile(r"\w")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
@@ -44,7 +46,8 @@ _MISTAKE = "correct the program; its last lines show where"
 # In a pipeline or a script, of the command before it.
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
-    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|Pipeline completed with errors|"
+    r"not deleting files as there were|"
     r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"
     r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
@@ -108,7 +111,9 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
             return cause
     if candidates:
         remains = (of_line(line, REMAINS, local=local) for line in reversed(errors))
-        killed = (one for one in remains if one is not None and one.reason == Reason.WORKER_PROCESS_KILLED)
+        # An abort is often the watchdog's, or that of what has lost its peers.
+        crashes = (one for one in remains if one is not None and "Abort" not in one.text)
+        killed = (one for one in crashes if one.reason == Reason.WORKER_PROCESS_KILLED)
         # A process that was killed explains why the others have lost it.
         if (cause := next(killed, None)) is not None:
             return cause
@@ -161,7 +166,8 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
         found = of_line(match[1], LINES, local=local) or cause
         return cause if match[1] in cause.text else replace(found, text=f"{cause.text}, after: {match[1]}")
     if cause.advice == NAMED and (match := next(filter(None, map(_ASCEND.search, lines)), None)) is not None:
-        return replace(cause, text=f"{in_short(cause.text, 200)}: {in_short(match[0], 200)}")
+        found = of_line(match[0], LINES, local=local) or cause
+        return replace(found, text=f"{in_short(cause.text, 200)}: {in_short(match[0], 200)}")
     cause = _after_earlier(cause, lines, local=local) or cause
     if cause.reason == Reason.WORKER_PROCESS_KILLED and (crash := crashed(lines)) is not None:
         place, function = crash
@@ -180,10 +186,11 @@ _MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREA
 _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
     r"output)?\b.{,20}\babove|"
-    r"errors? above|(?:previous|above) (?:error|exception|traceback|message)|Error building extension|HDFS connection failed"
+    r"errors? above|ActorDiedError|WorkerCrashedError|KilledWorker|(?:previous|above) (?:error|exception|traceback|"
+    r"message)|Error building extension|HDFS connection failed"
 )
-# huggingface_hub warns of the error for which it then uses its cache.
-_REQUESTING = re.compile(r"thrown while requesting")
+# What is a warning where it is printed: huggingface_hub then uses its cache, Dask starts another worker.
+_REQUESTING = re.compile(r"thrown while requesting|exceeded \d+% memory budget")
 _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
 # As many lines before an exception are searched for what led to it.
 _BEFORE = 40
@@ -201,9 +208,9 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
     begin, process = own[0][0].begin, own[0][0].process
     earlier = [chain for chain in chains if chain[0].process == process and chain[-1].end < begin]
     unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (NAMED, _MISTAKE)
-    if cause.reason not in _MAY_FOLLOW and not unknown:
-        return None
     points = _POINTS.search(cause.text) is not None
+    if cause.reason not in _MAY_FOLLOW and not unknown and not points:
+        return None
     found, text = None, ""
     before = range(max(begin - _BEFORE, 0), begin)
     if earlier:
@@ -239,7 +246,7 @@ def joined(lines: Sequence[str]) -> list[str]:
     whole: list[str] = []
     for at, line in enumerate(lines):
         for after in lines[at + 1 : at + 6]:
-            if line.rstrip().endswith(":") or after.startswith("DETAIL: "):
+            if line.rstrip().endswith(":") or _DETAIL.match(after):
                 line = f"{line} {after.strip()}".rstrip()
             elif after.strip():
                 break
@@ -302,7 +309,9 @@ def _quoted(one: Raised, reason: str) -> str:
     if revealing == first and short and not _RULED.search(whole):
         # A short message as a whole: its second line may decide.
         first = revealing = whole
-    if revealing == first and first.rstrip().endswith((":", "root error(s) found.")) and len(one.lines) > 1:
+    if revealing == first and first.rstrip().endswith(":"):
+        first = revealing = joined(one.lines)[0]
+    if revealing == first and first.rstrip().endswith("root error(s) found.") and len(one.lines) > 1:
         revealing = one.lines[1]
     if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
         # py4j: the exceptions of Java follow, the first cause last.

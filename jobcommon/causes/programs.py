@@ -98,6 +98,10 @@ LINES = (
         "smaller batch does not help",
     ),
     Clue(
+        r"CUresult error\s+result=2\b", Reason.GPU_OUT_OF_MEMORY, "",
+        "2 is CUDA's out of memory: use a smaller batch, gradient checkpointing or a GPU with more memory",
+    ),
+    Clue(
         r"OOM when allocating.*(?:device:CPU|allocator cpu)", Reason.MEMORY_EXHAUSTED, "", _MEMORY,
     ),
     Clue(
@@ -273,7 +277,8 @@ LINES = (
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
     Clue(
-        r"NET/IB\b.*(?:[Gg]ot completion|status=\d+|async (?:fatal )?event)", Reason.PEERS_UNREACHABLE, "",
+        r"Transport retry count exceeded|NET/IB\b.*(?:[Gg]ot completion|status=\d+|"
+        r"async (?:fatal )?event)", Reason.PEERS_UNREACHABLE, "",
         "the InfiniBand or RoCE link between these two failed, or the peer has ended: check the port of this hca on both "
         "nodes (ibstat, its error counters) and cordon the node; NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT allow more "
         "time", symptom=True,
@@ -345,6 +350,10 @@ LINES = (
     Clue(
         r"# Problematic frame: #\s*(.+)", Reason.PROGRAM_FAILED, "the Java virtual machine crashed in {0}",
         "a native library crashed, or the JVM itself: see hs_err_pid*.log, which it has written to the working directory",
+    ),
+    Clue(
+        r"Fortran runtime error: ", Reason.PROGRAM_FAILED, "",
+        "correct what the message names: the program, its data or its settings",
     ),
     Clue(
         r"SUMMARY: \w+Sanitizer: |"
@@ -428,7 +437,7 @@ LINES = (
         "a newer version of the library wrote the file: pip install -U tokenizers transformers",
     ),
     Clue(
-        r"nothing provides (\S+) needed by", Reason.VERSIONS_CONFLICT, "",
+        r"nothing provides (?:requested )?(\S+)", Reason.VERSIONS_CONFLICT, "",
         "no channel has a compatible version of {0}: choose other versions; __cuda and __glibc stand for this machine's "
         "driver and "
         "libc (CONDA_OVERRIDE_CUDA names another)",
@@ -523,6 +532,11 @@ LINES = (
         r"CPU time limit exceeded", Reason.LIMIT_REACHED, "",
         "the program exceeded its CPU time limit: raise or remove it (ulimit -t)",
     ),
+    Clue(
+        r"/dev/fuse\b.*(?:not permitted|denied)|fusermount.*(?:not permitted|denied|"
+        r"mount failed)", Reason.PERMISSION_DENIED, "",
+        "the container may not use FUSE: mount the volume by a CSI driver, or give the container the device and SYS_ADMIN",
+    ),
     Clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
          "write to a volume, such as an emptyDir, that is not mounted with readOnly: true"),
     Clue(
@@ -596,7 +610,7 @@ LINES = (
         local="raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB",
     ),
     Clue(
-        r"node running low on memory|exceeded \d+% memory budget|KilledWorker", Reason.MEMORY_EXHAUSTED, "",
+        r"node running low on memory|exceeded \d+% memory budget", Reason.MEMORY_EXHAUSTED, "",
         "a worker process (Ray, Dask) exceeded its memory limit: start fewer workers, give them smaller parts, or raise "
         "resources.limits.memory and the workers' own limit",
     ),
@@ -619,7 +633,7 @@ LINES = (
     Clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
         r"terminated abruptly while the future was|BrokenProcessPool|\(signal: 9, SIGKILL|Negsignal\.SIGKILL|"
-        r"ActorDiedError|WorkerCrashedError|died with <Signals\.SIGKILL|"
+        r"ActorDiedError|WorkerCrashedError|KilledWorker|Kernel died|DeadKernelError|died with <Signals\.SIGKILL|"
         r"TerminatedWorkerError",
         Reason.WORKER_PROCESS_KILLED, "", f"usually a lack of memory: {_MEMORY}",
     ),
@@ -986,6 +1000,11 @@ REMAINS = (
         f"the cause of SIGKILL is usually a lack of memory: {_MEMORY}",
     ),
     Clue(
+        r": line \d+: +\d+ Illegal instruction|^Illegal instruction|exited on signal 4\b", Reason.WORKER_PROCESS_KILLED, "",
+        "it uses instructions that this node's CPU lacks, as AVX: use other nodes, or a build for this CPU",
+        local="it uses instructions that this CPU lacks, as AVX: use a build for this CPU",
+    ),
+    Clue(
         r"exited on signal 7\b|terminated with signal SIGBUS|\bBus error\b", Reason.WORKER_PROCESS_KILLED, "",
         f"often /dev/shm is full: {_SHM}", local=f"often /dev/shm of this machine is full: {_LOCAL_SHM}",
     ),
@@ -993,7 +1012,7 @@ REMAINS = (
         r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
         r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|: line \d+: +\d+ (?:Segmentation fault|Illegal instruction)",
         Reason.WORKER_PROCESS_KILLED, "",
-        "a native library crashed in this process: run it with python -X faulthandler, which prints where",
+        "native code crashed in this process: if it is Python, run it with python -X faulthandler, which prints where",
     ),
     Clue(
         r"Signal \d+ \(((?!SIGTERM|SIGABRT)SIG\w+)\) received by PID|"

@@ -110,6 +110,8 @@ def end_of_program(
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         shown = f": {in_short(last)}" if reason not in _OUTSIDE and ERROR_LINE.search(last) else ""
+        if shown and reason == "SIGABRT":
+            text, advice = "aborted", f"{NAMED}; of Python, -X faulthandler prints where"
         if reason == "SIGKILL" and (error := _just_before(told, local=local)) is not None:
             shown, advice = f", after it printed {error.text}", f"{error.advice}; if that does not explain it: {advice}"
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice

@@ -42,7 +42,7 @@ _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above ex
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
 # These only report that another process has failed.
 _WRAPPERS = re.compile(
-    r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|RayTaskError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
+    r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|SimplifiedTraceback|UnfilteredStackTrace|RayTaskError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
     r"ProcessExitedException|HorovodInternalError)$"
 )
 _PASSED_ON = re.compile(
