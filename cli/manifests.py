@@ -5,13 +5,15 @@ Every error names the file and the place in it.
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import STDIN, is_address, read_text
-from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
+from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents, line_of
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 #: For the letters that an API server appends to a generateName.
@@ -23,7 +25,7 @@ OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object and where it was written: a file's name and the line on which it begins.
+    """One object and where it was written: a file's name, the line on which it begins, and its `node` in the file.
 
     `owned`: it was made for the job beside it, and is deleted with it.
     """
@@ -32,6 +34,7 @@ class Manifest:
     line: int
     body: Mapping[str, Any]
     owned: bool = False
+    node: yaml.Node | None = field(default=None, compare=False, repr=False)
 
     @property
     def kind(self) -> str:
@@ -52,7 +55,12 @@ class Manifest:
     @property
     def place(self) -> str:
         """Where it stands, for messages: ``job.yaml:12: PyTorchJob digits``."""
-        return f"{self.source}:{self.line}: {self.kind} {self.name}"
+        return self.place_of("")
+
+    def place_of(self, path: str) -> str:
+        """The same for one of its fields."""
+        line = line_of(self.node, path) if self.node is not None else self.line
+        return f"{self.source}:{line}: {self.kind} {self.name}"
 
 
 def load(names: Iterable[str], limits: Limits = LIMITS, *, fresh: bool = False) -> list[Manifest]:
@@ -84,14 +92,14 @@ def _files(name: str) -> list[str]:
 
 def _manifests(source: str, text: str, limits: Limits, fresh: bool) -> Iterator[Manifest]:
     try:
-        for line, body in documents(text, limits):
-            yield from _objects(source, line, body, fresh)
+        for node, body in documents(text, limits):
+            yield from _objects(source, line_of(node), body, fresh, node)
     except DocumentError as error:
         where = f"{source}:{error.line}:{error.column}" if error.line else source
         raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None
 
 
-def _objects(source: str, line: int, body: object, fresh: bool) -> Iterator[Manifest]:
+def _objects(source: str, line: int, body: object, fresh: bool, node: yaml.Node | None = None) -> Iterator[Manifest]:
     if body is None:
         return
     from jobcommon.cli.convert_command import converted
@@ -99,10 +107,12 @@ def _objects(source: str, line: int, body: object, fresh: bool) -> Iterator[Mani
     where = f"{source}:{line}"
     if not isinstance(body, dict):
         raise UserError(f"{where}: not an object but a {type(body).__name__}; a manifest begins with apiVersion and kind")
-    body = converted(source, named := _named(body, fresh)) or named
-    for field in ("apiVersion", "kind"):
-        if not isinstance(body.get(field), str) or not body[field]:
-            raise UserError(f"{where}: {field}: Required value: every object names it, as in {_EXAMPLE[field]}")
+    found = converted(source, named := _named(body, fresh))
+    # What is converted has other fields, and so have the items of a List.
+    body, node = (found, None) if found else (named, node)
+    for name in ("apiVersion", "kind"):
+        if not isinstance(body.get(name), str) or not body[name]:
+            raise UserError(f"{where}: {name}: Required value: every object names it, as in {_EXAMPLE[name]}")
     if str(body["kind"]).endswith("List") and isinstance(body.get("items"), list):
         for item in body["items"]:
             yield from _objects(source, line, item, fresh)
@@ -110,7 +120,7 @@ def _objects(source: str, line: int, body: object, fresh: bool) -> Iterator[Mani
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise UserError(f"{where}: {body['kind']}: metadata.name: Required value: give the object a name")
-    yield Manifest(source, line, body)
+    yield Manifest(source, line, body, node=node)
 
 
 def _named(body: dict[str, Any], fresh: bool) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ def _read(manifest: Manifest, framework: Framework, namespace: str) -> tuple[Job
     # A misspelt field is also one that is missing: the first is the cause.
     strict = field_errors(framework, manifest.body)
     misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]
-    errors = [f"{manifest.place}: {error}" for error in [*misspelt, *job.errors] or strict]
+    errors = [f"{manifest.place_of(error.path)}: {error}" for error in [*misspelt, *job.errors] or strict]
     return replace(job, namespace=job.namespace or namespace), errors
 
 

@@ -53,7 +53,7 @@ class Wanted:
             if job.managed_elsewhere:
                 text = f'"{job.managed_by}" runs this job, not the operator here; remove the field'
                 field = "managedBy" if job.spec.managed_by == job.managed_by else "runPolicy.managedBy"
-                raise UserError(f"{manifest.place}: spec.{field}: {text}")
+                raise UserError(f"{manifest.place_of(f'spec.{field}')}: spec.{field}: {text}")
         return cls(jobs, others, followed)
 
     @property

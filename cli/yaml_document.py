@@ -4,6 +4,7 @@ It is read as kubectl reads it; a duplicate key is an error.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 from jobcommon.crd.yaml_scalars import MERGE, TAG, reads_as_kubectl
 
 MAX_INT = 2**63 - 1
+_PART = re.compile(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class DocumentError(ValueError):
         self.path = path
 
 
-def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> Iterator[tuple[int, object]]:
-    """The documents in `text`, each with the line on which it begins. Raises DocumentError.
+def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> Iterator[tuple[yaml.Node, object]]:
+    """The documents in `text`, each with its node, which knows its lines (see `line_of`). Raises DocumentError.
 
     With `letters` the keys y and n are text: those of a file that is not meant for Kubernetes.
     """
@@ -59,7 +61,7 @@ def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> I
                 _Budget(limits, letters).spend(node, ())
                 body = loader.construct_document(node)
                 check_plain(body, limits)
-                yield node.start_mark.line + 1, body
+                yield node, body
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -71,6 +73,22 @@ def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> I
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         # PyYAML's constructors let what Python says of a bad value through: int("0x"), a list as a key.
         raise DocumentError(f"not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def line_of(node: yaml.Node, path: str = "") -> int:
+    """The line of the field at `path`, as in ``spec.containers[0].image``, or of the nearest one above it that is there."""
+    line: int = node.start_mark.line + 1
+    for part in _PART.findall(path):
+        if isinstance(node, yaml.MappingNode):
+            found = next((pair for pair in node.value if pair[0].value == part), None)
+        elif isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
+            found = (node.value[int(part)],) * 2
+        else:
+            found = None
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
 
 
 def check_plain(body: object, limits: Limits = LIMITS) -> None:

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcommon.cli.convert.finding import ConvertError, Finding
-from jobcommon.cli.yaml_document import DocumentError, check_plain, documents
+from jobcommon.cli.yaml_document import DocumentError, check_plain, documents, line_of
 
 
 def parse(text: str) -> Mapping[str, Any]:
     """The one mapping that `text` holds. Raises ConvertError for anything else, or beyond `yaml_document.LIMITS`."""
     found: object = None
     try:
-        for number, (line, body) in enumerate(documents(text, letters=True)):
+        for number, (node, body) in enumerate(documents(text, letters=True)):
             if number:
-                raise DocumentError("a second document begins here: convert them one by one", line=line, column=1)
+                raise DocumentError("a second document begins here: convert them one by one", line=line_of(node), column=1)
             found = body
     except DocumentError as error:
         raise _refused(error) from None

@@ -92,7 +92,7 @@ spec:
         ),
         pytest.param(
             VALID.replace("Worker:", "Helper:"),
-            ["job.yaml:2: PyTorchJob quick: spec.pytorchReplicaSpecs[Helper]: Unsupported value: use one of Master, Worker"],
+            ["job.yaml:8: PyTorchJob quick: spec.pytorchReplicaSpecs[Helper]: Unsupported value: use one of Master, Worker"],
             id="replica type",
         ),
         pytest.param(
@@ -324,6 +324,17 @@ def test_up_suggests_a_file_that_is_there(directory: str, manifest: str, monkeyp
     assert f"  kubectl apply -f {manifest}" in lines
 
 
+PLACES = {"spec.a": 4, "spec.b[1].c": 7, "spec.b[1].x": 7, "spec.b[9]": 5, "spec[b][0]": 6, "x": 1, "": 1, "spec.a.b": 4}
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_the_line_of_a_field_is_that_of_its_name(path: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("kind: A\nmetadata: {name: a}\nspec:\n  a: 1\n  b:\n  - c: 1\n  - c: 2\napiVersion: b/v1\n")
+    (manifest,) = load([str(file)])
+    assert manifest.place_of(path) == f"{file}:{PLACES[path]}: A a"
+
+
 def test_a_plan_does_not_claim_what_the_operators_options_decide() -> None:
     manifests = load([str(ROOT / "examples/run-policy/progress.yaml")])
     assert manifests[0].body["spec"]["runPolicy"]["reportProgress"]
@@ -454,7 +465,7 @@ def test_plan_of_a_job_that_has_begun_shows_an_error_of_its_spec_and_what_goes_o
     manifest["status"] = {"startTime": "2023-11-14T22:13:20Z"}
     done = answered("plan", "-f", "-", stdin=yaml.safe_dump(manifest))
     assert done.returncode == 0, done.stderr
-    assert "error: <stdin>:1: PyTorchJob quick: spec.runPolicy.backoffLimit: must be at least 0\n" in done.stdout
+    assert "error: <stdin>:19: PyTorchJob quick: spec.runPolicy.backoffLimit: must be at least 0\n" in done.stdout
     assert "action: create pods/quick-worker-0" in done.stdout
 
 
