@@ -64,7 +64,7 @@ _LANGUAGES = (
     ),
     # programs in Rust that print a chain of errors, as cargo and uv do
     _Language(
-        re.compile(r"^(?:error|Error|ERROR)(?:: | ~ )(.+)"),
+        re.compile(r"^(?:(?:error|Error|ERROR)(?:: | ~ )|(?=Error executing process ))(.+)"),
         re.compile(r"^\s*Caused by:"),
         4,
         re.compile(r"^"),

@@ -11,7 +11,7 @@ from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import Raised, begin_of_stack, crashed, in_stacks, plain, raised, unfolded
 
 ERROR_LINE = re.compile(
-    r"error|exception|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
+    r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
     r"invalid|denied|"
     r"not found|not a valid|unexpected (?:end|EOF)|assert",
     re.IGNORECASE,
@@ -26,9 +26,9 @@ _NO_MESSAGE = re.compile(
     r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
 )
 _RAISES = re.compile(r"\s*(?:raise\b|(?:major|minor): )")
-_MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:|F\d{4} )")
+_MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:|forrtl: |F\d{4} )")
 _RULED = re.compile(r"[-=]{8}")
-_DETAIL = re.compile(r"(?:\S+ \S+ \S+ (?:\S+ )?)?DETAIL: ")
+_DETAIL = re.compile(r"\s+status code: \d|(?:\S+ \S+ \S+ (?:\S+ )?)?DETAIL: ")
 _WORD = re.compile(r"\w")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
@@ -186,7 +186,8 @@ _MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREA
 _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
     r"output)?\b.{,20}\babove|"
-    r"errors? above|ActorDiedError|WorkerCrashedError|KilledWorker|(?:previous|above) (?:error|exception|traceback|"
+    r"errors? above|DNN library (?:is not found|initialization failed)|ActorDiedError|WorkerCrashedError|KilledWorker|"
+    r"(?:previous|above) (?:error|exception|traceback|"
     r"message)|Error building extension|HDFS connection failed"
 )
 # What is a warning where it is printed: huggingface_hub then uses its cache, Dask starts another worker.
@@ -245,6 +246,8 @@ def joined(lines: Sequence[str]) -> list[str]:
     """The lines, of which one that ends with a colon, or has a detail, goes on in the next that is not blank."""
     whole: list[str] = []
     for at, line in enumerate(lines):
+        if at and _DETAIL.match(line):
+            continue
         for after in lines[at + 1 : at + 6]:
             if line.rstrip().endswith(":") or _DETAIL.match(after):
                 line = f"{line} {after.strip()}".rstrip()

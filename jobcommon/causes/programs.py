@@ -419,6 +419,11 @@ LINES = (
         "function",
     ),
     Clue(
+        r"fatal error: (\S+\.(?:h|hpp|cuh)): No such file", Reason.LIBRARY_NOT_FOUND, "",
+        "the compiler lacks the header {0}: install the development package that has it, or use an image with it (devel)",
+        local="the compiler lacks the header {0}: install the development package that has it",
+    ),
+    Clue(
         r"cannot find -l(\w+)", Reason.LIBRARY_NOT_FOUND, "",
         "the linker lacks lib{0}.so: install its development package in the image, or add its directory to LIBRARY_PATH",
         local="the linker lacks lib{0}.so: install its development package, or add its directory to LIBRARY_PATH",
@@ -723,6 +728,11 @@ LINES = (
         "delete it",
     ),
     Clue(
+        r"(?:missing|extraneous input|mismatched input|no viable alternative|"
+        r"token recognition error).{,40}\bat(?: input)? '", Reason.WRONG_ARGUMENTS,
+        "", "correct the override in the arguments, which hydra cannot parse: KEY=VALUE, with quotes around special characters",
+    ),
+    Clue(
         r"JSONDecodeError|yaml\.\w+\.\w+Error|(?<!errors\.)(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
         r"configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
@@ -990,7 +1000,7 @@ EXCEPTIONS = (
 #: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
 REMAINS = (
     Clue(
-        r"^(?:Killed|Segmentation fault|Bus error|Illegal instruction)(?: \(core dumped\))?$",
+        r"^(?:Killed|Segmentation fault)(?: \(core dumped\))?$",
         Reason.WORKER_PROCESS_KILLED, "", "a program in the script was killed; the cause of SIGKILL is usually a lack of "
         f"memory: {_MEMORY}",
     ),

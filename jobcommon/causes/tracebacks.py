@@ -30,7 +30,9 @@ _FIELDS = (
     "reason",
 )
 _LEVELS = ("level", "levelname", "severity", "s")
-_LOG = re.compile(r"^(?:\[(?:\w* ?\d|[A-Z]+\])|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
+_LOG = re.compile(
+    r"^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})"
+)
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 # Classes begin with a capital letter, or are of a module, as socket.timeout.
