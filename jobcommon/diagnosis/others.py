@@ -33,9 +33,10 @@ _NODES = re.compile(r"--nnodes[= ](\d{1,6})")
 _FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
 _LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
 _AS_FIRST = re.compile(r"\b1/\d+ clients joined")
-# At the start of a program, ranks wait for all others.
+# At the start of a program, and in collectives, ranks wait for all others.
 _JOINING = re.compile(
-    r"clients joined|did not publish its address|no process joined as rank|torchrun agents|reach the barrier of"
+    r"clients joined|did not publish its address|no process joined as rank|torchrun agents|reach the barrier of|"
+    r"waited \d+ s for the others|Watchdog caught collective|collective operation timeout"
 )
 _LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
 _MOST, _FEW = 200, 4
@@ -91,6 +92,9 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
         return (), False
     came = {f.replica for f in ends(found) if cause_of_failure(found, f).reason in _LOST}
     late = [other for other in known if other.replica not in came]
+    if cause.reason == Reason.COLLECTIVE_TIMEOUT and len(late) != 1:
+        # The time-out of one ends them all.
+        return (), False
     named = [other for other in late if re.search(rf"\b{other.replica}\b", cause.text)]
     counts = _EXPECTED.search(cause.text)
     missing = int(counts[2]) - int(counts[1]) if counts is not None and "barrier" not in cause.text else None

@@ -1024,6 +1024,13 @@ SCENARIOS = (
         "are available; the template of Worker-1 requests no GPU, the template of Master does",
     ).of(without_gpu()),
     scenario(
+        "a replica that hung in a collective",
+        "CollectiveTimeout",
+        "Worker-1 did not join the others: it was running when the job ended, its last line: reading shard-0117.tar; Worker-0",
+    ).of(
+        stopped_with("reading shard-0117.tar", peer="[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)")
+    ),
+    scenario(
         "a replica that hung before the rendezvous",
         "PeersUnreachable",
         "Worker-1 did not join the others: it was running when the job ended, its last line: waiting for /data/dataset.lock; Worker-0",
