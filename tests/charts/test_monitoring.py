@@ -133,7 +133,7 @@ def test_the_rule_that_leaves_out_restarts_in_place() -> None:
 
 async def test_the_rules_that_keep_mpi_operators_names() -> None:
     (block,) = (b for b in blocks() if b.document.name == "migration.md" and b.language == "yaml")
-    (group,) = yaml.safe_load(yaml.safe_load(block.text)["mpi-operator.yaml"])["groups"]
+    (group,) = yaml.safe_load(yaml.safe_load(block.text)["data"]["mpi-operator.yaml"])["groups"]
     rules, series = {rule["record"]: rule["expr"] for rule in group["rules"]}, await exposed()
     assert {name for name in rules if not name.startswith("mpi_operator_")} == set()
     assert {name: found for name, text in rules.items() if (found := complaints(text, series))} == {
