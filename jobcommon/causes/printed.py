@@ -158,7 +158,7 @@ def _with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
         return replace(found, text=f"{cause.text}, after: {why}")
     if "via ssh" in cause.text and (why := next((line for line in map(plain, lines) if line.startswith("ssh: ")), "")):
         return replace(cause, text=f"{cause.text}; printed before: {in_short(why, 200)}")
-    if (rank := next(filter(None, map(_OF_RANK.search, lines)), None)) is not None:
+    if (rank := next(filter(None, map(_OF_RANK.search, reversed(lines))), None)) is not None:
         cause = replace(cause, text=f"{cause.text}, on rank {rank[1]}")
     if _OF_SUMMARY.search(cause.text) and (first := _FIRST_RANK.search("\n".join(lines))) is not None:
         cause = replace(cause, text=f"rank {first[1]} failed first: {_OF_SUMMARY.sub('', cause.text)}")
@@ -233,6 +233,10 @@ def _after_earlier(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause 
         if its is not None and not its.symptom:
             found, text, points = its, in_short(line.rpartition("(Caused by ")[2], 200), points or of_request
             break
+    if found is None and points and crashed(lines) is None:
+        told = [line for line in map(plain, lines[before.start : begin]) if not MERELY_A_WARNING.search(line)]
+        if ERROR_LINE.search(text := in_short(last_line([line for line in told if not _BY_LAUNCHER.search(line)]), 200)):
+            found = Cause(Reason.PROGRAM_FAILED, text, NAMED)
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
     if points:

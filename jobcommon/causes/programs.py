@@ -106,7 +106,7 @@ LINES = (
     ),
     Clue(
         r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
-        r"CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory|"
+        r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|out_of_memory: CUDA|Cuda failure.*out of memory|"
         r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted|"
         r"MXNetError: .*out of memory|cudaMalloc (?:retry )?failed",
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
@@ -197,7 +197,7 @@ LINES = (
         "single process",
     ),
     Clue(
-        r"Error 80[24]: |system not yet initialized|Error 803: |unsupported display driver|Error 999: |"
+        r"CUDA unknown error|Error 80[24]: |system not yet initialized|Error 803: |unsupported display driver|Error 999: |"
         r"fabric ?manager.*(?:not|fail)|CUDA_ERROR_SYSTEM_NOT_READY", Reason.GPU_UNUSABLE, "",
         "the GPU driver of the node is not ready: check that nvidia-fabricmanager runs there in the driver's version (802), "
         "that driver and image match (803, 804), or cordon the node",
@@ -218,7 +218,7 @@ LINES = (
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
         r"detected)|Torch not compiled with CUDA|"
         r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
-        r"CUDA (?:unknown error|initialization)|CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVML|"
+        r"CUDA initialization|CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVML|"
         r"torch\.cuda\.is_available\(\) is False|"
         r"deserialize object on a CUDA device|no supported devices found for platform|not compiled with (?:CUDA|GPU)|"
         r"only supported with GPUs|CUDA is not available|requires? (?:a )?(?:CUDA|GPU)",

@@ -9,7 +9,8 @@ from jobcommon.causes import languages
 
 # What torchrun, mpirun and exception groups put before the lines of a process.
 _PROCESS = re.compile(
-    r"^(?:(?:\w{3} \w{3} +\d+ [\d:]+ \d{4}|[\w.-]+: )?\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|\(\w+ pid=\d+[^)]*\)\s?)"
+    r"^(?:(?:\w{3} \w{3} +\d+ [\d:]+ \d{4}|[\w.-]+: )?\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|"
+    r"\(\w+(?: \w+=\S+)* pid=\d+[^)]*\)\s?)"
 )
 _GROUP = re.compile(r"^(?:\s*\|\s?|\s*\+[-+ ]*)")
 # What a logger puts before each line, so also before those of a traceback: a time, a level, a name.

@@ -373,6 +373,10 @@ ADVISED = [
     ("an instruction, without a shell", 132, "Illegal instruction (core dumped)", "WorkerProcessKilled", "Illegal", "AVX"),
     ("a process of nextflow, without a level", 1, "Error executing process > 'FASTQC'\n\nCaused by:\n  Process requirement exceeds available memory\n", "ProgramFailed", "after Process requirement exceeds", "what the message names"),
     ("a header", 1, "cuda.cu:3:10: fatal error: curand_kernel.h: No such file or directory\ncompilation terminated.\n" + trace("RuntimeError: Error building extension 'x'"), "LibraryNotFound", "after: cuda.cu:3:10: fatal error: curand_kernel.h", "curand_kernel.h"),
+    ("workers of Dask that crashed", 1, "terminate called after throwing an instance of 'dmlc::Error'\n  what():  span.h:404: Check failed: _ptr || _count == 0\n" + trace("distributed.scheduler.KilledWorker: Attempted to run task 'f' on 4 different workers"), "ProgramFailed", "after: what(): span.h:404: Check failed", "what the message names"),
+    ("memory of RAPIDS", 1, trace("MemoryError: std::bad_alloc: out_of_memory: CUDA error at: rmm/cuda_memory_resource.hpp: cudaErrorMemoryAllocation out of memory"), "GpuOutOfMemory", "cudaErrorMemoryAllocation", "smaller batch"),
+    ("a driver that does not start", 1, trace("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment"), "GpuUnusable", "CUDA unknown error", "driver"),
+    ("a worker of vLLM", 1, "\n".join(f"(VllmWorker rank=0 pid=91) ERROR 05-01 10:00:00 [multiproc_executor.py:487] {line}" for line in trace("ValueError: Free memory on device (3.1/79.2 GiB) is less than desired").splitlines()) + "\n" + trace("RuntimeError: Engine core initialization failed. See root cause above."), "PythonException", "1: ValueError: Free memory on device", "what the message names"),
     ("samples of different shapes", 1, trace("RuntimeError: Trying to resize storage that is not resizable"), "DataInvalid", "not resizable", "collate_fn"),
 ]  # fmt: skip
 
