@@ -48,6 +48,8 @@ _WRAPPERS = re.compile(
     r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|SimplifiedTraceback|UnfilteredStackTrace|RayTaskError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
     r"ProcessExitedException|HorovodInternalError)$"
 )
+# The traceback of a task of Ray follows, with the exception that ended it.
+_OF_TASK = re.compile(r"ray\.exceptions\.RayTaskError\(")
 _PASSED_ON = re.compile(
     r"Horovod detected that one or more processes exited with non-zero status|Caught \w+ in DataLoader worker process \d+|"
     r"error reading from connection"
@@ -253,7 +255,7 @@ def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]
                 where = f"{frame['file'].rpartition('/')[2]}, line {frame['line']}"
         elif (link := _CHAINED.match(line)) is not None:
             chained, direct = True, link[1] is not None
-        elif inside and line[:1].strip() and (_EXCEPTION.match(line) is not None):
+        elif inside and line[:1].strip() and _EXCEPTION.match(line) is not None and _OF_TASK.match(line) is None:
             message, end = _message(lines, at)
             ignored = ignored or any(" in __del__" in line for line in frames)
             span = numbers[begin], numbers[at]
