@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.programs import ANY_PEERS, EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, REPORTS, SHELL, unreachable
+from jobcommon.causes.clues.advice import ANY_PEERS
+from jobcommon.causes.clues.environment import SHELL
+from jobcommon.causes.clues.launchers import REMAINS, REPORTS
+from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, unreachable
 from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import Raised, begin_of_stack, crashed, in_stacks, plain, raised, unfolded
 
