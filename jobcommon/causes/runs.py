@@ -9,8 +9,10 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.environment import SHELL
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
+from jobcommon.causes.error_lines import ERROR_LINE, OF_SIGNAL, joined, last_line, of_line
+from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
-from jobcommon.causes.printed import ERROR_LINE, NAMED, OF_SIGNAL, joined, last_line, of_line, printed
+from jobcommon.causes.printed import printed
 from jobcommon.causes.tracebacks import crashed, raised, unfolded
 
 # What runc prints for the program that it could not start.

@@ -1,0 +1,200 @@
+"""What else a program's output says of the cause that it reveals: what was printed before, where it crashed, which rank."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.clues.environment import SHELL
+from jobcommon.causes.clues.launchers import REMAINS
+from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, last_line, of_line
+from jobcommon.causes.exceptions import MISTAKE, NAMED, chains_of, of_exception
+from jobcommon.causes.programs import LINES, MERELY_A_WARNING, unreachable
+from jobcommon.causes.tracebacks import crashed, plain, raised
+
+_Detail = Callable[[Cause, Sequence[str], bool], Cause | None]
+
+_ASSERTED = re.compile(r"Assertion (`.+?`) failed")
+_NOT_FOUND = re.compile(r"No matching distribution|Could not find a version|Unable to locate package|from versions: none")
+_NO_NETWORK = re.compile(r"connection broken by|establish a new connection|name resolution|Temporary failure resolving")
+# The summary of torchrun, which is longer than what a kubelet keeps of a log.
+FIRST_RANK = re.compile(r"Root Cause \(first observed failure\):\n(?:.*\n){,4}?\s*rank\s*: (\d+) .*\n\s*exitcode\s*: (-?\d+)")
+_READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"]?(/[^\s'\"]+)")
+# Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
+_OF_RANK = re.compile(r"Traceback \(most recent call last\): \(RANK (\d+)\)")
+_OF_SUMMARY = re.compile(r"^traceback : (?=Signal )")
+# What torch warns of when it counts the GPUs, and Ascend's own codes, which it prints after the exception.
+_NO_DEVICE = re.compile(r"cudaGetDeviceCount\(\).*(Error \d+: [^(]+?) ?(?:\(|$)")
+_ASCEND = re.compile(r"\bE[A-Z]\d{4}: .+")
+_INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
+_ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
+# What lacks a file, a module or a server, perhaps because a command of the script before has failed.
+_MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREACHABLE)
+# An exception that says no more than that a program, or something before, has failed.
+_POINTS = re.compile(
+    r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
+    r"output)?\b.{,20}\babove|"
+    r"errors? above|DNN library (?:is not found|initialization failed)|ActorDiedError|WorkerCrashedError|KilledWorker|"
+    r"(?:previous|above) (?:error|exception|traceback|"
+    r"message)|Error building extension|HDFS connection failed"
+)
+# An exception that says no more than that a program, or something before, has failed.
+_POINTS = re.compile(
+    r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
+    r"output)?\b.{,20}\babove|"
+    r"errors? above|DNN library (?:is not found|initialization failed)|ActorDiedError|WorkerCrashedError|KilledWorker|"
+    r"(?:previous|above) (?:error|exception|traceback|"
+    r"message)|Error building extension|HDFS connection failed"
+)
+# What is a warning where it is printed: huggingface_hub then uses its cache, Dask starts another worker.
+_REQUESTING = re.compile(r"thrown while requesting|exceeded \d+% memory budget")
+_OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
+# As many lines before an exception are searched for what led to it.
+_BEFORE = 40
+# What may be wrong with a program before it notices.
+_LIBRARIES = tuple(clue for clue in LINES if clue.reason == Reason.LIBRARY_NOT_FOUND)
+_DIGITS = re.compile(r"\d+")
+
+
+def with_detail(cause: Cause, lines: Sequence[str], *, local: bool) -> Cause:
+    """The cause with all that the lines say of it."""
+    for detail in _DETAILS:
+        cause = detail(cause, lines, local) or cause
+    return cause
+
+
+def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | None:
+    return next(filter(None, map(pattern.search, lines)), None)
+
+
+def _interface(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The interface that NCCL uses."""
+    match = _first(_INTERFACE, lines) if "onnect: " in cause.text else None
+    return replace(cause, text=f"{cause.text}; NCCL uses the interface {match[1]}") if match else None
+
+
+def _aborted_rank(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    match = _first(_ABORTED_RANK, lines) if "_Abort" not in cause.text else None
+    return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort") if match else None
+
+
+def _no_network(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
+    """That pip finds no package because it reaches no server."""
+    match = _first(_NO_NETWORK, lines) if _NOT_FOUND.search(cause.text) else None
+    if match is None:
+        return None
+    lost = plain(match.string)
+    why = in_short(lost.partition("connection broken by ")[2] or lost, 200)
+    found = of_line(why, LINES, local=local)
+    found = unreachable(why, local=local) if found is None or found.symptom else found
+    return replace(found, text=f"{cause.text}, after: {why}")
+
+
+def _of_ssh(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    why = next((line for line in map(plain, lines) if line.startswith("ssh: ")), "") if "via ssh" in cause.text else ""
+    return replace(cause, text=f"{cause.text}; printed before: {in_short(why, 200)}") if why else None
+
+
+def _rank(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The rank whose exception all raise."""
+    match = _first(_OF_RANK, lines[::-1])
+    return replace(cause, text=f"{cause.text}, on rank {match[1]}") if match else None
+
+
+def _first_rank(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The rank that a summary of torchrun is about."""
+    match = FIRST_RANK.search("\n".join(lines)) if _OF_SUMMARY.search(cause.text) else None
+    return replace(cause, text=f"rank {match[1]} failed first: {_OF_SUMMARY.sub('', cause.text)}") if match else None
+
+
+def _no_device(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
+    match = _first(_NO_DEVICE, lines) if cause.reason == Reason.GPU_UNUSABLE else None
+    if match is None or match[1] in cause.text:
+        return None
+    return replace(of_line(match[1], LINES, local=local) or cause, text=f"{cause.text}, after: {match[1]}")
+
+
+def _of_ascend(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
+    match = _first(_ASCEND, lines) if cause.advice == NAMED else None
+    if match is None:
+        return None
+    found = of_line(match[0], LINES, local=local) or cause
+    return replace(found, text=f"{in_short(cause.text, 200)}: {in_short(match[0], 200)}")
+
+
+def _crash(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """Where the process crashed that was killed."""
+    crash = crashed(lines) if cause.reason == Reason.WORKER_PROCESS_KILLED else None
+    if crash is None:
+        return None
+    place, function = crash
+    return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")
+
+
+def _file(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The file whose data is not valid."""
+    match = _first(_READ, lines) if cause.reason == Reason.DATA_INVALID else None
+    return replace(cause, text=f"{cause.text}, in {match[1]}") if match and match[1] not in cause.text else None
+
+
+def _asserted(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The assertion that a GPU printed before the exception that it led to."""
+    match = _first(_ASSERTED, lines) if "device-side assert" in cause.text else None
+    return replace(cause, text=f"the assertion {match[1]} failed on the GPU: {cause.text}") if match else None
+
+
+def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
+    """What was printed before a program's last exception, if that may explain it."""
+    chains = chains_of([one for one in raised(lines) if not one.wraps])
+    own = [chain for chain in chains if in_short(chain[-1].lines[0])[:40] in cause.text]
+    if not own:
+        return None
+    begin, process = own[0][0].begin, own[0][0].process
+    earlier = [chain for chain in chains if chain[0].process == process and chain[-1].end < begin]
+    unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (NAMED, MISTAKE)
+    points = _POINTS.search(cause.text) is not None
+    if cause.reason not in _MAY_FOLLOW and not unknown and not points:
+        return None
+    found, text = None, ""
+    before = range(max(begin - _BEFORE, 0), begin)
+    if earlier:
+        found, text = of_exception(earlier[-1], local=local), in_short(" ".join(earlier[-1][-1].lines), 200)
+        before = range(before.start, earlier[-1][0].begin)
+    # In a script the first command that fails explains the others.
+    clues = (*SHELL, *LINES, *REMAINS) if cause.reason in _MAY_FOLLOW else (*SHELL, *LINES) if points else _LIBRARIES
+    if cause.advice != MISTAKE and (line := _before(lines, before, clues, points=points, local=local)) is not None:
+        found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
+    if found is None and points and crashed(lines) is None:
+        told = [line for line in map(plain, lines[before.start : begin]) if not MERELY_A_WARNING.search(line)]
+        if ERROR_LINE.search(text := in_short(last_line([line for line in told if not BY_LAUNCHER.search(line)]), 200)):
+            found = Cause(Reason.PROGRAM_FAILED, text, NAMED)
+    if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
+        return None
+    if points:
+        return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
+    shell = " (set -eo pipefail)" if cause.reason in _MAY_FOLLOW else ""
+    advice = f"check whether what was printed before explains it{shell}; {cause.advice}"
+    return replace(cause, text=f"{in_short(cause.text, MAX_TEXT - len(text) - 20)}; printed before: {text}", advice=advice)
+
+
+def _before(
+    lines: Sequence[str], numbers: range, clues: Sequence[Clue], *, points: bool, local: bool
+) -> tuple[Cause, str, str] | None:
+    """The first of these lines that reveals a cause of its own: that, what is quoted of it, and the line."""
+    stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
+    for number in numbers:
+        line = plain(lines[number])
+        ordinary = MERELY_A_WARNING.search(line) and not _REQUESTING.search(line)
+        if number in stacks or ordinary or (not points and _OF_TENSORFLOW.match(line)):
+            continue
+        its = of_line(line, clues, local=local)
+        if its is not None and not its.symptom:
+            return its, in_short(line.rpartition("(Caused by ")[2], 200), line
+    return None
+
+
+_DETAILS: tuple[_Detail, ...] = (
+    _interface, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _of_ascend, _earlier, _crash, _file,
+    _asserted,
+)  # fmt: skip

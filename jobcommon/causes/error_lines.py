@@ -1,0 +1,82 @@
+"""The lines of a program's output that read like an error, and which of them says most."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from jobcommon.causes.cause import Cause, Clue, revealed
+from jobcommon.causes.programs import MERELY_A_WARNING
+from jobcommon.causes.stacks import telling
+from jobcommon.causes.tracebacks import plain
+
+ERROR_LINE = re.compile(
+    r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
+    r"invalid|denied|"
+    r"not found|not a valid|unexpected (?:end|EOF)|assert",
+    re.IGNORECASE,
+)
+# The exit code tells it.
+OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
+# Nor is it a line of the program's source, the end of an R or Perl script, or a stack of C.
+_NO_MESSAGE = re.compile(
+    rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
+    r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
+    r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
+    r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
+)
+_MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:|forrtl: |F\d{4} )")
+_DETAIL = re.compile(r"\s+status code: \d|(?:\S+ \S+ \S+ (?:\S+ )?)?DETAIL: ")
+_WORD = re.compile(r"\w")
+# In a pipeline or a script, of the command before it.
+_FOLLOWS = re.compile(
+    r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
+    r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|Pipeline completed with errors|"
+    r"not deleting files as there were|"
+    r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
+    r"external filter|(?:[Rr]efer to|"
+    r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
+)
+# Of launchers, about the processes that they have started.
+BY_LAUNCHER = re.compile(
+    r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
+    r"^Primary job|"
+    r"exited with non-zero|Per user-direction|Process \d+ exit|: line \d+: +\d+ Aborted|Terminating remaining|^(?:srun|"
+    r"slurmstepd): |"
+    r"^Abort\(\d+\)|^\s*raise\b"
+)
+# Of the last lines as many are searched for one that reads like an error.
+_TAIL = 15
+
+
+def joined(lines: Sequence[str]) -> list[str]:
+    """The lines, of which one that ends with a colon, or has a detail, goes on in the next that is not blank."""
+    whole: list[str] = []
+    for at, line in enumerate(lines):
+        if at and _DETAIL.match(line):
+            continue
+        for after in lines[at + 1 : at + 6]:
+            if line.rstrip().endswith(":") or _DETAIL.match(after):
+                line = f"{line} {after.strip()}".rstrip()
+            elif after.strip():
+                break
+        whole.append(line)
+    return whole
+
+
+def of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
+    """The cause that one line reveals."""
+    return revealed(line.strip(), clues, local=local)
+
+
+def last_line(lines: Sequence[str]) -> str:
+    """Of the last lines the last that a program marks as its error, else the last that reads like one, else the very last."""
+    tail = [line.strip() for line in map(plain, telling(lines)) if _WORD.search(line) and not _NO_MESSAGE.match(plain(line))][
+        -_TAIL:
+    ]
+    errors = [line for line in tail if ERROR_LINE.search(line)]
+    own = [line for line in errors if not (_FOLLOWS.search(line) or BY_LAUNCHER.search(line))]
+    if errors and not own:
+        # Of what a launcher says of its own failure, the first line decides.
+        return next((line for line in errors if BY_LAUNCHER.search(line)), errors[0])
+    own = [line for line in own if not MERELY_A_WARNING.search(line)] or own
+    marked = [line for line in own if _MARKED.match(line)] or own
+    return marked[-1] if marked else tail[-1] if tail else ""

@@ -1,0 +1,103 @@
+"""What exceptions reveal, and how they are quoted."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobcommon.causes.cause import Cause, in_short, revealed
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.error_lines import BY_LAUNCHER, joined
+from jobcommon.causes.programs import EXCEPTIONS, LINES
+from jobcommon.causes.tracebacks import Raised
+
+#: The advice for an error of which no more is known than its message.
+NAMED = "correct what the message names: the program, its data or its settings"
+MISTAKE = "correct the program; its last lines show where"
+# Exceptions that a mistake in the program raises; others may be raised for its data, its settings or another machine.
+_OF_PROGRAM = re.compile(
+    r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
+)
+_RULED = re.compile(r"[-=]{8}")
+_MARK = re.compile(r'in "[^"]+", line \d+')
+# A message of several lines is quoted whole up to this length.
+_SHORT = 240
+
+
+def chains_of(found: Sequence[Raised]) -> list[list[Raised]]:
+    """Exceptions that follow from each other, together, in the order of their last ones."""
+    chains: list[list[Raised]] = []
+    for one in found:
+        before = next((chain for chain in reversed(chains) if chain[-1].process == one.process), None)
+        if one.chained and before is not None:
+            before.append(one)
+        else:
+            chains.append([one])
+    return sorted(chains, key=lambda chain: chain[-1].end)
+
+
+def of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
+    """The cause of a chain: of what an exception was raised from, or a variable that is not set, else of the last one known."""
+    last = chain[-1]
+    known: list[tuple[tuple[bool, bool, int], Cause]] = []
+    for at, one in enumerate(chain):
+        clues = (*LINES, *EXCEPTIONS)
+        if (cause := revealed(one.innermost, clues, local=local) or revealed(one.text, clues, local=local)) is not None:
+            quoted = cause.text in (in_short(one.text), in_short(one.innermost))
+            text = _quoted(one, cause.reason) if quoted else cause.text
+            before = "" if one is last or in_short(last.lines[0]) in text else f"{in_short(last.lines[0])}, after "
+            first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
+            # What it was raised from, if that tells nothing by itself.
+            after = _after(chain) if one is last and last.direct else ""
+            told = replace(cause, text=before + text + after)
+            known.append(((cause.symptom, not first, at if first else -at), told))
+    if known:
+        return min(known, key=lambda entry: entry[0])[1]
+    made = unknown(last)
+    return replace(made, text=made.text + after) if (after := _after(chain)) else made
+
+
+def _after(chain: Sequence[Raised]) -> str:
+    """The first exception of a chain, unless the last one tells it already."""
+    first, last = chain[0], chain[-1]
+    told = first is last or in_short(first.lines[0]) in in_short("\n".join(last.lines), 4000)
+    return "" if told else f", after {_quoted(first, Reason.PYTHON_EXCEPTION)}"
+
+
+def _quoted(one: Raised, reason: str) -> str:
+    """The first line of the exception, and the one further down that reveals the cause."""
+    first = one.lines[0]
+    causes = ((line, revealed(line, LINES)) for line in one.lines)
+    revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
+    whole = " ".join(one.lines)
+    short = one.python and 1 < len(one.lines) < 4 and len(whole) <= _SHORT and not BY_LAUNCHER.search(whole)
+    if revealing == first and short and not _RULED.search(whole):
+        # A short message as a whole: its second line may decide.
+        first = revealing = whole
+    if revealing == first and first.rstrip().endswith(":"):
+        first = revealing = joined(one.lines)[0]
+    if revealing == first and first.rstrip().endswith("root error(s) found.") and len(one.lines) > 1:
+        revealing = one.lines[1]
+    if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
+        # py4j: the exceptions of Java follow, the first cause last.
+        of_java = joined(one.lines[1:])
+        causes_of_java = [line for line in of_java if line.startswith("Caused by: ")]
+        revealing = causes_of_java[-1] if causes_of_java else of_java[0].removeprefix(": ")
+    # Parsers of YAML tell the problem last, and where it is.
+    marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
+    if marks:
+        revealing = " ".join(one.lines[max(marks[-1] - 1, 1) : marks[-1] + 1])
+    if revealing == one.type:
+        # Of an exception without a message the line of the program says more.
+        sources = [line for line in one.frames if not line.startswith(("File ", "raise ")) and line.strip("^~ ")]
+        first = revealing = f"{first} in: {sources[-1]}" if sources else first
+    where = f" ({one.where})" if one.where else ""
+    return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
+
+
+def unknown(one: Raised) -> Cause:
+    """The cause of an exception of which no clue knows more."""
+    return Cause(
+        Reason.PYTHON_EXCEPTION if one.python else Reason.PROGRAM_FAILED,
+        _quoted(one, Reason.PYTHON_EXCEPTION),
+        MISTAKE if one.python and _OF_PROGRAM.search(one.type) else NAMED,
+    )
