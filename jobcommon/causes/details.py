@@ -154,7 +154,7 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     earlier = [chain for chain in chains if chain[0].process == process and chain[-1].end < begin]
     unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (NAMED, MISTAKE)
     points = _POINTS.search(cause.text) is not None
-    if cause.reason not in _MAY_FOLLOW and not unknown and not points:
+    if cause.reason not in (*_MAY_FOLLOW, Reason.DATA_INVALID, Reason.CHECKPOINT_MISMATCH) and not unknown and not points:
         return None
     found, text = None, ""
     before = range(max(begin - _BEFORE, 0), begin)
@@ -162,7 +162,9 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
         found, text = of_exception(earlier[-1], local=local), in_short(" ".join(earlier[-1][-1].lines), 200)
         before = range(before.start, earlier[-1][0].begin)
     # In a script the first command that fails explains the others.
-    clues = (*SHELL, *LINES, *REMAINS) if cause.reason in _MAY_FOLLOW else (*SHELL, *LINES) if points else _LIBRARIES
+    script = cause.reason in _MAY_FOLLOW
+    damaged = cause.reason in (Reason.DATA_INVALID, Reason.CHECKPOINT_MISMATCH)
+    clues = (*SHELL, *LINES, *REMAINS) if script else (*SHELL, *LINES) if points or damaged else _LIBRARIES
     if cause.advice != MISTAKE and (line := _before(lines, before, clues, points=points, local=local)) is not None:
         found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
     if found is None and points and crashed(lines) is None:

@@ -9,7 +9,7 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.environment import SHELL
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
-from jobcommon.causes.error_lines import ERROR_LINE, OF_SIGNAL, joined, last_line, of_line
+from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SIGNAL, joined, last_line, of_line
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
@@ -206,7 +206,8 @@ def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = 
     # A launcher passes on how one of its processes ended.
     passed_on = cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
     # Of a crash, the shell around it says less than Python, which does not print a hang then.
-    of_crash = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and reason in _SIGNALS and crashed(told)
+    by_program = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and not BY_LAUNCHER.search(cause.text)
+    of_crash = by_program and reason in _SIGNALS and crashed(told) is not None
     # What a program printed does not explain a signal from outside, but for that of a launcher whose process has failed.
     by_launcher = passed_on or (not cause.symptom and any(_ENDS_OTHERS.search(line) for line in told))
     return cause if not of_crash and (by_launcher or reason not in _OUTSIDE) else None

@@ -141,7 +141,7 @@ def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
     """Where the thread that crashed was, by Python's faulthandler, and the innermost function; None if that printed nothing."""
     text = "\n".join(map(plain, lines))
     found = _CRASHED.search(text) or _CRASHED_OUTSIDE.search(text)
-    frames = _CRASH_FRAME.findall(found[1]) if found else []
+    frames = [frame for frame in _CRASH_FRAME.findall(found[1]) if not frame[0].startswith("<")] if found else []
     if not frames:
         julia = _CRASHED_JULIA.search("\n".join(lines))
         return (

@@ -14,7 +14,7 @@ from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
-from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, root
+from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, outline, root
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import (
     died_beside,
@@ -338,15 +338,11 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     )
     if first is not None:
         # A restart brings another failure to light, or does not mend what the first one was of.
-        began, its = first
-        sentence = f"{made.sentence}; the first failure was a different one, of {began.replica}{_at_node(began)}: {its.text}"
+        began, its = f"{first[0].replica} on node {first[0].node}" if first[0].node else first[0].replica, first[1]
+        sentence = f"{made.sentence}; the first failure was a different one, of {began}: {its.text}"
         made = replace(made, sentence=sentence, advice=f"{made.advice}; for the first failure: {its.advice}")
     late, certain = absent(found, failure, cause, now) if early is None else ((), False)
     return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}", certain=certain) if late else made
-
-
-def _at_node(failure: Failure) -> str:
-    return f" on node {failure.node}" if failure.node else ""
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------
@@ -379,7 +375,10 @@ def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]
     kept = [entry for entry in causes if rank(entry[1]) == best]
     counts = {reason: sum(cause.reason == reason for _, cause in kept) for reason in (cause.reason for _, cause in kept)}
     most = max(counts, key=lambda reason: counts[reason])
-    return [entry for entry in kept if entry[1].reason == most]
+    alike = [entry for entry in kept if entry[1].reason == most]
+    # These reasons say nothing of what the programs have in common.
+    vague = most in (Reason.PYTHON_EXCEPTION, Reason.PROGRAM_FAILED)
+    return [entry for entry in alike if not vague or outline(entry[1]) == outline(alike[0][1])]
 
 
 def _of_pods(

@@ -16,7 +16,7 @@ from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
-from jobcommon.diagnosis.pods import after_another, ended, of_init
+from jobcommon.diagnosis.pods import after_another, ended, of_init, state_of_node
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
@@ -132,7 +132,7 @@ def alike(found: Found, failure: Failure, cause: Cause) -> list[Failure]:
         return [failure]
     others = [f for f in ends(found) if f.replica != failure.replica and f.exit_code == failure.exit_code]
     close = [f for f in _of_its_attempt(found, others, failure) if _apart(f, failure) <= TOGETHER_SECONDS]
-    return [failure, *(f for f in close[:_MOST_ALIKE] if _outline(cause_of_failure(found, f)) == _outline(cause))]
+    return [failure, *(f for f in close[:_MOST_ALIKE] if outline(cause_of_failure(found, f)) == outline(cause))]
 
 
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
@@ -141,6 +141,15 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     if failure.reason == STOPPED:
         return _when_stopped(found, failure)
     by_platform = ended_by_platform(failure.reason, message, together=found.read.restarts_together)
+    if (
+        by_platform is not None
+        and failure.reason == "DeletionByTaintManager"
+        and (silent := state_of_node(failure.node or "", found))
+    ):
+        text = f"its node {failure.node} stopped responding{silent}, so the control plane evicted it"
+        by_platform = Cause(
+            Reason.NODE_LOST, text, "check the node; the replica starts on another one where restartPolicy allows it"
+        )
     if by_platform is not None:
         return _to_be_replaced(by_platform, failure, found)
     if failure.exit_code == 0:
@@ -212,7 +221,7 @@ def _is_run(run: Terminated, failure: Failure) -> bool:
 def other_failures(found: Found, cause: Cause, *named: Failure) -> tuple[list[str], tuple[Failure, Cause] | None]:
     """How many failures on record have that cause; and the first one with its cause, if that is another and its own."""
     failures = _on_record(found)
-    alike = [failure for failure in failures if _outline(cause_of_failure(found, failure)) == _outline(cause)]
+    alike = [failure for failure in failures if outline(cause_of_failure(found, failure)) == outline(cause)]
     again = len(alike) > len({failure.replica for failure in alike})
     facts = [f"{len(alike)} of {len(failures)} recorded failures have this cause"] if again else []
     if not failures or failures[0] in (*named, *alike):
@@ -222,7 +231,7 @@ def other_failures(found: Found, cause: Cause, *named: Failure) -> tuple[list[st
     return facts + first_failure(found), (failures[0], first) if known else None
 
 
-def _outline(cause: Cause) -> tuple[str, str]:
+def outline(cause: Cause) -> tuple[str, str]:
     """What is the same of a cause that occurs again: the steps, addresses and times in its text are not."""
     return cause.reason, _NUMBER.sub("", cause.text)
 

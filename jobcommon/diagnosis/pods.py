@@ -83,7 +83,7 @@ def ended(member: Member, found: Found) -> Cause:
 
 def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
     late = pod.deletion_time is not None and now > pod.deletion_time + OVERDUE_SECONDS
-    state = _state_of(pod.node_name, found)
+    state = state_of_node(pod.node_name, found)
     if not pod.scheduled or not (late or (state and not is_over(pod))):
         return None
     if is_over(pod):
@@ -280,7 +280,7 @@ def _restarting(member: Member, found: Found, container: ContainerView, run: Ter
 
 
 def _node(pod: PodView, found: Found) -> Cause | None:
-    state = _state_of(pod.node_name, found)
+    state = state_of_node(pod.node_name, found)
     if not state:
         return None
     advice = "check the node: kubectl describe node " + pod.node_name
@@ -288,7 +288,7 @@ def _node(pod: PodView, found: Found) -> Cause | None:
     return Cause(Reason.NODE_DOES_NOT_ANSWER, f"its node {pod.node_name} does not respond{state}", advice, then=then)
 
 
-def _state_of(name: str, found: Found) -> str:
+def state_of_node(name: str, found: Found) -> str:
     """What the node's condition Ready says if it is not True; "" if it is, or the node is not known."""
     for node in found.nodes:
         if (node.get("metadata") or {}).get("name") == name:

@@ -15,6 +15,8 @@ from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.stops import CLUES
 
 PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
+# Of a mount that failed, the kubelet prints the command before its output.
+_ARGUMENTS = re.compile(r"Mounting command: [\s\S]*?(?=Output: )")
 _MOUNTS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _VOLUME = re.compile(r'volume "([^"]+)"')
 _PREPARED = ("Pulled", "Created", "Started")
@@ -202,5 +204,5 @@ def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
         # Of those without a known reason the last that is more than a time-out.
         event = next((one for one in failed if "timed out waiting for the condition" not in one.message), event)
         advice = "check the volumes of the pod template"
-        return Cause(Reason.VOLUMES_NOT_READY, in_short(event.message), advice, then=KUBELET_RETRY)
+        return Cause(Reason.VOLUMES_NOT_READY, in_short(_ARGUMENTS.sub("", event.message)), advice, then=KUBELET_RETRY)
     return Cause(cause.reason, _with_source(cause.text, pod), cause.advice, then=KUBELET_RETRY)

@@ -1427,6 +1427,12 @@ SCENARIOS = (
             nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
         )
     ),
+    scenario("evicted from a dead node", "NodeLost", "Worker-1", "stopped responding (Kubelet stopped posting").of(
+        beside(
+            lambda pod: pod.disrupted("DeletionByTaintManager").failed(137),
+            nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
+        )
+    ),
     scenario("running on a dead node", "NodeDoesNotAnswer", "does not respond").of(
         beside(running, nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])
     ),

@@ -189,6 +189,11 @@ SHELL = (
         "a value with a space is not quoted: write export NAME=\"$VALUE\"; {0} was taken for a name",
     ),
     Clue(
+        r"EnvironmentNameNotFound|Could not find conda environment", Reason.FILE_NOT_FOUND, "",
+        "the image has no conda environment of that name: correct it (conda env list), or create it",
+        local="this machine has no conda environment of that name: correct it (conda env list), or create it",
+    ),
+    Clue(
         r"Run 'conda init' before", Reason.SHELL_ERROR, "",
         "the shell of a pod does not read .bashrc: use conda run -n ENV COMMAND, or source the environment's "
         "etc/profile.d/conda.sh",

@@ -96,8 +96,8 @@ DATA = (
         "ckpt-1)",
     ),
     Clue(
-        r"HeaderTooLarge", Reason.DATA_INVALID, "",
-        "it is not a safetensors file, perhaps a Git LFS pointer (head -c 200 FILE): run git lfs pull, or download it again",
+        r"HeaderTooLarge|invalid load key, 'v'", Reason.DATA_INVALID, "",
+        "the file is no model, perhaps a Git LFS pointer (head -c 200 FILE): run git lfs pull, or download it again",
     ),
     Clue(
         r"Weights only load failed", Reason.CHECKPOINT_MISMATCH, "",
@@ -114,11 +114,16 @@ DATA = (
         "the parent process failed while it sent data to this process: see the exception of the parent", symptom=True,
     ),
     Clue(
+        r"[Mm]issing key in checkpoint", Reason.CHECKPOINT_MISMATCH, "",
+        "the checkpoint was saved from another model, or by another number of ranks: resume with that, or load it without this "
+        "key (strict=False, allow_partial_load)",
+    ),
+    Clue(
         r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
         r"PytorchStreamReader failed|"
         r"invalid header or archive is corrupted|Weights only load failed|UnpicklingError|loaded state dict|"
         r"MetadataIncompleteBuffer|"
-        r"SafetensorError|Ran out of input|[Mm]issing key in checkpoint|not compatible with .*checkpoint|"
+        r"SafetensorError|Ran out of input|not compatible with .*checkpoint|"
         r"checkpoint.*(?:corrupt|truncated|mismatch|"
         r"incompatible)|"
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"

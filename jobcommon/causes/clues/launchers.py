@@ -7,6 +7,12 @@ from jobcommon.causes.clues.advice import LOCAL_PATHS, LOCAL_SHM, MEMORY, OWNER,
 #: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
 REMAINS = (
     Clue(
+        r"PML \w+ cannot be selected|network device '\S+' is not available", Reason.MPI_NOT_STARTED, "",
+        "Open MPI finds no network for this layer: request the device of the network (rdma/...) in resources.limits, correct "
+        "UCX_NET_DEVICES, or leave out --mca pml ucx",
+        local="Open MPI finds no network for this layer: correct UCX_NET_DEVICES, or leave out --mca pml ucx",
+    ),
+    Clue(
         r"^(?:Killed|Segmentation fault)(?: \(core dumped\))?$",
         Reason.WORKER_PROCESS_KILLED, "", "a program in the script was killed; the cause of SIGKILL is usually a lack of "
         f"memory: {MEMORY}",

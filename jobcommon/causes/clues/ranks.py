@@ -90,12 +90,6 @@ MPI = (
         "give every worker the same number of batches of the same shape: batch(..., drop_remainder=True)",
     ),
     Clue(
-        r"PML \w+ cannot be selected|network device '\S+' is not available", Reason.MPI_NOT_STARTED, "",
-        "Open MPI finds no network for this layer: request the device of the network (rdma/...) in resources.limits, correct "
-        "UCX_NET_DEVICES, or leave out --mca pml ucx",
-        local="Open MPI finds no network for this layer: correct UCX_NET_DEVICES, or leave out --mca pml ucx",
-    ),
-    Clue(
         r"MPI_ERR_TRUNCATE", Reason.COLLECTIVE_MISMATCH, "",
         "the receiver's buffer is smaller than the message: use the same count and type on both sides",
     ),
