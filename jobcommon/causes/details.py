@@ -31,14 +31,8 @@ _INTERFACE = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?([\w.-]+):")
 _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\(.*process) (\d+)")
 # What lacks a file, a module or a server, perhaps because a command of the script before has failed.
 _MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREACHABLE)
-# An exception that says no more than that a program, or something before, has failed.
-_POINTS = re.compile(
-    r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
-    r"output)?\b.{,20}\babove|"
-    r"errors? above|DNN library (?:is not found|initialization failed)|ActorDiedError|WorkerCrashedError|KilledWorker|"
-    r"(?:previous|above) (?:error|exception|traceback|"
-    r"message)|Error building extension|HDFS connection failed"
-)
+# Where a command has failed so, what is missing after it follows from that.
+_DECIDES = (Reason.ACCESS_DENIED, Reason.TLS_FAILED, Reason.HOST_UNREACHABLE, Reason.DISK_FULL, Reason.LIMIT_REACHED)
 # An exception that says no more than that a program, or something before, has failed.
 _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
@@ -173,7 +167,7 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
             found = Cause(Reason.PROGRAM_FAILED, text, NAMED)
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
-    if points:
+    if points or (script and found.reason in _DECIDES):
         return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
     shell = " (set -eo pipefail)" if cause.reason in _MAY_FOLLOW else ""
     advice = f"check whether what was printed before explains it{shell}; {cause.advice}"

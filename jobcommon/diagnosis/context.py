@@ -33,7 +33,7 @@ _OF_IMAGE = (Reason.COMMAND_NOT_FOUND, Reason.FILE_NOT_FOUND)
 _NOT_IN_USE = "this cluster runs pods as processes of this machine, and the files of image {} are not on it"
 # A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
 _RANK = re.compile(r"rank (\d+) called MPI_Abort")
-_TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
+_TASK = re.compile(r"/job:(?!localhost)(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks in another way.
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"

@@ -244,14 +244,18 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
 def after_another(member: Member, cause: Cause, name: str, at: float | None, found: Found) -> Cause | None:
     """The end of another container of the pod that explains why container `name` lost a connection, and failed at that time."""
     address = _ADDRESS.search(cause.text)
-    if cause.reason not in _LOST or collective(cause.text) or at is None or (address and not address[0].startswith("127.")):
+    if at is None:
         return None
+    elsewhere = cause.reason not in _LOST or collective(cause.text) or (address and not address[0].startswith("127."))
     pod = member.pod
     sidecars = [one for one in pod.init_containers if one.restart_policy == _SIDECAR]
     for other in (one for one in (*sidecars, *pod.containers) if one.name != name):
         runs = [(other.state, float("inf")), (other.last, _JUST_BEFORE)]
         for run, within in runs:
             if isinstance(run, Terminated) and run.finished_at is not None and -1 <= at - run.finished_at <= within:
+                if elsewhere and (not run.exit_code or at - run.finished_at < 1 or run is other.last):
+                    # Only a failure well before may explain another error.
+                    continue
                 its = end_of_program(decode(run), run.exit_code, run.message, local=found.local)
                 if not run.exit_code:
                     its = Cause(cause.reason, "exit code 0", "it must run for as long as the program")

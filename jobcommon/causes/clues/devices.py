@@ -23,6 +23,10 @@ SHARED_MEMORY = (
 
 DEVICES = (
     Clue(
+        r"ResourceExhausted[\s\S]*(?:No space left on device|Disk quota exceeded)", Reason.DISK_FULL, "",
+        "write to a larger volume, or keep fewer checkpoints; the file left behind is incomplete",
+    ),
+    Clue(
         r"memory space hbm", Reason.GPU_OUT_OF_MEMORY, "",
         "use a smaller batch, rematerialization (jax.checkpoint), or more chips",
     ),

@@ -88,7 +88,8 @@ MODULES = (
         "a newer version of the library wrote the file: pip install -U tokenizers transformers",
     ),
     Clue(
-        r"nothing provides (?:requested )?(\S+)", Reason.VERSIONS_CONFLICT, "",
+        r"nothing provides (?:requested )?(\S+)|ResolvePackageNotFound:?\s*(?:- )?(\S+)|"
+        r"PackagesNotFoundError", Reason.VERSIONS_CONFLICT, "",
         "no channel has a compatible version of {0}: choose other versions; __cuda and __glibc stand for this machine's "
         "driver and "
         "libc (CONDA_OVERRIDE_CUDA names another)",

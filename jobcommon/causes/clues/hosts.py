@@ -86,6 +86,10 @@ HOSTS = (
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
     Clue(
+        r"CommError.*(?:permission|40[134])", Reason.ACCESS_DENIED, "",
+        "check WANDB_API_KEY, and whether its account may write to this entity and project, whose names may be wrong",
+    ),
+    Clue(
         r"404 Client Error|\b404 (?:GET|POST|PUT)\b|ResourceNotFound|RESOURCE_DOES_NOT_EXIST|"
         r"specified (?:bucket|container|key|blob|object) does not exist|"
         r"returned error: 404|\bERROR 404\b|RepositoryNotFound|(?<!Local)EntryNotFoundError|RevisionNotFound|"
@@ -109,6 +113,10 @@ HOSTS = (
         r"\((?:InternalError|ServiceUnavailable)\)|\b50[0234]:? (?:Bad Gateway|Service Unavailable|Gateway Time-?out|"
         r"Internal Server)|Backend Error|StatusCode\.(?:INTERNAL|UNIMPLEMENTED)",
         Reason.HOST_UNREACHABLE, "", "the server reports an internal error: check its state and its log, and retry later",
+    ),
+    Clue(
+        r"RemoteDisconnected|Remote end closed connection|Connection aborted", Reason.HOST_UNREACHABLE, "",
+        "the server closed the connection without an answer: check whether it ended or restarted, and its log",
     ),
     Clue(
         r"curl: \((?:5|6|7|28|35|52|56)\)|^wget: .*(?:failed|refused|timed out)|failed: Connection (?:refused|timed out)\.$|"

@@ -49,10 +49,14 @@ COLLECTIVES = (
         "ranks; TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC allows more time", symptom=True,
     ),
     Clue(
+        r"DDP expects same model across all ranks(?:.*\b[Rr]ank (\d+) has)?", Reason.COLLECTIVE_MISMATCH, "",
+        "make all ranks build the same model: the same code, configuration, number of classes and checkpoint",
+    ),
+    Clue(
         r"mismatch between collective|collectives? .*mismatch|Mismatched (?:ALLREDUCE|allreduce|ALLGATHER|BROADCAST)|"
         r"op\.preamble\.length|"
         r"inconsistent (?:tensor )?(?:shapes?|sizes?) (?:across|between) ranks|"
-        r"DDP expects same model across all ranks|appears not to match sizes",
+        r"appears not to match sizes",
         Reason.COLLECTIVE_MISMATCH, "",
         "make every rank call the same collectives with tensors of the same shape and in the same order",
     ),
