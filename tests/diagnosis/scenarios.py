@@ -860,19 +860,6 @@ SCENARIOS = (
         )
     ),
     scenario(
-        "a server in the same pod that failed before another error",
-        "SIGKILL",
-        "Worker-0",
-        "its container sidecar ended first: killed",
-        "then exit code 1: ValueError",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 24)},
-            replicas={"Worker": 1},
-            logs={"demo-worker-0": (*EINOPS[:1], "ValueError: no answer of the server")},
-        )
-    ),
-    scenario(
         "a task of TensorFlow that is the program's own", "PythonException", "Worker-1", "/job:localhost/replica:0/task:0"
     ).of(failed(1, lines=(*EINOPS[:1], "ValueError: no kernel on /job:localhost/replica:0/task:0/device:CPU:0"))),
     scenario(
