@@ -119,8 +119,8 @@ class Display:
             box=None, header_style="bold", pad_edge=False,
         )  # fmt: skip
         for job, count, progress in zip(self._jobs, restarts, reported, strict=True):
-            told: dict[str, str | Text] = {"RESTARTS": str(count), "PROGRESS": Text(clean(progress))}
-            jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed, *(told[column] for column in more))
+            values: dict[str, str | Text] = {"RESTARTS": str(count), "PROGRESS": Text(clean(progress))}
+            jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed, *(values[column] for column in more))
         shown = self._rows()
         for pod in shown[:MAX_ROWS]:
             pods.add_row(pod.name, clean(pod.state), str(pod.restarts), Text(clean(pod.cause), style="yellow"))

@@ -154,9 +154,9 @@ def show_jobs(
         current = status.conditions[-1] if status.conditions else None
         state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
-        told = made if made is not None and (not made.well or made.reason in _SLOW) else None
-        reason = str(told.reason) if told else current.reason.removeprefix(job.framework.kind) if current else ""
-        sentence = "" if told is None else told.sentence if wide else in_short(told.sentence, CAUSE_WIDTH)
+        unwell = made if made is not None and (not made.well or made.reason in _SLOW) else None
+        reason = str(unwell.reason) if unwell else current.reason.removeprefix(job.framework.kind) if current else ""
+        sentence = "" if unwell is None else unwell.sentence if wide else in_short(unwell.sentence, CAUSE_WIDTH)
         row: list[str | Text] = [
             job.title,
             state,
@@ -165,9 +165,9 @@ def show_jobs(
             str(status.restarts or 0),
             human_duration(now - created),
             clean(reason),
-            *([clean(told.node if told else "") or "-"] if wide else []),
+            *([clean(unwell.node if unwell else "") or "-"] if wide else []),
             Text(clean(sentence), style="yellow"),
-            *([clean(told.advice if told else "")] if wide else []),
+            *([clean(unwell.advice if unwell else "")] if wide else []),
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
     console.print(table)

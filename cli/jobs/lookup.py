@@ -104,14 +104,14 @@ async def _gone(api: Api, frameworks: Iterable[Framework], name: str) -> str:
     except StatusError:
         return ""
     views = [(str((item.get("involvedObject") or {}).get("kind")), event_view(item)) for item in items]
-    told = sorted(((event.at, kind, event) for kind, event in views if kind in kinds), key=lambda entry: entry[:2])
-    if not told:
+    recorded = sorted(((event.at, kind, event) for kind, event in views if kind in kinds), key=lambda entry: entry[:2])
+    if not recorded:
         return ""
-    kind = told[-1][1]
-    over = next((e for _, k, e in reversed(told) if k == kind and e.reason in (f"{kind}Succeeded", f"{kind}Failed")), None)
+    kind = recorded[-1][1]
+    over = next((e for _, k, e in reversed(recorded) if k == kind and e.reason in (f"{kind}Succeeded", f"{kind}Failed")), None)
     gone = f"{kinds[kind].singular}/{name} is gone from namespace {api.namespace}"
     if over is None:
-        return f"{gone}: it was deleted before it had finished; its last event: {in_short(told[-1][2].message)}"
+        return f"{gone}: it was deleted before it had finished; its last event: {in_short(recorded[-1][2].message)}"
     when = format_time(over.at)
     return (
         f"{gone}. It finished at {when}: {in_short(over.message)}. Then its ttlSecondsAfterFinished or a user deleted it; a "

@@ -162,8 +162,8 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     if cause.advice != MISTAKE and (line := _before(lines, before, clues, points=points, local=local)) is not None:
         found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
     if found is None and points and crashed(lines) is None:
-        told = [line for line in map(plain, lines[before.start : begin]) if not MERELY_A_WARNING.search(line)]
-        if ERROR_LINE.search(text := in_short(last_line([line for line in told if not BY_LAUNCHER.search(line)]), 200)):
+        shown = [line for line in map(plain, lines[before.start : begin]) if not MERELY_A_WARNING.search(line)]
+        if ERROR_LINE.search(text := in_short(last_line([line for line in shown if not BY_LAUNCHER.search(line)]), 200)):
             found = Cause(Reason.PROGRAM_FAILED, text, NAMED)
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None

@@ -48,8 +48,8 @@ def of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
             first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
             # What it was raised from, if that tells nothing by itself.
             after = _after(chain) if one is last and last.direct else ""
-            told = replace(cause, text=before + text + after)
-            known.append(((cause.symptom, not first, at if first else -at), told))
+            order = (cause.symptom, not first, at if first else -at)
+            known.append((order, replace(cause, text=before + text + after)))
     if known:
         return min(known, key=lambda entry: entry[0])[1]
     made = unknown(last)
@@ -59,8 +59,8 @@ def of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
 def _after(chain: Sequence[Raised]) -> str:
     """The first exception of a chain, unless the last one tells it already."""
     first, last = chain[0], chain[-1]
-    told = first is last or in_short(first.lines[0]) in in_short("\n".join(last.lines), 4000)
-    return "" if told else f", after {_quoted(first, Reason.PYTHON_EXCEPTION)}"
+    quoted = first is last or in_short(first.lines[0]) in in_short("\n".join(last.lines), 4000)
+    return "" if quoted else f", after {_quoted(first, Reason.PYTHON_EXCEPTION)}"
 
 
 def _quoted(one: Raised, reason: str) -> str:

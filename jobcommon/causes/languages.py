@@ -109,7 +109,7 @@ def errors(lines: Sequence[str]) -> Iterator[Error]:
                 continue
             if cause is None and not any(language.proof.match(after) for after in lines[at + 1 : at + 1 + language.within]):
                 continue
-            message = [found[1].strip() or lines[at + 1].strip() if at + 1 < len(lines) else found[1].strip()]
+            message = [found[1].strip() or "".join(lines[at + 1 : at + 2]).strip()]
             for after in lines[at + 1 : at + _MOST_LINES]:
                 if language.over.match(after) or (language.cause is not None and language.cause.match(after)):
                     break

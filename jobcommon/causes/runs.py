@@ -70,7 +70,7 @@ _NO_PROGRAM = re.compile(
 _MESSAGE, _LONGEST = 2048, 400
 # So many lines may follow an exception which perhaps explains why the program was killed.
 _AFTER_IT = 5
-# A message of one line is told as a whole.
+# A message of one line is quoted as a whole.
 _ALONE = 1000
 
 
@@ -97,24 +97,24 @@ def end_of_program(
     message = _RETURN.sub(r"\\r", message)
     # It is mostly the end of what was printed.
     own = [] if message.strip() in "\n".join(lines) else message.splitlines()
-    told = unfolded([_COLOUR.sub("", line) for line in (*own, *lines) if not _HINT.search(line)])
+    output = unfolded(_without_hints((*own, *lines)))
     # A shell ends so for other errors, too.
-    code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
-    no_command = reason in _NOT_STARTED or code_of_shell or bool(told and _BY_RUNTIME.match(told[-1]))
-    if (cause := _error(reason, told, local=local, no_command=no_command)) is not None:
+    code_of_shell = exit_code in (126, 127) and not (output and revealed(output[-1], SHELL))
+    no_command = reason in _NOT_STARTED or code_of_shell or bool(output and _BY_RUNTIME.match(output[-1]))
+    if (cause := _error(reason, output, local=local, no_command=no_command)) is not None:
         return replace(cause, text=f"{code}: {cause.text}")
     if no_command:
         return _no_command(exit_code, message, lines, local=local)
-    crash = crashed(told) if reason in _SIGNALS else None
-    # What Python's faulthandler prints is told by the function.
-    ends = (at for at, line in enumerate(told) if line.startswith("Fatal Python error"))
-    last = last_line(joined(told[: next(ends, None)] if crash else told))
+    crash = crashed(output) if reason in _SIGNALS else None
+    # What Python's faulthandler prints is shown as the function.
+    ends = (at for at, line in enumerate(output) if line.startswith("Fatal Python error"))
+    last = last_line(joined(output[: next(ends, None)] if crash else output))
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         shown = f": {in_short(last)}" if reason not in _OUTSIDE and ERROR_LINE.search(last) else ""
         if shown and reason == "SIGABRT":
             text, advice = "aborted", f"{NAMED}; of Python, -X faulthandler prints where"
-        if reason == "SIGKILL" and (error := _just_before(told, local=local)) is not None:
+        if reason == "SIGKILL" and (error := _just_before(output, local=local)) is not None:
             shown, advice = f", after it printed {error.text}", f"{error.advice}; if that does not explain it: {advice}"
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
         if crash is not None:
@@ -123,7 +123,7 @@ def end_of_program(
             advice = advice.replace(_FAULTHANDLER, f"see the library that {function} calls")
         named = code if reason in text else f"{reason}, {code}"
         return Cause(reason, f"{text} ({named}){shown}", advice, symptom=reason == "SIGTERM")
-    said = "its last lines may say why" if any(line.strip() for line in told) else _GONE if gone else _SILENT
+    said = "its last lines may say why" if any(line.strip() for line in output) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
     is_error = ERROR_LINE.search(last) is not None
@@ -162,8 +162,8 @@ def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
     cut, shown = len(message.encode()) >= _MESSAGE, _RETURN.sub(r"\\r", message[-_MESSAGE:]).splitlines()
     # The kubelet keeps so many bytes, whatever line they begin in.
     shown = unfolded(shown[1:] if cut and len(shown) > 1 else shown)
-    told = [_COLOUR.sub("", line)[:_LONGEST] for line in shown if not _HINT.search(line)]
-    return _error(reason, told, local=False)
+    output = [line[:_LONGEST] for line in _without_hints(shown)]
+    return _error(reason, output, local=False)
 
 
 def in_one_line(reason: str, exit_code: int | None, message: str) -> str:
@@ -195,30 +195,35 @@ def last_words(reason: str, message: str) -> str:
     return last if not last or ERROR_LINE.search(last) else f"its last line: {last}"
 
 
-def _error(reason: str, told: Sequence[str], *, local: bool, no_command: bool = False) -> Cause | None:
+def _error(reason: str, output: Sequence[str], *, local: bool, no_command: bool = False) -> Cause | None:
     """The error that a program's lines tell, if it explains such an end; with `no_command` only that of its line ends."""
-    returns = (of_line(line, LINE_ENDS, local=local) for line in told if any(sign in line for sign in _RETURNS))
+    returns = (of_line(line, LINE_ENDS, local=local) for line in output if any(sign in line for sign in _RETURNS))
     if (cause := next(filter(None, returns), None)) is not None:
         return cause
-    cause = None if no_command else printed(told, local=local)
+    cause = None if no_command else printed(output, local=local)
     if cause is None or (reason in _SIGNALS and OF_SIGNAL.match(cause.text)):
         return None
     # A launcher passes on how one of its processes ended.
     passed_on = cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
     # Of a crash, the shell around it says less than Python, which does not print a hang then.
     by_program = (passed_on or cause.reason == Reason.PROGRAM_FAILED) and not BY_LAUNCHER.search(cause.text)
-    of_crash = by_program and reason in _SIGNALS and crashed(told) is not None
+    of_crash = by_program and reason in _SIGNALS and crashed(output) is not None
     # What a program printed does not explain a signal from outside, but for that of a launcher whose process has failed.
-    by_launcher = passed_on or (not cause.symptom and any(_ENDS_OTHERS.search(line) for line in told))
+    by_launcher = passed_on or (not cause.symptom and any(_ENDS_OTHERS.search(line) for line in output))
     return cause if not of_crash and (by_launcher or reason not in _OUTSIDE) else None
 
 
-def _just_before(told: Sequence[str], *, local: bool) -> Cause | None:
+def _without_hints(lines: Sequence[str]) -> list[str]:
+    """The lines without colours, and without hints that read like errors."""
+    return [_COLOUR.sub("", line) for line in lines if not _HINT.search(line)]
+
+
+def _just_before(output: Sequence[str], *, local: bool) -> Cause | None:
     """The exception with which a program's output ends."""
-    found = raised(told)
-    if not found or found[-1].end < len(told) - _AFTER_IT:
+    found = raised(output)
+    if not found or found[-1].end < len(output) - _AFTER_IT:
         return None
-    cause = printed(told[found[-1].begin :], local=local)
+    cause = printed(output[found[-1].begin :], local=local)
     return cause if cause is not None and not cause.symptom else None
 
 

@@ -337,7 +337,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         exit_code=failure.exit_code,
     )
     if first is not None:
-        # A restart brings another failure to light, or does not mend what the first one was of.
+        # A restart brings another failure to light, or does not fix what the first one was of.
         began, its = f"{first[0].replica} on node {first[0].node}" if first[0].node else first[0].replica, first[1]
         sentence = f"{made.sentence}; the first failure was a different one, of {began}: {its.text}"
         made = replace(made, sentence=sentence, advice=f"{made.advice}; for the first failure: {its.advice}")

@@ -26,7 +26,7 @@ from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 # A replica may wait so long for a peer that has ended.
 _PATIENCE = 3600.0
 # Times on record are whole seconds.
-_SAME = 1.0
+SAME_SECONDS = 1.0
 # Of a deletion, and of a pod that was still terminating when the job failed, nothing else is on record.
 _BY_OTHERS = re.compile(rf"([A-Z]\w*-\d+): ({'|'.join(PLATFORM_ENDS)})\b(?: on node ([^\s,:;]+))?")
 _OF_INIT = re.compile(r" ?\(init container ([a-z0-9-]+)\)$")
@@ -46,7 +46,7 @@ def ends(found: Found) -> list[Failure]:
     known = [*found.status.failures]
     for member in found.members:
         end = _end_of(member, found)
-        if end is not None and not any(f.pod == end.pod and _apart(f, end) <= _SAME for f in known):
+        if end is not None and not any(f.pod == end.pod and _apart(f, end) <= SAME_SECONDS for f in known):
             known.append(end)
     said = [(event.message, format_time(event.at)) for event in reversed(found.events_of(found.read.uid)) if event.warning]
     said += [(c.message, c.last_transition_time or "") for c in found.status.conditions if c.message]
@@ -99,7 +99,7 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
             return first, decisive
     if not found.read.restarts_together:
         # A replica that is restarted alone may lack a peer which has failed by itself long before.
-        recorded = [f for f in found.status.failures if f.reason != STOPPED and f in charged_before]
+        recorded = [f for f in _on_record(found) if f in charged_before]
         if (first := next((f for f in recorded if not cause_of_failure(found, f).symptom), None)) is not None:
             return first, decisive
     stops = [failure for failure in found.status.failures if failure.reason == STOPPED]
@@ -114,7 +114,7 @@ def _of_its_attempt(found: Found, some: Sequence[Failure], decisive: Failure) ->
 
     A run that lost others, in a job that restarts each replica by itself, may have lost them through any earlier failure.
     """
-    latest_of = {f.replica: f for f in sorted(some, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
+    latest_of = {f.replica: f for f in sorted(some, key=_time)} | {decisive.replica: decisive}
     latest = [f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"]
     at, together = parse_time(decisive.time), found.read.restarts_together
     if at is None or not (together or not cause_of_failure(found, decisive).symptom):
@@ -123,7 +123,7 @@ def _of_its_attempt(found: Found, some: Sequence[Failure], decisive: Failure) ->
     starts += [run.started_at for run in _runs(found, decisive) if _is_run(run, decisive)]
     starts += [parse_time(found.status.last_restart_time)] if together else []
     began = max((start for start in starts if start is not None and start <= at), default=0.0)
-    return [f for f in latest if f is decisive or f.time is None or (parse_time(f.time) or 0.0) > began]
+    return [f for f in latest if f is decisive or f.time is None or _time(f) > began]
 
 
 def alike(found: Found, failure: Failure, cause: Cause) -> list[Failure]:
@@ -215,7 +215,7 @@ def _runs(found: Found, failure: Failure) -> list[Terminated]:
 
 def _is_run(run: Terminated, failure: Failure) -> bool:
     at = parse_time(failure.time)
-    return at is not None and abs((run.finished_at or 0.0) - at) <= _SAME and run.exit_code == failure.exit_code
+    return at is not None and abs((run.finished_at or 0.0) - at) <= SAME_SECONDS and run.exit_code == failure.exit_code
 
 
 def other_failures(found: Found, cause: Cause, *named: Failure) -> tuple[list[str], tuple[Failure, Cause] | None]:

@@ -17,7 +17,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.stacks import is_stack, telling
 from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import cause_of_failure, ends
+from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends
 from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.pods import CALM, cause_of
 from jobcommon.diagnosis.scheduling import unschedulable
@@ -25,8 +25,6 @@ from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.reconcile.ending import STOPPED
 from jobcommon.reconcile.rendering import SAYS_WAITING, said_after
 
-# Times on record are whole seconds.
-_SAME = 1.0
 _EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
 # The nodes that torchrun waits for.
 _NODES = re.compile(r"--nnodes[= ](\d{1,6})")
@@ -141,7 +139,7 @@ def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
     ended_at = [
         (run.finished_at, member) for member in done for c in member.pod.containers if isinstance(run := c.state, Terminated)
     ]
-    return next((member for then, member in ended_at if then is not None and then <= at + _SAME), None)
+    return next((member for then, member in ended_at if then is not None and then <= at + SAME_SECONDS), None)
 
 
 def printed_last_by(member: Member, found: Found) -> str:
@@ -207,7 +205,7 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
         message = stop.message or ""
         # The first line of a long message is only its end.
         lines = message.splitlines()[len(message) >= _CUT :]
-        said = [line for line in telling(lines) if not is_stack(line)]
+        said = [line for line in lines if line.strip() and not is_stack(line)]
         text = "was running when the job ended" + (f", its last line: {in_short(said[-1], _MOST)}" if said else "")
         return Other(name, text, node=stop.node or "", lines=lines)
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):

@@ -196,12 +196,16 @@ def is_stated(condition: JobCondition, note: str) -> bool:
 
 def reason_of_end(status: JobStatus) -> str:
     """The reason with which the job has succeeded or failed; "" if it has not."""
-    return next((c.reason for c in reversed(status.conditions) if c.type in _FINAL and c.is_true), "")
+    return end.reason if (end := _end_of(status)) is not None else ""
 
 
 def end_of(status: JobStatus) -> str:
     """How the job has ended, for others than its users."""
-    return next((c.message for c in reversed(status.conditions) if c.type in _FINAL and c.is_true), "")
+    return end.message if (end := _end_of(status)) is not None else ""
+
+
+def _end_of(status: JobStatus) -> JobCondition | None:
+    return next((c for c in reversed(status.conditions) if c.type in _FINAL and c.is_true), None)
 
 
 def with_last_restart(status: JobStatus) -> JobStatus:
