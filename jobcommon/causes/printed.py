@@ -86,7 +86,8 @@ def _of_the_rest(
         return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=NAMED, symptom=False)
     if (rank := FIRST_RANK.search("\n".join(lines))) is not None:
         text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
-        return Cause(Reason.PROGRAM_FAILED, text, "see what this rank printed before; runPolicy.keepFailedLogs keeps it")
+        advice = "see what this rank printed before; runPolicy.keepFailedLogs keeps it"
+        return Cause(Reason.PROGRAM_FAILED, text, advice, symptom=True)
     if said:
         text = said.removesuffix(": ") if not (last := last_line(own)) else said + in_short(last)
         return Cause(Reason.PROGRAM_FAILED, text, "see what this command printed")

@@ -29,17 +29,20 @@ LINES = (
 #: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
 EXCEPTIONS = (
     Clue(
-        r"(?:Input|Labels?|Data|Features?|Column|target|y|X)\b.{,20}contains? (?:NaN|infinity|inf\b|"
-        r"missing)", Reason.DATA_INVALID, "",
+        r"(?:Input|Labels?|Data|Features?|Columns?|target|vector|y|X)\b.{,20}contains? .{,12}(?:NaN|infinity|inf\b|missing)|"
+        r"must not contain (?:NaN|inf)|IntCastingNaNError|cannot convert float NaN|"
+        r"NaN values (?:found )?in (?:the )?(?:data|input)", Reason.DATA_INVALID, "",
         "check the data: replace missing and infinite values, or drop their rows",
     ),
     Clue(
-        r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|summary|tensor|weight|values?|input|"
-        r"predictions|detected)|"
-        r"(?:loss|grad\w*|tensor|weights?|outputs?|input)\b.*\b(?:nan|inf|infinity|non-finite|not finite)\b|"
-        r"FloatingPointError|NaNLoss|NanLoss|diverged",
+        r"(?<!ignore )\b(?:nan|inf|infinity|infinite|non-?finite|not finite)\b.{,80}"
+        r"(?:loss|grad|summary|tensor|weight|logits|activation|latents|values|input|predictions|detected)|"
+        r"(?:loss|grad\w*|tensor|weights?|outputs?|input|logits|activations?)\b.{,80}"
+        r"\b(?:nan|inf|infinity|infinite|non-?finite|not finite)\b|FloatingPointError|NaNLoss|NanLoss|\bdiverged",
         Reason.NOT_A_NUMBER, "",
-        "lower the learning rate, clip gradients, check the data for NaN; set_detect_anomaly(True) names the operation",
+        "find where a value is first infinite or NaN (set_detect_anomaly(True) names the operation): lower the learning "
+        "rate, clip "
+        "gradients, use bf16 or fp32 instead of fp16, or check the data for NaN",
     ),
     Clue(
         r"'ascii' codec can't|'latin-1' codec can't encode|'charmap' codec can't encode", Reason.ENVIRONMENT_MISSING, "",
@@ -69,12 +72,19 @@ EXCEPTIONS = (
     ),
     Clue(
         r"contains pickled \(object\) data|reading magic string|Failed to interpret file|containing pickled data|"
-        r"EmptyDataError|ArrowInvalid|"
-        r"UnidentifiedImageError|Unrecognized image format|nvJPEG error|UnicodeDecodeError|(?:checksum|CRC|"
+        r"EmptyDataError|ArrowInvalid.*(?:magic|footer|thrift|truncated|Arrow file|too small|size)|"
+        r"Format not recognised|UnidentifiedImageError|Unrecognized image format|nvJPEG error|UnicodeDecodeError|"
+        r"(?:checksum|CRC|"
         r"hash) (?:mismatch|check failed)|"
-        r"corrupt(?:ed)?\b|truncated|"
+        r"\bcorrupt(?:ed)?\b|(?:file|data|image|record|archive|stream|jpe?g|png|is|was|pickle)\b.{,20} truncated|"
+        r"truncated (?:file|data|image|"
+        r"record|archive|stream|jpe?g|png)|"
         r"zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "check the file: it is damaged, incomplete or not in the format that the program reads",
+    ),
+    Clue(
+        r"ArrowInvalid|ArrowTypeError|ArrowKeyError|\bCastError\b", Reason.DATA_INVALID, "",
+        "the data is damaged, or has other columns or types than the program expects: see what the message names",
     ),
     Clue(
         r"resize storage that is not resizable|expects each tensor to be equal size", Reason.DATA_INVALID, "",

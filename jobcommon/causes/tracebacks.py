@@ -45,7 +45,8 @@ _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above ex
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
 # These only report that another process has failed.
 _WRAPPERS = re.compile(
-    r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|SimplifiedTraceback|UnfilteredStackTrace|RayTaskError|CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
+    r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|SimplifiedTraceback|UnfilteredStackTrace|RayTaskError|"
+    r"CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
     r"ProcessExitedException|HorovodInternalError)$"
 )
 # The traceback of a task of Ray follows, with the exception that ended it.

@@ -121,6 +121,16 @@ FULL_ERROR = "\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete
 TAR = "subprocess.CalledProcessError: Command '['tar', 'xf', 'x.tar']' returned non-zero exit status 2."
 NCCL = "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, {}, NCCL version 2.26.2\n{}\nLast error:\n{}"
 UNHANDLED = "ncclUnhandledCudaError: Call to CUDA function failed."
+TORCHRUN_OF_8 = (
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\ntrain.py FAILED\n------\nFailures:\n"
+    + "\n".join(
+        f"[{n}]:\n  time      : 2026-03-11_03:02:48\n  host      : w-0\n  rank      : {n} (local_rank: {n})\n"
+        f"  exitcode  : 1 (pid: {n})\n  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org"
+        for n in range(1, 9)
+    )
+    + "\n------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026-03-11_03:02:48\n  host      : w-0\n"
+    "  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 7)\n  error_file: <N/A>"
+)
 CRASH = (
     "Fatal Python error: Segmentation fault\n\nThread 0x00007f2a11bff640 (most recent call first):\n"
     '  File "/usr/lib/python3.11/threading.py", line 324 in wait\nCurrent thread 0x00007f2b8a2c1000 (most recent call first):\n'
@@ -546,7 +556,7 @@ ROWS = [
     ("jax, no coordinator's address", 1, trace("ValueError: coordinator_address should be defined."), "EnvironmentMissing", "coordinator_address"),
     ("paddle, the launcher", 1, "LAUNCH ERROR 2026-11-23 10:00:00,000 Container failed !!!", "ProgramFailed", "Container failed"),
     ("no route", 1, trace("OSError: [Errno 113] No route to host"), "PeersUnreachable", "No route to host"),
-    ("a backend that does not exist", 1, trace("ValueError: Unknown backend ncl"), "BackendUnavailable", "ncl"),
+    ("a backend that does not exist", 1, trace("AssertionError: Unknown backend type ncl"), "BackendUnavailable", "ncl"),
     ("a compiler that is missing", 1, "error: command 'gcc' failed: No such file or directory", "CommandNotFound", "gcc"),
     ("timeout(1)", 124, "step 7", "ProgramFailed", "the timeout command stopped it"),
     # the first cause
@@ -660,6 +670,21 @@ ROWS = [
     ("the rank that ended MPI", 1, trace("ValueError: bad shard") + "\n" + MPI_ABORT, "PythonException", "bad shard (train.py, line 12); rank 1 called MPI_Abort"),
     ("a program's own message", 1, "checking config\nerror: global batch size 100 is not divisible by world size 8", "ProgramFailed", "failed with exit code 1: error: global batch size 100"),
     ("a command, and what is printed around it", 127, "preparing\npyenv: python3.9: command not found\n\nThe `python3.9' command exists in these Python versions:\n  3.9.18\ntraining ended with 127", "CommandNotFound", "the command was not found (exit code 127): pyenv: python3.9: command not found"),
+    # words that other causes have, too
+    ("an argument of a layer", 1, trace("ValueError: Argument `beta_2` must be >= 0 and < 1. Received: 2."), "PythonException", "beta_2"),
+    ("shapes of arrays", 1, trace("ValueError: Shapes (32, 8) and (32, 7) are incompatible"), "PythonException", "incompatible"),
+    ("gradient checkpointing", 1, trace("ValueError: Foo is not compatible with gradient checkpointing."), "PythonException", "gradient checkpointing"),
+    ("a backend of another kind", 1, trace("ValueError: Invalid backend: polars. Must be one of: pandas, pyarrow"), "PythonException", "polars"),
+    ("a tensor that is not on a GPU", 1, trace("ValueError: Lanczos preprocessing requires a CUDA tensor"), "PythonException", "CUDA tensor"),
+    ("a setup that is not available", 1, trace("SetupUnavailable: No trusted /bin/sh was found"), "PythonException", "No trusted"),
+    ("a hint about NaN", 1, trace("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)") + "\n" + trace("RuntimeError: No best trial found for the given metric: loss. All values are NaN. To not ignore NaN values, set `filter_nan_and_inf`"), "PythonException", "mat1 and mat2"),
+    ("an object store that refuses", 1, trace("PermissionError: Forbidden"), "AccessDenied", "Forbidden"),
+    ("a database that does not listen", 1, trace('psycopg2.OperationalError: connection to server at "db" (10.0.0.7), port 5432 failed: Connection refused'), "HostUnreachable", "5432"),
+    ("a server that is slow", 1, trace("requests.exceptions.ReadTimeout: HTTPConnectionPool(host='hub', port=80): Read timed out. (read timeout=2)"), "HostUnreachable", "Read timed out"),
+    ("a column that does not exist", 1, trace("pyarrow.lib.ArrowInvalid: No match for FieldRef.Name(item_id) in user_id: int64"), "DataInvalid", "FieldRef"),
+    ("mpich, a signal", 9, "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7 RUNNING AT w-0\n=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\nPlease see the FAQ page for debugging suggestions", "WorkerProcessKilled", "Killed (signal 9)"),
+    ("xgboost, no tracker", 1, trace("xgboost.core.XGBoostError: [17:31:37] /x/result.cc:83: - [comm.cc:41|17:31:37]: Failed to connect to the tracker."), "PeersUnreachable", "tracker"),
+    ("torchrun's long summary after the error", 1, trace("ValueError: num_query_groups (4) must be a multiple of 8") + "\n" + TORCHRUN_OF_8, "PythonException", "num_query_groups"),
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),

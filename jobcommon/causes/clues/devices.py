@@ -2,7 +2,7 @@
 
 from jobcommon.causes.cause import Clue
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.clues.advice import LOCAL_SHM, MEMORY, SHM
+from jobcommon.causes.clues.advice import DISK, LOCAL_SHM, MEMORY, SHM
 
 SHARED_MEMORY = (
     Clue(
@@ -24,7 +24,7 @@ SHARED_MEMORY = (
 DEVICES = (
     Clue(
         r"ResourceExhausted[\s\S]*(?:No space left on device|Disk quota exceeded)", Reason.DISK_FULL, "",
-        "write to a larger volume, or keep fewer checkpoints; the file left behind is incomplete",
+        DISK,
     ),
     Clue(
         r"memory space hbm", Reason.GPU_OUT_OF_MEMORY, "",
@@ -61,8 +61,9 @@ DEVICES = (
     ),
     Clue(
         r"(?:package|PyTorch|torch)\W.*(?:doesn't|does not|don't|without) (?:have )?(NCCL|MPI|UCC|Gloo)\b|"
-        r"(?:Invalid|Unknown) backend:? '?(\w+)|"
-        r"(?:NCCL|nccl) (?:is|was) not (?:available|built|compiled)|(\w+) backend is not available|"
+        r"Unknown (?:c10d )?backend type (\w+)|Specify a 'device:backend' string|(?:Invalid|Unknown) backend:? '?(nccl|gloo|"
+        r"mpi|ucc|hccl|xccl)\b|"
+        r"(?:NCCL|nccl) (?:is|was) not (?:available|built|compiled)|\b(NCCL|MPI|UCC|Gloo) backend is not available|"
         r"No backend type associated with device",
         Reason.BACKEND_UNAVAILABLE, "", 'use backend "gloo" on CPUs, or an image whose torch has the backend',
         local='use backend "gloo" on CPUs, or install a torch that has the backend',
@@ -97,7 +98,7 @@ DEVICES = (
         "the kernel; if it fails on one node only, its GPU is broken",
     ),
     Clue(
-        r"illegal memory access|unspecified launch failure|\bXid\b|misaligned address|"
+        r"illegal memory access|unspecified launch failure|NVRM: Xid|misaligned address|"
         r"CUDNN_STATUS_(?!NOT_INIT|NOT_SUPP)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT|NOT_SUPP)|"
         r"ncclUnhandledCudaError|"
         r"unhandled cuda error|CUDA_ERROR_(?!NO_|OUT_OF|SYSTEM_DRIVER)\w+|CUDA error: (?!out of|no |invalid dev|initial)",
@@ -130,6 +131,11 @@ DEVICES = (
         "a single process",
     ),
     Clue(
+        r"Device acquire failed|Device already acquired", Reason.GPU_UNUSABLE, "",
+        "no Gaudi is free for the program: request habana.ai/gaudi in resources.limits, and end the process that holds the "
+        "device",
+    ),
+    Clue(
         r"already in use by process with pid|The TPU is already in use", Reason.GPU_UNUSABLE, "",
         "another process holds the device, which admits one process at a time: end that process, or open the device in a "
         "single process",
@@ -156,10 +162,12 @@ DEVICES = (
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
         r"detected)|Torch not compiled with CUDA|"
         r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
-        r"CUDA initialization|CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVML|"
+        r"CUDA initialization: |CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVMLError|initiali[sz]e NVML|nvmlInit|"
         r"torch\.cuda\.is_available\(\) is False|"
-        r"deserialize object on a CUDA device|no supported devices found for platform|not compiled with (?:CUDA|GPU)|"
-        r"only supported with GPUs|CUDA is not available|requires? (?:a )?(?:CUDA|GPU)",
+        r"deserialize object on a CUDA device|You need a GPU|cannot find any torch accelerator|"
+        r"no supported devices found for platform|not compiled with (?:CUDA|GPU)|"
+        r"only supported with GPUs|CUDA is not available|"
+        r"requires? (?:a )?(?:CUDA|GPU)(?:-\w+)?(?: (?:device|GPU|accelerator|resources)s?)?(?:[.,;]| but\b| to run\b|$)",
         Reason.GPU_UNUSABLE, "",
         "request nvidia.com/gpu in resources.limits, and use an image whose CUDA version the node's driver supports",
         local="this machine has no such device for pods: use the CPU, or a build of torch that this machine's driver supports",

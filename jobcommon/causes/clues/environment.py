@@ -18,10 +18,10 @@ ENVIRONMENT = (
         r"(?:coordinator_address|Number of processes|process id)\b.*(?:should|must) be defined|"
         r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ)|(?:environment variable|"
         r"env(?:ironment)? var)\W+(\w+)\W+.*"
-        r"(?:not (?:set|defined|found)|missing|required|must be)|"
+        r"(?:not (?:set|defined|found)|missing|required|must be (?:set|specified|defined)\b)|"
         r"(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
-        r"(?:missing|set|"
-        r"define) (?:the )?(?:required )?environment variable:? (\w+)\b(?!=)|"
+        r"(?:missing|"
+        r"(?:please|must|need to) (?:set|define)) (?:the )?(?:required )?environment variable:? (\w+)\b(?!=)|"
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
         Reason.ENVIRONMENT_MISSING, "", "set the variable in the container's env; with jobcommon run: --env NAME=VALUE",
     ),
@@ -55,7 +55,7 @@ MODULES = (
     Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
         r"GLIBCXX|CXXABI)_[\d.]+' not found|"
-        r"undefined symbol|Cannot load (?:symbol |lib)\S+",
+        r"undefined symbol|Cannot load (?:symbol |lib)\S+|Unable to load any of \{lib",
         Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that matches the image",
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
@@ -136,7 +136,7 @@ MODULES = (
     Clue(
         r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|"
         r"module '[\w.]+' has no attribute '\w+'(?!\. Did you mean)|"
-        r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but|is required)|"
+        r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but (?!got)|is required)|"
         r"is required for a normal functioning",
         Reason.VERSIONS_CONFLICT, "",
         "install compatible versions, and rename any file of yours that has the name of a module",
@@ -154,11 +154,12 @@ MODULES = (
 
 ARGUMENTS = (
     Clue(
-        r"error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
+        r"(?<!\w)error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
         r"one of the arguments|invalid choice)|"
-        r"no such option|(?:unknown|unrecognized|unexpected) (?:flag|option|argument|command)s?\b|"
+        r"no such option|(?<!TypeError: )(?<!ValueError: )(?:unknown|unrecognized|unexpected) (?:flag|option|argument|"
+        r"command)s?\b|"
         r"flag provided but not defined|Unrecognized VM option|Invalid maximum heap size|"
-        r"Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
+        r"(?<!\w)Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
         r"No such command)|"
         r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|(?<!set: )illegal option|"
         r"Could not consume arg",

@@ -2,7 +2,7 @@
 
 from jobcommon.causes.cause import Clue
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.clues.advice import LOCAL_PATHS, PATHS
+from jobcommon.causes.clues.advice import DISK, LOCAL_PATHS, PATHS
 
 FILES = (
     Clue(
@@ -28,7 +28,7 @@ FILES = (
         # torch.save, numpy and TensorFlow name no disk.
         r"PytorchStreamWriter failed|inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error|"
         r"\b\d+ requested and \d+ written|file write failed",
-        Reason.DISK_FULL, "", "write to a larger volume, or keep fewer checkpoints; the file left behind is incomplete",
+        Reason.DISK_FULL, "", DISK,
     ),
     Clue(
         r"\[Errno 27\]|File size limit exceeded", Reason.LIMIT_REACHED, "",
@@ -47,9 +47,14 @@ FILES = (
          "write to a volume, such as an emptyDir, that is not mounted with readOnly: true"),
     Clue(
         r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|"
-        r"Transport endpoint is not connected|database is locked",
+        r"Transport endpoint is not connected",
         Reason.STORAGE_FAILED, "",
         "the volume does not respond: check its server or driver, and whether other pods on the node can use it",
+    ),
+    Clue(
+        r"database is locked", Reason.STORAGE_FAILED, "",
+        "several processes write a SQLite file at once, or its volume has no locks: use a database server (Optuna: or its "
+        "JournalStorage), or a single writer",
     ),
     Clue(
         r"No locks available|\[Errno 37\]", Reason.STORAGE_FAILED, "",
@@ -119,26 +124,44 @@ DATA = (
         "key (strict=False, allow_partial_load)",
     ),
     Clue(
-        r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
+        r"Error\(s\) in loading state_dict|size mismatch for \S+(?::|\.(?:weight|bias))|(?:Missing|"
+        r"Unexpected) key\(s\) in state_dict|"
         r"PytorchStreamReader failed|"
-        r"invalid header or archive is corrupted|Weights only load failed|UnpicklingError|loaded state dict|"
+        r"invalid header or archive is corrupted|loaded state dict|"
         r"MetadataIncompleteBuffer|"
-        r"SafetensorError|Ran out of input|not compatible with .*checkpoint|"
-        r"checkpoint.*(?:corrupt|truncated|mismatch|"
+        r"SafetensorError|Ran out of input|not compatible with .*(?<!gradient )checkpoint\b|"
+        r"checkpoint\b.*(?:corrupt|truncated|mismatch|"
         r"incompatible)|"
-        r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"
+        r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|"
+        r"Shapes .* incompatible[\s\S]*(?:checkpoint|restore|load_weights)|"
         r"doesn't match (?:the )?(?:size of )?checkpoint",
         Reason.CHECKPOINT_MISMATCH, "",
         "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier checkpoint or "
         "delete it",
     ),
     Clue(
-        r"(?:missing|extraneous input|mismatched input|no viable alternative|"
+        r"(?:(?-i:missing [A-Z_]+)|extraneous input|mismatched input|no viable alternative|"
         r"token recognition error).{,40}\bat(?: input)? '", Reason.WRONG_ARGUMENTS,
         "", "correct the override in the arguments, which hydra cannot parse: KEY=VALUE, with quotes around special characters",
     ),
     Clue(
-        r"JSONDecodeError|yaml\.\w+\.\w+Error|(?<!errors\.)(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
+        r"(?:requests|httpx|aiohttp)\.\S*(?:JSONDecodeError|ContentTypeError)|JSONDecodeError[\s\S]*(?:requests|httpx)/",
+        Reason.DATA_INVALID, "", "the server answered with something else than JSON, such as an error page: print the "
+        "status and "
+        "the text of its answer",
+    ),
+    Clue(
+        r"JSONDecodeError", Reason.CONFIG_INVALID, "",
+        "what the program read is no valid JSON, or is empty: correct the file or value, or see what the server answered",
+    ),
+    Clue(
+        r"UnpicklingError|pickle data was truncated", Reason.DATA_INVALID, "",
+        "the file is empty, damaged or no pickle: check its content (head -c 200 FILE), which may be an error page or a Git "
+        "LFS "
+        "pointer; of a checkpoint, resume from an earlier one",
+    ),
+    Clue(
+        r"yaml\.\w+\.\w+Error|(?<![\w.])(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
         r"configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
         r"jsonschema\.\S*ValidationError|"

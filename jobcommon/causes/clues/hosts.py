@@ -2,7 +2,17 @@
 
 from jobcommon.causes.cause import Clue
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.clues.advice import HUB, LOCAL_HUB, LOCAL_LOST_PEERS, LOST_PEERS
+from jobcommon.causes.clues.advice import (
+    HUB,
+    LOCAL_HUB,
+    LOCAL_LOST_PEERS,
+    LOCAL_SERVER,
+    LOCAL_UNREACHED,
+    LOST_PEERS,
+    SERVER,
+    SLOW,
+    UNREACHED,
+)
 
 _HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
 _ACCESS = (
@@ -12,9 +22,20 @@ _ACCESS = (
 
 HOSTS = (
     Clue(
+        r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|http: server gave HTTP response to HTTPS client", Reason.TLS_FAILED, "",
+        "the server, or the proxy, does not speak TLS on this port: use http:// in its address (or in https_proxy), or its "
+        "TLS port",
+    ),
+    Clue(
+        r"UNEXPECTED_EOF_WHILE_READING|EOF occurred in violation of protocol|SSLEOFError|SSLZeroReturnError|"
+        r"handshake (?:failure|failed|timed out)|TLS handshake timeout", Reason.TLS_FAILED, "",
+        "the server, or a proxy before it, ended the TLS connection: see whether it is overloaded or refuses this client, and "
+        "retry",
+    ),
+    Clue(
         r"CERTIFICATE_VERIFY_FAILED|certificate verif(?:y|ication) failed|SSLCertVerification|certificate (?:is not yet valid|"
         r"has expired)|self.signed certificate|"
-        r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|invalid peer certificate|UnknownIssuer|"
+        r"\bSSLError\b.*certificate|unable to get local issuer|invalid peer certificate|UnknownIssuer|"
         r"hostname mismatch|x509:|SSL certificate problem",
         Reason.TLS_FAILED, "",
         "compare the clock with the certificate's dates, and give the program the CA that signed it "
@@ -75,13 +96,15 @@ HOSTS = (
         r"returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
         r"40[13]: (?:Unauthorized|Forbidden)|"
         r"GatedRepoError|"
-        r"gated repo|is restricted|"
+        r"gated repo|Access to .{,80} is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
         r"InvalidAccessKeyId|AccessDenied|Authorization(?:PermissionMismatch|Failure)|AuthenticationFailed|"
         r"SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
         r"api_key not configured|No API key|InvalidToken|"
         r"Invalid (?:username or password|API key|user token)|authentication (?:failed|required)|Unauthorized|"
         r"wandb\.errors\.\w*(?:Usage|Auth)\w*Error|"
+        r"hvac\.exceptions\.(?:Forbidden|Unauthorized)|PermissionError: (?:Forbidden|Access Denied)\b|\bACCESS_DENIED\b|"
+        r"\bdoes not have \S+ access\b|\bNOT_AUTHORIZED\b|googleapi: Error 40[13]\b|Incorrect username or password|"
         r"could not read Username",
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
@@ -119,12 +142,32 @@ HOSTS = (
         "the server closed the connection without an answer: check whether it ended or restarted, and its log",
     ),
     Clue(
+        r"Read timed out|\bReadTimeout(?:Error)?\b", Reason.HOST_UNREACHABLE, "", SLOW,
+    ),
+    Clue(
+        r"OfflineModeIsEnabled|[Oo]ffline mode is enabled|outgoing traffic has been disabled", Reason.FILE_NOT_FOUND, "",
+        "the offline mode is on and the cache lacks the files: load them into the cache (HF_HOME) on a volume beforehand, or "
+        "unset HF_HUB_OFFLINE",
+    ),
+    Clue(
+        # Of clients of a database, a queue, a store or a service, which is none of the job's replicas.
+        r"\b(?:redis|pymongo|psycopg2?|MySQLdb|pymysql|mysql|asyncpg|kafka|aiokafka|pika|amqp\w*|kombu|elastic_transport|"
+        r"elasticsearch|"
+        r"opensearchpy|minio|"
+        r"botocore|google\.api_core|requests|httpx|httpcore|aiohttp|urllib3|clickhouse\w*|snowflake|pymilvus|qdrant_client|"
+        r"weaviate|neo4j|cassandra|openai|hvac|consul|etcd3|ldap3|smtplib|ftplib)\.[\w.]*"
+        r"(?-i:Connect|Timeout|DeadlineExceeded|ServiceUnavailable|RetryError|AutoReconnect)|"
+        r"(?:OperationalError|InterfaceError|DatabaseError)\b.*(?:could not connect|connection (?:to server|refused|timed out)|"
+        r"server closed the connection|Lost connection|gone away|could not translate host name)|"
+        r"connection to server at \"|\bconnect E[A-Z]+ |getaddrinfo E[A-Z]+ |DNS resolution failed for",
+        Reason.HOST_UNREACHABLE, "", SERVER, local=LOCAL_SERVER,
+    ),
+    Clue(
         r"curl: \((?:5|6|7|28|35|52|56)\)|^wget: .*(?:failed|refused|timed out)|failed: Connection (?:refused|timed out)\.$|"
         r"NoBrokersAvailable|ServerSelectionTimeoutError|Can't connect to \w+ server|"
-        r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
-        r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
+        r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
-        r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|UnknownHostException|KafkaTimeoutError|_TRANSPORT\b|"
+        r"NameResolutionError|ProxyError|UnknownHostException|KafkaTimeoutError|(?-i:_TRANSPORT\b)|"
         r"Broker transport failure|(?:Run initialization|wandb\S*) .*timed out|wandb\.errors\.\S*CommError|"
         r"HDFS connection failed",
         Reason.HOST_UNREACHABLE, "", HUB,
@@ -164,29 +207,34 @@ PEERS = (
         "env", symptom=True,
     ),
     Clue(
-        r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
-        r"unable to reliably start one or more daemons|"
-        r"failed to connect to all addresses|"
-        r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|Proxy Call to rank \d+ failed|"
-        r"code = Unavailable|(?:XGBoostError|rabit)\b.*Allreduce failed|failed to recv, got 0 bytes|"
-        r"store->get\('\d+'\) got error|"
-        r"lost communication with a remote daemon|communicator was aborted|"
-        r"another task died|"
-        r"\(Unavailable\)|"
-        r"waiting (?:for the barrier|for tasks|for the scheduler)|\d+/\d+ (?:clients )?(?:joined|reached)|"
+        r"ORTE was unable to reliably start|unable to reliably start one or more daemons|"
+        r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|[Ff]ailed to (?:connect to the tracker|"
+        r"bootstrap the communication)|"
+        r"Proxy Call to rank \d+ failed|(?:XGBoostError|rabit)\b.*Allreduce failed|failed to recv, got 0 bytes|"
+        r"store->get\('\d+'\) got error|lost communication with a remote daemon|communicator was aborted|"
+        r"another task died|heartbeat timeout|stopped sending heartbeats|The tasks have crashed|waiting (?:for the barrier|"
+        r"for tasks|for the scheduler)|\d+/\d+ (?:clients )?(?:joined|reached)|"
         r"RendezvousClosedError|"
-        r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
-        r"tracker|collective|coordinat\w+|barrier).*"
-        r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
-        r"unable to) connect|DEADLINE_EXCEEDED)|"
-        r"ncclRemoteError|ncclSystemError|Connection (?:closed|reset) by (?:remote )?peer|(?:DEADLINE_EXCEEDED|"
-        r"UNAVAILABLE): |UnavailableError|DeadlineExceeded|"
-        r"Network is unreachable|No route to host|Connection timed out|ConnectionRefusedError|ConnectionResetError|"
-        r"BrokenPipeError|Connection refused|Collective ops is aborted|"
-        r"HorovodInternalError|Horovod has been shut down|Socket Timeout|"
-        r"getaddrinfo|gaierror|Name or service not known|Temporary failure in name resolution|"
-        r"resolv(?:e|ing)\b.{,40}\b(?:host|address|name|IP|DNS|endpoint|service|target|\w+-\d+)|"
-        r"(?:host|address|name|endpoint)\b.{,80}\bresolv(?:e|ed|ing)\b|not resolvable",
+        r"\b(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
+        r"tracker|collective|coordinat\w+|barrier)\b.*"
+        r"(?:timed ?out|timeout (?:after|of|while|waiting|expired|exceeded|reached|error)|refused|reset\b|"
+        r"connection.{,20}closed|closed.{,20}(?:connection|peer|by)|Broken pipe|unreachable|remote process|"
+        r"(?:could not|failed to|unable to) connect|DEADLINE_EXCEEDED)|"
+        r"ncclRemoteError|ncclSystemError|Collective ops is aborted|HorovodInternalError|Horovod has been shut down|"
+        r"Socket Timeout",
         Reason.PEERS_UNREACHABLE, "", LOST_PEERS, symptom=True, local=LOCAL_LOST_PEERS,
+    ),
+    Clue(
+        # A replica, or another server.
+        r"Could not resolve hostname|ssh: connect to host|failed to connect to all addresses|code = Unavailable|"
+        r"\(Unavailable\)|Connection (?:closed|reset) by (?:remote )?peer|"
+        r"(?-i:\b(?:DEADLINE_EXCEEDED|UNAVAILABLE|Unavailable|Deadline exceeded): )|\bUnavailableError|\bDeadlineExceeded\b|"
+        r"Network is unreachable|No route to host|Connection timed out|ConnectionRefusedError|ConnectionResetError|"
+        r"BrokenPipeError|Connection refused|"
+        r"getaddrinfo|gaierror|Name or service not known|Temporary failure in name resolution|name resolution failed|"
+        r"(?:not|n't|unable to|fail\w*(?: to)?|error|no) (?:be )?resolv(?:e|ed|ing)\b"
+        r".{,40}(?:\bhost|address|\bDNS\b|\bIP\b|endpoint|\bservice|-\d+\b)|"
+        r"(?:host(?:name)?|address|endpoint)\b.{,80}(?:not|n't|failed to|unable to) (?:be )?resolv(?:e|ed)\b",
+        Reason.PEERS_UNREACHABLE, "", UNREACHED, symptom=True, local=LOCAL_UNREACHED,
     ),
 )  # fmt: skip

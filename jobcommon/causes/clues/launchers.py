@@ -33,7 +33,8 @@ REMAINS = (
     ),
     Clue(
         r"exited on signal (?:4|6|8|11)\b|Signal \d+ \(SIG(?:SEGV|ILL|FPE)\) received|terminated with signal SIG(?:SEGV|"
-        r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|: line \d+: +\d+ (?:Segmentation fault|Illegal instruction)",
+        r"ABRT|ILL|FPE)|BY SIGNAL: (?:4|6|8|11)\b|EXIT STRING: \S.* \(signal (?:4|6|8|11)\)|"
+        r": line \d+: +\d+ (?:Segmentation fault|Illegal instruction)",
         Reason.WORKER_PROCESS_KILLED, "",
         "native code crashed in this process: if it is Python, run it with python -X faulthandler, which prints where",
     ),
@@ -41,7 +42,7 @@ REMAINS = (
         r"Signal \d+ \(((?!SIGTERM|SIGABRT)SIG\w+)\) received by PID|"
         r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
-        r"terminated with signal (SIG\w+)|"
+        r"terminated with signal (SIG\w+)|KILLED BY SIGNAL: 9|EXIT STRING: Killed \(signal 9\)|"
         r": line \d+: +\d+ (?:Killed|Segmentation fault|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"the cause of SIGKILL is usually a lack of memory: {MEMORY}",
     ),

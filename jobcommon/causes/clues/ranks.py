@@ -81,7 +81,8 @@ MPI = (
         "in env, or add the capability SYS_PTRACE",
     ),
     Clue(
-        r"OFI addrinfo\(\) failed|fi_getinfo|no (?:usable |valid )?(?:libfabric )?provider", Reason.MPI_NOT_STARTED, "",
+        r"OFI addrinfo\(\) failed|fi_getinfo|no libfabric provider|OFI (?:endpoint open|get domain|call) failed",
+        Reason.MPI_NOT_STARTED, "",
         "libfabric finds no usable network: set FI_PROVIDER=tcp in env, or install and allow the provider "
         "(fi_info lists them)",
     ),
@@ -108,7 +109,7 @@ MPI = (
     Clue(
         r"Host key verification failed|Permission denied \(publickey|IDENTIFICATION HAS CHANGED|"
         r"UNPROTECTED PRIVATE KEY|no hostkeys available|"
-        r"Missing privilege separation directory|Load key .*:|Bad owner or permissions on|"
+        r"Missing privilege separation directory|\bLoad key \".+\":|Bad owner or permissions on|"
         r"Too many authentication failures|kex_exchange_ident",
         Reason.SSH_REFUSED, "", _SSH, local=f"{_SSH}; sshd needs its directory: mkdir -p /run/sshd",
     ),
@@ -118,7 +119,7 @@ MPI = (
     ),
     Clue(
         r"execvp error on file (\S+)|launcher '([\w+-]+)' not installed|Failed to find C compiler|No working C\+\+ compiler|"
-        r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
+        r"unable to (?:launch|find) the specified (?:application|executable)|(?:^|: )Executable: (\S+)|"
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
         r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
         r"failed to run command '([\w+-]+)'|No such file or directory: '([\w+./-]+)'[\s\S]*/subprocess\.py\"",
