@@ -13,6 +13,7 @@ from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SIGNAL, joi
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
+from jobcommon.causes.stacks import is_hint, telling
 from jobcommon.causes.tracebacks import crashed, raised, unfolded
 
 # What runc prints for the program that it could not start.
@@ -54,11 +55,6 @@ _RETURNS = ("\\r", "^M", "Illegal option -")
 # Of a script with Windows line endings, in a shell's message: no progress bar.
 _RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-# Hints that read like errors: of hydra, and of torch, which adds them to each error of CUDA.
-_HINT = re.compile(
-    r"HYDRA_FULL_ERROR|use -\[v\]S to pass options|CUDA kernel errors might be asynchronously|"
-    r"(?:debugging consider passing|can also set) CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`"
-)
 _ENDS_OTHERS = re.compile(
     r"Forcefully terminating all other processes|Received sigquit from a child process|^(?:\S+ )*KeyboardInterrupt$"
 )
@@ -159,9 +155,7 @@ def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
     """
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
         return None
-    cut, shown = len(message.encode()) >= _MESSAGE, _RETURN.sub(r"\\r", message[-_MESSAGE:]).splitlines()
-    # The kubelet keeps so many bytes, whatever line they begin in.
-    shown = unfolded(shown[1:] if cut and len(shown) > 1 else shown)
+    shown = unfolded(_whole(_RETURN.sub(r"\\r", message[-_MESSAGE:])))
     output = [line[:_LONGEST] for line in _without_hints(shown)]
     return _error(reason, output, local=False)
 
@@ -172,15 +166,31 @@ def in_one_line(reason: str, exit_code: int | None, message: str) -> str:
 
 
 def excerpt(reason: str, exit_code: int | None, message: str, most: int) -> str:
-    """The last characters of a termination message, or those up to the line that names the error, if they do not name it."""
-    error = error_in(reason, exit_code, message) if len(message) > most else ""
-    end = message[-most:]
-    if not error or error_in(reason, exit_code, end) == error:
+    """So many characters of a termination message: its last lines without stacks and hints, or those up to the line that names
+    the error, if they do not name it.
+    """
+    if len(message) <= most:
+        return message
+    lines, error = telling(_whole(message)), in_one_line(reason, exit_code, message)
+    end = _last_lines(lines, most)
+    if in_one_line(reason, exit_code, end) == error:
         return end
-    lines = message.splitlines()
     at = next((at for at, line in enumerate(reversed(lines)) if (text := in_short(line)[:80]) and text in error), 0)
-    part = "\n".join(lines[: len(lines) - at])[-most:]
-    return part if error_in(reason, exit_code, part) == error else end
+    part = _last_lines(lines[: len(lines) - at], most)
+    return part if in_one_line(reason, exit_code, part) == error else end
+
+
+def _last_lines(lines: Sequence[str], most: int) -> str:
+    """The last of these lines that have at most so many characters together; of a long one its end."""
+    text = "\n".join(lines)
+    whole = text[-most - 1 :].partition("\n")[2] if len(text) > most else text
+    return whole if len(whole) > most // 2 else text[-most:]
+
+
+def _whole(message: str) -> list[str]:
+    """The lines of a termination message. The kubelet keeps so many bytes, whatever line they begin in."""
+    lines = message.splitlines()
+    return lines[1:] if len(lines) > 1 and len(message.encode()) >= _MESSAGE else lines
 
 
 def last_words(reason: str, message: str) -> str:
@@ -215,7 +225,7 @@ def _error(reason: str, output: Sequence[str], *, local: bool, no_command: bool 
 
 def _without_hints(lines: Sequence[str]) -> list[str]:
     """The lines without colours, and without hints that read like errors."""
-    return [_COLOUR.sub("", line) for line in lines if not _HINT.search(line)]
+    return [_COLOUR.sub("", line) for line in lines if not is_hint(line)]
 
 
 def _just_before(output: Sequence[str], *, local: bool) -> Cause | None:

@@ -9,12 +9,15 @@ from jobcommon.api import reasons
 from jobcommon.api.job import template_for
 from jobcommon.api.pod import Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, Failure
+from jobcommon.api.status import Failure
 from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.error_lines import ERROR_LINE
+from jobcommon.causes.programs import MERELY_A_WARNING
 from jobcommon.causes.stacks import is_stack, telling
+from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
 from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends
@@ -38,7 +41,8 @@ _JOINING = re.compile(
 )
 _LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
 _MOST, _FEW = 200, 4
-_CUT = MAX_MESSAGE - 64
+# A replica may print so many lines after its error.
+_AFTER_IT = 3
 _LATE = "see why {} was late or missing: it may have been busy with a download, or have waited for a lock"
 _LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
 _BEFORE_START = (
@@ -148,6 +152,13 @@ def printed_last_by(member: Member, found: Found) -> str:
     return f", its last line: {in_short(line, _MOST)}" if line else ""
 
 
+def _last_words(lines: Sequence[str]) -> str:
+    """Of the last lines of a replica the error, or else the very last one; "" if they are a stack."""
+    said = [line for line in telling(lines) if not is_stack(line)]
+    errors = [line for line in said[-_AFTER_IT:] if ERROR_LINE.search(line) and not MERELY_A_WARNING.search(line)]
+    return in_short(plain([*said, *errors][-1]), _MOST) if said else ""
+
+
 def _others(found: Found, without: Collection[str], now: float, at: float | None) -> list[Other]:
     """Those of which something is known."""
     there = {m.replica: m for m in found.members if m.pod.deletion_time is None or cause_of(m, found, now) is not None}
@@ -202,11 +213,8 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
     events = found.events_of(pod)
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
     if stop is not None:
-        message = stop.message or ""
-        # The first line of a long message is only its end.
-        lines = message.splitlines()[len(message) >= _CUT :]
-        said = [line for line in lines if line.strip() and not is_stack(line)]
-        text = "was running when the job ended" + (f", its last line: {in_short(said[-1], _MOST)}" if said else "")
+        lines = (stop.message or "").splitlines()
+        text = "was running when the job ended" + (f", its last line: {last}" if (last := _last_words(lines)) else "")
         return Other(name, text, node=stop.node or "", lines=lines)
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         # A server that was stopped has hardly printed what was wrong.

@@ -1034,6 +1034,11 @@ SCENARIOS = (
         stopped_with("reading shard-0117.tar", peer="[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)")
     ),
     scenario(
+        "a replica that printed an error and went on",
+        "PeersUnreachable",
+        "; Worker-1 was running when the job ended, its last line: ERROR: shard 7 cannot be read",
+    ).of(stopped_with("step 7", "ERROR: shard 7 cannot be read", "closing the reader")),
+    scenario(
         "a replica that hung before the rendezvous",
         "PeersUnreachable",
         "Worker-1 did not join the others: it was running when the job ended, its last line: waiting for /data/dataset.lock; Worker-0",

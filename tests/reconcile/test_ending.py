@@ -336,7 +336,12 @@ def test_what_the_status_keeps_of_a_message_has_the_error() -> None:
     after = "".join(f"{n}: the daemon has gone\n" for n in range(70))
     end = Ending(EndType.PERMANENT, "Error", 1, f"{TQDM}{after}")
     assert "No module named 'tqdm'" in end.kept(1024)
-    assert replace(end, message=after).kept(1024) == after[-1024:].strip()
+    assert replace(end, message=after).kept(1024) == after[-1024:].strip().partition("\n")[2], "whole lines"
+    watchdog = "[E1126 Rank 3] watchdog thread terminated with exception: CUDA error: uncorrectable ECC error encountered"
+    stack = "Compile with `TORCH_USE_CUDA_DSA`\n\n" + "".join(
+        f"frame #{n}: clone + 0x3f (0x7f2a in /lib/c.so)\n" for n in range(40)
+    )
+    assert replace(end, message=f"step 7\n{watchdog}\n{stack}").kept(1024) == f"step 7\n{watchdog}"
     assert replace(end, init_container="get").kept(300).endswith("(init container get)")
 
 
