@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
@@ -18,6 +19,7 @@ from jobcommon.causes.tracebacks import Raised, begin_of_stack, in_stacks, plain
 _RAISES = re.compile(r"\s*(?:raise\b|(?:major|minor): )")
 # An error far before the end was perhaps overcome; it counts only if these lines tell no cause.
 _LATEST = 60
+_LAST_WARNINGS = 4
 
 
 def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
@@ -74,9 +76,10 @@ def _of_the_rest(
         # The lines before it are those of the command.
         said, own = f"{in_short(found[-1].lines[0])}: ", joined(telling(lines[: found[-1].begin]))
         errors = [line for line in own if not MERELY_A_WARNING.search(line)]
-    warnings = [line for line in own if MERELY_A_WARNING.search(line)]
-    for some, clues in ((errors, REMAINS), (warnings, LINES)):
-        for line in reversed(some):
+    # A program goes on after a warning: it counts only at the very end.
+    warnings = takewhile(MERELY_A_WARNING.search, reversed(own[-_LAST_WARNINGS:]))
+    for some, clues in ((reversed(errors), REMAINS), (warnings, LINES)):
+        for line in some:
             if (cause := of_line(line, clues, local=local)) is not None:
                 return replace(cause, text=said + cause.text)
     if (report := next(filter(None, (of_line(line, REPORTS, local=local) for line in errors)), None)) is not None:

@@ -428,6 +428,7 @@ ROWS = [
     ("a lost peer alone", 1, trace(LOST_PEER), "PeersUnreachable", "Connection closed by peer"),
     ("a cause below a wrapper", 1, trace("RuntimeError: could not start training", before=trace("OSError: [Errno 28] No space left on device") + DURING), "DiskFull", "could not start training, after OSError"),
     ("the exception of a group", 1, "  + Exception Group Traceback (most recent call last):\n  | ExceptionGroup: two (1 sub-exception)\n  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n    |   File \"/app/a.py\", line 3, in f\n    | ValueError: inner", "PythonException", "ValueError: inner"),
+    ("a warning after which the program went on", 1, "09:00 WARNING train: HF_TOKEN is not set, downloads are rate limited\n09:01 INFO train: step 1\nDataset /data has 0 samples", "ProgramFailed", "its last line: Dataset /data has 0 samples"),
     ("a warning if there is nothing else", 1, "UserWarning: CUDA initialization: no driver found", "GpuUnusable", "CUDA initialization"),
     ("an ordinary line with nan", 1, NEVER, "ProgramFailed", "exit code 1"),
     ("the line that reads like an error", 3, "start\nfatal: shard 7 has no index\nbye", "ProgramFailed", "fatal: shard 7 has no index"),
