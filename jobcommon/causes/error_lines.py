@@ -23,7 +23,9 @@ _NO_MESSAGE = re.compile(
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
     r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
 )
-_MARKED = re.compile(r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|[Ff]atal:|fatal error:|forrtl: |F\d{4} )")
+_MARKED = re.compile(
+    r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|CMake Error\b|[Ff]atal:|fatal error:|forrtl: |F\d{4} )"
+)
 _DETAIL = re.compile(r"\s+status code: \d|(?:\S+ \S+ \S+ (?:\S+ )?)?DETAIL: ")
 _WORD = re.compile(r"\w")
 # In a pipeline or a script, of the command before it.
@@ -33,7 +35,9 @@ _FOLLOWS = re.compile(
     r"not deleting files as there were|"
     r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"
-    r"[Ss]ee) (?:the )?logs? for|^make: \*\*\*|^terminate called "
+    r"[Ss]ee) (?:the )?logs? for|^make(?:\[\d+\])?: \*\*\*|^terminate called |-- Configuring incomplete|"
+    # pip, of a build
+    r"^error: (?:metadata-generation-failed|subprocess-exited-with-error|legacy-install-failure)$|^× |^note: This "
 )
 # Of launchers, about the processes that they have started.
 BY_LAUNCHER = re.compile(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.causes import languages
@@ -71,6 +71,15 @@ _NCCL = "Last error:"
 # Frames of other languages, which are named below the program's own.
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs|pyx)$")
 _RULE = 74 * "-"
+# What begins a message that goes on in the next lines: a frame that rich draws (not around a stack), and CMake's errors.
+_MESSAGES = (
+    (re.compile(r"[╭+][─-] (?!Traceback)(\w[\w ]*) [─-]+[╮+]$"), re.compile(r"[│|](.*)[│|]$")),
+    (re.compile(r"(CMake Error\b.*):$"), re.compile(r"  (\S.*)")),
+)
+_FRAME_ENDS = re.compile(r"[╰+][─-]+[╯+]$")
+# What pip puts around the output of a build, and before each line of it.
+_BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]|│ exit code: \d+)$")
+_BUILD_INDENT = 6 * " "
 _BOILERPLATE = re.compile(r"The error could be from a previous operation")
 _ROOT_ERRORS = "root error(s) found."
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
@@ -126,9 +135,11 @@ def plain(line: str) -> str:
 
 def unfolded(lines: Sequence[str]) -> list[str]:
     """The lines without what a logger puts before each line of a traceback. Of one in JSON, the message and the exception; of a
-    message between two rules, as Open MPI prints them, one line.
+    message between two rules, as Open MPI prints them, or in a frame, one line.
     """
-    shown = [part for line in _boxed(lines) for part in (_fields(line) if line.startswith("{") else (line,))]
+    shown = [
+        part for line in _boxed(_framed(_of_builds(lines))) for part in (_fields(line) if line.startswith("{") else (line,))
+    ]
     found = (plain(line).partition("Traceback (most recent call last)") for line in shown)
     prefixes = {_NUMBER.sub("0", before): before for before, header, _ in found if header and _LOGGER.match(before)}
     if not prefixes:
@@ -154,7 +165,37 @@ def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
     return (place if own in ("", place) else f"{place}, called by {own}"), frames[0][2]
 
 
-def _boxed(lines: Sequence[str]) -> Iterator[str]:
+def _of_builds(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, those of a build without what pip puts around and before them."""
+    depth = 0
+    for line in lines:
+        if (edge := _BUILD.match(line)) is None:
+            yield line.removeprefix(depth * _BUILD_INDENT)
+        elif "exit code" not in line:
+            depth = max(depth + (1 if edge[1] else -1), 0)
+
+
+def _framed(lines: Iterable[str]) -> Iterator[str]:
+    title, inside, parts = "", None, list[str]()
+    for line in lines:
+        if inside is not None:
+            if (part := inside.match(line)) is not None:
+                parts.append(part[1].strip())
+                continue
+            yield f"{title}: {' '.join(parts[:_MOST_LINES])}"
+            inside = None
+            if _FRAME_ENDS.match(line):
+                continue
+        title, inside, parts = next(
+            ((found[1], of, []) for begin, of in _MESSAGES if (found := begin.match(line))), ("", None, [])
+        )
+        if inside is None:
+            yield line
+    if inside is not None:
+        yield f"{title}: {' '.join(parts[:_MOST_LINES])}"
+
+
+def _boxed(lines: Iterable[str]) -> Iterator[str]:
     box: list[str] | None = None
     for line in lines:
         if plain(line).strip() == _RULE:

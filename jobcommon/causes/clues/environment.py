@@ -105,6 +105,13 @@ MODULES = (
         local="this machine (musl) lacks {0}: install it (gcompat for programs built for glibc)",
     ),
     Clue(
+        r"CMake Error.*(?:Could NOT find (\w+)|package configuration file provided by \"(\w+)\")", Reason.LIBRARY_NOT_FOUND, "",
+        "the image lacks what programs are built with of {0}{1}: install it (Debian: a package with -dev), or add its "
+        "directory to CMAKE_PREFIX_PATH",
+        local="this machine lacks what programs are built with of {0}{1}: install it (Debian: a package with -dev), or add its "
+        "directory to CMAKE_PREFIX_PATH",
+    ),
+    Clue(
         r"UnsupportedClassVersionError", Reason.VERSIONS_CONFLICT, "",
         "the program is built for a newer Java version: use that version, or build the program for this one (--release)",
     ),
