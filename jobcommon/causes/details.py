@@ -110,6 +110,13 @@ def _no_device(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     return replace(of_line(match[1], LINES, local=local) or cause, text=f"{cause.text}, after: {match[1]}")
 
 
+def _settings(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """That the fields which are missing are environment variables."""
+    of_settings = "Field required" in cause.text and any("/pydantic_settings/" in line for line in lines)
+    advice = "set a variable of this name in the container's env, with the prefix (env_prefix) that the program's settings have"
+    return replace(cause, reason=Reason.ENVIRONMENT_MISSING, advice=advice) if of_settings else None
+
+
 def _of_ascend(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     match = _first(_ASCEND, lines) if cause.advice == NAMED else None
     if match is None:
@@ -192,6 +199,6 @@ def _before(
 
 
 _DETAILS: tuple[_Detail, ...] = (
-    _interface, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _of_ascend, _earlier, _crash, _file,
-    _asserted,
+    _interface, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _settings, _of_ascend, _earlier, _crash,
+    _file, _asserted,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """What exceptions reveal, and how they are quoted."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jobcommon.causes.cause import Cause, in_short, revealed
@@ -19,6 +19,11 @@ _OF_PROGRAM = re.compile(
 )
 _RULED = re.compile(r"[-=]{8}")
 _MARK = re.compile(r'in "[^"]+", line \d+')
+# Of pydantic: each field, in a line of its own, and what is wrong with it follow.
+_FIELDS = re.compile(r"\d+ validation errors? for \S+$")
+_OF_FIELD = re.compile(r"\s*[\[(]type=[\w.]+(?:; .*|, (input_value=(?!\{|\w+\().*), input_type=.*|, input_value=.*)?[\])]$")
+# Of torch.load, the line that names the class.
+_OF_WEIGHTS = "WeightsUnpickler error: "
 # A message of several lines is quoted whole up to this length.
 _SHORT = 240
 
@@ -90,8 +95,24 @@ def _quoted(one: Raised, reason: str) -> str:
         # Of an exception without a message the line of the program says more.
         sources = [line for line in one.frames if not line.startswith(("File ", "raise ")) and line.strip("^~ ")]
         first = revealing = f"{first} in: {sources[-1]}" if sources else first
+    if _FIELDS.search(one.lines[0]):
+        first, revealing = one.lines[0], "; ".join(_fields(one.lines[1:])) or one.lines[0]
+    if of_weights := [line for line in one.lines if line.startswith(_OF_WEIGHTS)]:
+        first, revealing = one.lines[0].partition(". ")[0], of_weights[0]
     where = f" ({one.where})" if one.where else ""
     return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
+
+
+def _fields(lines: Sequence[str]) -> Iterator[str]:
+    """Each field that pydantic names, with what is wrong with it."""
+    begin = 0
+    for at, line in enumerate(lines):
+        if line.startswith("For further information"):
+            begin = at + 1
+        elif (of_field := _OF_FIELD.search(line)) is not None:
+            value = f" ({of_field[1]})" if of_field[1] else ""
+            yield ": ".join((*lines[begin:at], line[: of_field.start()] + value))
+            begin = at + 1
 
 
 def unknown(one: Raised) -> Cause:

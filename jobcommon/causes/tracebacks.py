@@ -34,6 +34,8 @@ _LEVELS = ("level", "levelname", "severity", "s")
 _LOG = re.compile(
     r"^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})"
 )
+# What other programs print below a message: make, shells, launchers, and bars of tqdm.
+_OTHERS = re.compile(r"^make(?:\[\d+\])?: |^[^\s:]+: line \d+: |^(?:[Ee]rror|ERROR|FATAL|fatal): |.*\d%\|.*[|\]]")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 # Classes begin with a capital letter, or are of a module, as socket.timeout.
@@ -47,7 +49,7 @@ _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging err
 _WRAPPERS = re.compile(
     r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|SimplifiedTraceback|UnfilteredStackTrace|RayTaskError|"
     r"CalledProcessError|SystemExit|SignalException|ProcessRaisedException|ExceptionGroup|"
-    r"ProcessExitedException|HorovodInternalError)$"
+    r"ProcessExitedException|HorovodInternalError|PapermillExecutionError|CellExecutionError)$"
 )
 # The traceback of a task of Ray follows, with the exception that ended it.
 _OF_TASK = re.compile(r"ray\.exceptions\.RayTaskError\(")
@@ -344,8 +346,9 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
         if quotes and line.strip() == "encountered:":
             found = found[:1]
             continue
-        over = not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line)
-        if over or len(found) == _MOST_LINES:
+        over = _HEADER.search(line) or any(begins.match(line) for begins in (_CHAINED, _IGNORED, _LOG))
+        over = over or (_OTHERS.match(line) and not found[-1].endswith(":"))
+        if not line.strip() or over or len(found) == _MOST_LINES:
             break
         if not _OTHERS_FRAME.match(line):
             found.append(line.strip())

@@ -203,7 +203,26 @@ IN_USE = "ABORTED: The TPU is already in use by process with pid 41. Not attempt
 CLIENTS = 'connection to server at "db.ml.svc" (10.96.14.3), port 5432 failed: FATAL:  sorry, too many clients already'
 ZERO = "The checkpoint being loaded used a DP world size of 8 but the current world size is 4. Automatic adjustment"
 
+FIELDS = (
+    "pydantic_core._pydantic_core.ValidationError: 2 validation errors for S\ndata_url\n  Field required [type=missing, input_value={}, input_type=dict]\n"
+    "    For further information visit https://errors.pydantic.dev/2.10/v/missing\nlr\n"
+    "  Input should be a valid number [type=float_parsing, input_value='2,', input_type=str]"
+)
+OF_SETTINGS = '  File "/x/pydantic_settings/main.py", line 292, in __init__'
+WEIGHTS = (
+    "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have two options, \x1b[1mdo those steps only if you "
+    "trust the source of the checkpoint\x1b[0m. \n\t(1) In PyTorch 2.6, we changed the default value.\n\t(2) Alternatively, see the following message.\n"
+    "\tWeightsUnpickler error: Unsupported global: GLOBAL numpy.dtype was not an allowed global by default.\n\nCheck the documentation of torch.load."
+)
+NOTEBOOK = (
+    trace("papermill.exceptions.PapermillExecutionError: ")
+    + '\n---------------------\nException encountered at "In [3]":\n---------------------\n'
+    "ValueError                                Traceback (most recent call last)\nCell In[3], line 2\n      1 n = 4\n----> 2 fit(n)\n\nValueError: bad n"
+)
+
 ADVISED = [
+    ("fields, of pydantic", 1, trace(FIELDS), "ConfigInvalid", "for S: data_url: Field required; lr: Input should be a valid number (input_value='2,') (train.py", "the message names"),
+    ("fields of settings", 1, trace(FIELDS, '  File "/app/s.py", line 4, in <module>', OF_SETTINGS), "EnvironmentMissing", "data_url: Field required", "env_prefix"),
     ("a kernel image", 1, trace("RuntimeError: CUDA error: no kernel image is available for execution on the device" + ASYNCHRONOUS), "GpuUnusable", "on the device (train.py", "get_arch_list"),
     ("an illegal access, of the watchdog", 134, ILLEGAL, "GpuError", "an illegal memory access was encountered", "names the line"),
     ("a launch failure", 1, trace("RuntimeError: CUDA error: unspecified launch failure" + ASYNCHRONOUS), "GpuError", "launch failure (train.py", "names the line"),
@@ -656,6 +675,10 @@ ROWS = [
     ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
     ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
     # texts of other tools and frameworks
+    ("more than weights, with the class", 1, trace(WEIGHTS), "CheckpointMismatch", "Weights only load failed: WeightsUnpickler error: Unsupported global: GLOBAL numpy.dtype was"),
+    ("a cell of a notebook", 1, NOTEBOOK, "PythonException", "exit code 1: ValueError: bad n"),
+    ("a message before make's", 2, trace("FileNotFoundError: [Errno 2] No such file or directory: 'a.json'") + "\nmake: *** [Makefile:7: train] Error 1", "FileNotFound", "'a.json' (train.py"),
+    ("a message before a progress bar", 1, trace("ValueError: bad shard") + "\nSteps:  25%|██▌       | 500/2000 [25:22<1:16:06,  3.04s/it, loss=0.42]", "PythonException", "bad shard (train.py"),
     ("an option, in a frame", 2, "Try 'ty.py --help' for help.\n╭─ Error ─────────────────╮\n│ Missing option          │\n│ '--config'.             │\n╰─────────────────────────╯", "WrongArguments", "Error: Missing option '--config'"),
     ("an option, in a frame of ASCII", 2, "+- Error -----------------+\n| No such option: --confg |\n+-------------------------+", "WrongArguments", "exit code 2: Error: No such option: --confg"),
     ("Windows line endings, of an option", 2, "/w/run.sh: line 1: set: pipefail\r: invalid option name", "ShellError", "CRLF"),
