@@ -100,7 +100,7 @@ EXCEPTIONS = (
     Clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
     Clue(r"FileNotFoundError|No such file or directory|unable to open database file|"
          r"NoSuchFileError|\b(?:file|directory|folder|path|checkpoint)\b.{,120}does(?: not|n't) exist|"
-         r"[/.][\w./-]+[\'\"]? does(?: not|n't) exist|NotADirectory",
+         r"(?:/[\w./-]+|(?<![\w.])[\w-]+\.\w{1,5})[\'\"]? does(?: not|n't) exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", PATHS, local=LOCAL_PATHS),
     Clue(
         r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",

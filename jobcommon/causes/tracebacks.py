@@ -18,21 +18,16 @@ _LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-
 _NUMBER = re.compile(r"\d+")
 # The fields of a line of JSON that have its message and its exception.
 _FIELDS = (
-    "msg",
-    "message",
-    "event",
-    "error",
-    "exc_info",
-    "exception",
-    "traceback",
-    "stack_trace",
-    "stacktrace",
-    "stack",
-    "reason",
-)
-_LEVELS = ("level", "levelname", "severity", "s")
+    "msg", "message", "event", "error", "error.message", "exc_info", "exception", "traceback", "stack_trace", "stacktrace",
+    "error.stack_trace", "stack", "reason",
+)  # fmt: skip
+# Parts of it that have such fields: of MongoDB, of Rust's tracing, and of pino, whose levels are numbers.
+_PARTS = ("attr", "fields", "err")
+_FATAL = ("error", "critical", "fatal", "e", "f", "50", "60")
+_SAYS_SO = re.compile(r"error|exception|fatal|fail", re.IGNORECASE)
+_LEVELS = ("level", "levelname", "log.level", "severity", "s")
 _LOG = re.compile(
-    r"^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})"
+    r'^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8}|\{")'
 )
 # What other programs print below a message: make, shells, launchers, and bars of tqdm.
 _OTHERS = re.compile(r"^make(?:\[\d+\])?: |^[^\s:]+: line \d+: |^(?:[Ee]rror|ERROR|FATAL|fatal): |.*\d%\|.*[|\]]")
@@ -222,14 +217,18 @@ def _fields(line: str) -> Iterator[str]:
         found = None
     found = found if isinstance(found, dict) else {}
     level = next((str(found[name]) for name in _LEVELS if found.get(name)), "")
-    if "Traceback" not in line and level.lower() not in ("error", "critical", "fatal", "e", "f"):
+    if "Traceback" not in line and level.lower() not in _FATAL:
         yield line
         return
-    more = attr if isinstance(attr := found.get("attr"), dict) else {}
-    texts = [text for part in (found, more) for field in _FIELDS if isinstance(text := part.get(field), str)]
-    yield ": ".join(text for text in texts if "\n" not in text)
+    parts = [found, *(more for name in _PARTS if isinstance(more := found.get(name), dict))]
+    texts = [text for part in parts for field in _FIELDS if isinstance(text := part.get(field), str)]
+    said = ": ".join(text for text in texts if "\n" not in text)
+    yield said if not said or _SAYS_SO.search(said) else f"ERROR: {said}"
     for text in texts:
-        yield from text.splitlines() if _HEADER.search(text) else ()
+        # A message ends with its line of JSON.
+        yield from (*text.splitlines(), "") if "\n" in text else ()
+    if not texts:
+        yield line
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  recorded texts, as they come
 
+import json
+
 import pytest
 
 from jobcommon.causes.runs import end_of_program, error_in
@@ -675,6 +677,8 @@ ROWS = [
     ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
     ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
     # texts of other tools and frameworks
+    ("a traceback in a field of JSON", 1, json.dumps({"level": "ERROR", "fields": {"message": "Cannot start\n" + trace("RuntimeError: weight model.h.0.qweight does not exist")}, "target": "t"}) + '\n{"level": "ERROR", "fields": {"message": "Shard 0 failed"}}\nError: ShardCannotStart', "PythonException", "qweight does not exist (train.py"),
+    ("an error in JSON, by its level alone", 1, '{"level":"ERROR","fields":{"message":"quota used up"}}\n{"level":"INFO","fields":{"message":"Shutting down"}}', "ProgramFailed", "failed with exit code 1: ERROR: quota used up"),
     ("more than weights, with the class", 1, trace(WEIGHTS), "CheckpointMismatch", "Weights only load failed: WeightsUnpickler error: Unsupported global: GLOBAL numpy.dtype was"),
     ("a cell of a notebook", 1, NOTEBOOK, "PythonException", "exit code 1: ValueError: bad n"),
     ("a message before make's", 2, trace("FileNotFoundError: [Errno 2] No such file or directory: 'a.json'") + "\nmake: *** [Makefile:7: train] Error 1", "FileNotFound", "'a.json' (train.py"),
