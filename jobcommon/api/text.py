@@ -18,15 +18,14 @@ def kind_of(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its beginning and an ellipsis. Each number counts as one character, so that the cut stays in its place."""
-    kept, left = "", most
-    for position, part in enumerate(NUMBER.split(text)):
-        if left <= 0:
-            return f"{kept}…"
-        is_number = position % 2
-        kept += part if is_number else part[:left]
-        left -= 1 if is_number else len(part)
-    return f"{kept}…" if left < 0 else kept
+    """The text, or its beginning and its end: of nested errors the last one decides.
+
+    Each number counts as one character, so that the cut stays in its place.
+    """
+    parts = enumerate(NUMBER.split(text))
+    units = [unit for position, part in parts for unit in ((part,) if position % 2 else part)]
+    end = most // 3
+    return text if len(units) <= most else "".join([*units[: most - end], " … ", *units[-end:]])
 
 
 def shortened(text: str, limit: int) -> str:

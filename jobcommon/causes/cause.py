@@ -70,8 +70,13 @@ def revealed(text: str, clues: Iterable[Clue], *, local: bool = False) -> Cause 
 
 def in_short(text: str, limit: int = MAX_TEXT) -> str:
     """The text in one line of at most `limit` characters, without a full stop."""
-    line = " ".join(text.split()).removesuffix(".")
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return without_middle(" ".join(text.split()).removesuffix("."), limit)
+
+
+def without_middle(line: str, limit: int) -> str:
+    """The line, or its beginning and its end: of nested errors the last one decides."""
+    end = limit // 3
+    return line if len(line) <= limit else f"{line[: limit - end - 3]} … {line[-end:]}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

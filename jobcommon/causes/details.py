@@ -194,7 +194,7 @@ def _before(
             continue
         its = of_line(line, clues, local=local)
         if its is not None and not its.symptom:
-            return its, in_short(line.rpartition("(Caused by ")[2], 200), line
+            return its, in_short(line.rpartition("(Caused by ")[2], 240), line
     return None
 
 

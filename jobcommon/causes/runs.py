@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause import Cause, Clue, in_short, revealed, without_middle
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.environment import SHELL
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
@@ -62,7 +62,7 @@ _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not foun
 _NO_PROGRAM = re.compile(
     r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE
 )
-# A kubelet takes as much of a log. Of a longer line the rest is no error, and patterns take their time with it.
+# A kubelet takes as much of a log. Patterns take their time with a longer line.
 _MESSAGE, _LONGEST = 2048, 400
 # So many lines may follow an exception which perhaps explains why the program was killed.
 _AFTER_IT = 5
@@ -156,7 +156,7 @@ def _named(reason: str, exit_code: int | None, message: str) -> Cause | None:
     if reason in _NOT_STARTED or exit_code in (None, 126, 127):
         return None
     shown = unfolded(_whole(_RETURN.sub(r"\\r", message[-_MESSAGE:])))
-    output = [line[:_LONGEST] for line in _without_hints(shown)]
+    output = [without_middle(line, _LONGEST) for line in _without_hints(shown)]
     return _error(reason, output, local=False)
 
 

@@ -19,6 +19,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, JobStatus
 from jobcommon.api.text import ANY_NUMBER, NUMBER, kind_of
 from jobcommon.api.timestamp import format_time
+from jobcommon.causes.cause import without_middle
 
 _EXCLUDES = {
     ConditionType.RUNNING: (ConditionType.RESTARTING,),
@@ -106,7 +107,7 @@ class Sentence:
             return self.base
         taken = sum(len(kind_of(text) if is_quote else text) for text, is_quote in rest)
         most = max(MAX_MESSAGE - taken, MAX_MESSAGE * 3 // 4)
-        return self.base if len(self.base) <= most else f"{self.base[: most - 3]}..."
+        return without_middle(self.base, most)
 
     def __str__(self) -> str:
         return "".join(text for text, _ in self.parts)[:MAX_MESSAGE]

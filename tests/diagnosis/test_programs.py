@@ -780,6 +780,12 @@ def test_windows_line_ends_are_found_in_what_the_kubelet_keeps() -> None:
     assert "CRLF" in error_in("Error", 2, "/w/run.sh: line 1: set: pipefail\r: invalid option name")
 
 
+def test_of_a_long_error_the_end_is_kept_too() -> None:
+    printed = trace(f"RuntimeError: no answer of {'x' * 500}: [Errno 111] Connection refused")
+    cause = end_of_program("Error", 1, "", printed.splitlines())
+    assert all("no answer" in text and "[Errno 111] Connection" in text for text in (cause.text, error_in("Error", 1, printed)))
+
+
 def test_java_heap_advice_names_xmx() -> None:
     assert "-Xmx" in end_of_program("Error", 1, "", [JAVA]).advice
 
