@@ -206,9 +206,10 @@ class Pod:
         """Marked by the platform as about to be ended."""
         return self._condition("DisruptionTarget", "True", reason=reason)
 
-    def with_sidecar(self, code: int | None) -> "Pod":
+    def with_sidecar(self, code: int | None, at: float | None = None, message: str = "") -> "Pod":
         """A second container, running or ended with `code`, listed before the main one."""
-        state = {"running": {}} if code is None else {"terminated": {"exitCode": code, "reason": "Error"}}
+        ended = {"exitCode": code, "reason": "Error", "message": message, **({"finishedAt": format_time(at)} if at else {})}
+        state = {"running": {}} if code is None else {"terminated": ended}
         sidecar = {"name": "sidecar", "restartCount": 0, "state": state}
         return self._with(status={"containerStatuses": [sidecar, *self.raw["status"].get("containerStatuses", ())]})
 

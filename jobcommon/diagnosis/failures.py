@@ -19,12 +19,10 @@ from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import after_another, ended, of_init, state_of_node
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
-from jobcommon.reconcile.ending import STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
+from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
 from jobcommon.reconcile.slots import restart_policy
 from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
-# A replica may wait so long for a peer that has ended.
-_PATIENCE = 3600.0
 # Times on record are whole seconds.
 SAME_SECONDS = 1.0
 # Of a deletion, and of a pod that was still terminating when the job failed, nothing else is on record.
@@ -91,7 +89,7 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
         return decisive, decisive
     charged_before, every = charged, _of_its_attempt(found, every, decisive)
     charged = [failure for failure in charged if failure in every]
-    for some, before in ((charged, TOGETHER_SECONDS), (every, _PATIENCE)):
+    for some, before in ((charged, TOGETHER_SECONDS), (every, PATIENCE_SECONDS)):
         # A replica that has ended without an error caused less than one with an error.
         order = sorted(some, key=lambda f: (f.exit_code == 0, _apart(f, decisive) > TOGETHER_SECONDS))
         close = [f for f in order if _close(f, decisive, before)]

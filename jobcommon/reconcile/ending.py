@@ -30,6 +30,8 @@ PLATFORM_REASONS = frozenset({
 })  # fmt: skip
 # The kubelet's reason when a pod has exceeded the activeDeadlineSeconds of its own spec.
 _POD_DEADLINE = "DeadlineExceeded"
+PATIENCE_SECONDS = 3600.0
+"""A program may wait so long for a peer, or for another container of its pod, that has ended."""
 STOPPED_BY_IMAGE = "StoppedByImage"
 """The reason of a pod that another client has stopped as the operator does for a restart in place."""
 STOPPED = "Stopped"
@@ -59,7 +61,7 @@ class EndType(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The end of one pod. `init_container`: the one whose end it is, "" for the main container; `deleted`: the pod was deleted
-    before its end was recorded.
+    before its end was recorded. `before`: another container of the pod that had failed before, and its run.
     """
 
     type: EndType
@@ -69,6 +71,7 @@ class Ending:
     finished_at: float | None = None
     init_container: str = ""
     deleted: bool = False
+    before: tuple[str, Terminated] | None = None
 
     @property
     def where(self) -> str:
@@ -78,7 +81,9 @@ class Ending:
     @property
     def distance(self) -> int:
         """How far it is from the failure that began, by what its program said: of ends of about a time, the least decides."""
-        return distance(self.reason, self.exit_code, self.message)
+        own = distance(self.reason, self.exit_code, self.message)
+        run = self.before[1] if self.before is not None else None
+        return min(own, distance(decode(run), run.exit_code, run.message)) if run is not None else own
 
     def kept(self, most: int) -> str:
         """So many characters of the message, for the status."""
@@ -87,7 +92,10 @@ class Ending:
     def describe(self, replica: Replica, node: str) -> str:
         """One line: who, why, how, where."""
         where = f"{self.where} on node {node}" if node else self.where
-        return f"{replica}: {_described(self.reason, self.exit_code, self.message, where)}"
+        how = _described(self.reason, self.exit_code, self.message, where)
+        if self.before is not None:
+            how = f"its container {self.before[0]} ended first: {described_end(self.before[1])}; then {how}"
+        return f"{replica}: {how}"
 
 
 class Life(Enum):
@@ -160,6 +168,7 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         message=run.message or pod.message,
         finished_at=run.finished_at,
         init_container=init,
+        before=_failed_before(pod, main_container, run.finished_at) if not init else None,
     )
 
 
@@ -338,6 +347,20 @@ def _decisive_run(pod: PodView, main_container: str) -> tuple[str, Terminated | 
         return "", main.state
     inits = (c for c in pod.init_containers if c.restart_policy != _SIDECAR)
     return next(((c.name, c.state) for c in inits if isinstance(c.state, Terminated) and c.state.exit_code != 0), ("", None))
+
+
+def _failed_before(pod: PodView, main_container: str, at: float | None) -> tuple[str, Terminated] | None:
+    """The other container of the pod that had failed well before `at`, when its main container failed, and its run.
+
+    What ended within a second of it may have ended because of it: the kubelet gives whole seconds.
+    """
+    for container in (*pod.containers, *(c for c in pod.init_containers if c.restart_policy == _SIDECAR)):
+        run = container.last if _backs_off(container) else container.state
+        if container.name == main_container or not isinstance(run, Terminated) or not run.exit_code:
+            continue
+        if at is not None and run.finished_at is not None and 1 <= at - run.finished_at <= PATIENCE_SECONDS:
+            return container.name, run
+    return None
 
 
 def _followed_success(container: ContainerView) -> bool:

@@ -658,13 +658,6 @@ The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out 
 RPC: /tensorflow.CoordinationService/Barrier"""
 
 
-def with_dead_sidecar(pod: Pod, at: float, code: int = 137) -> Pod:
-    """Another container of it has ended."""
-    made = pod.with_sidecar(code)
-    made.raw["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = format_time(at)
-    return made
-
-
 def launched(code: int, *lines: str) -> Found:
     """The launcher of two workers has failed."""
     pods = {"Launcher-0": lambda pod: pod.failed(code, at=NOW - 20), "Worker-0": running, "Worker-1": running}
@@ -854,7 +847,7 @@ SCENARIOS = (
         "then exit code 1: Conn",
     ).of(
         found(
-            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 21)},
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)},
             replicas={"Worker": 1},
             logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
         )
@@ -866,7 +859,7 @@ SCENARIOS = (
         "a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended first: exit code 0"
     ).of(
         found(
-            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 21, 0), "Worker-1": running},
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(0, NOW - 21), "Worker-1": running},
             logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
         )
     ),
@@ -874,7 +867,7 @@ SCENARIOS = (
         "a container that was killed after the program's end", "HostUnreachable", "Worker-0", "the job has no other replica"
     ).of(
         found(
-            {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 15)},
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 15)},
             replicas={"Worker": 1},
             logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
         )

@@ -48,7 +48,6 @@ from tests.diagnosis.scenarios import (
     stopping,
     stuck_on,
     then,
-    with_dead_sidecar,
 )
 
 
@@ -446,7 +445,7 @@ def test_a_job_that_runs_again_says_why_it_was_restarted_last() -> None:
 @pytest.mark.parametrize(("before", "leads"), [(4, True), (0, False)])
 def test_a_container_that_failed_well_before_explains_another_error(before: float, leads: bool) -> None:
     logs = {"demo-worker-0": (*EINOPS[:1], "ValueError: no answer of the server")}
-    pods = {"Worker-0": lambda pod: with_dead_sidecar(pod.failed(1, at=NOW - 20), NOW - 20 - before)}
+    pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 20 - before)}
     made = diagnose(found(pods, replicas={"Worker": 1}, logs=logs), NOW)
     assert made.reason == ("SIGKILL" if leads else "PythonException")
     assert ("its container sidecar ended first: killed" in made.sentence) == leads

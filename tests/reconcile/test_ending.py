@@ -305,6 +305,32 @@ def test_of_ends_in_one_pass_the_condition_names_the_cause(
     assert f" has failed because {decides}" in status_of(decided).conditions[-1].message
 
 
+CACHE = "ValueError: No available memory for the cache blocks"
+#: how a sidecar of a pod ended whose main container failed at START + 10, and whether that explains it
+BEFORE: dict[str, tuple[Pod, bool]] = {
+    "well before": (RUNS.failed(1, at=START + 10).with_sidecar(1, START + 5, CACHE), True),
+    "within a second": (RUNS.failed(1, at=START + 10).with_sidecar(1, START + 10, CACHE), False),
+    "after it": (RUNS.failed(1, at=START + 10).with_sidecar(1, START + 15, CACHE), False),
+    "with exit code 0": (RUNS.failed(1, at=START + 10).with_sidecar(0, START + 5, CACHE), False),
+    "long before": (RUNS.failed(1, at=START + 7210).with_sidecar(1, START + 5, CACHE), False),
+    "it runs": (RUNS.failed(1, at=START + 10).with_sidecar(None), False),
+}
+
+
+@pytest.mark.parametrize(("pod", "explains"), BEFORE.values(), ids=BEFORE)
+def test_a_container_that_had_failed_before_the_main_one_is_named_first(pod: Pod, explains: bool) -> None:
+    ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)
+    assert ending is not None
+    before = f"its container sidecar ended first: {CACHE}; exited with code 1 (Error); then " if explains else ""
+    assert ending.describe(Replica("Worker", 1), "") == f"Worker-1: {before}exited with code 1 (Error)"
+
+
+def test_a_lost_connection_does_not_count_as_a_consequence_where_a_container_of_the_pod_had_failed_before() -> None:
+    refused = RUNS.failed(1, at=START + 10, message=REFUSED)
+    ends = [ending_of(one.view, TEST_JOB.container, RestartPolicy.NEVER) for one in (refused, refused.with_sidecar(1, START))]
+    assert [end.distance for end in ends if end is not None] == [1, 0]
+
+
 TRACE = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    import tqdm\n'
 TQDM = f"epoch 1\n{TRACE}ModuleNotFoundError: No module named 'tqdm'\n"
 
