@@ -26,7 +26,7 @@ from jobcommon.diagnosis.hangs import (
     unresolved,
 )
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
-from jobcommon.diagnosis.no_progress import stopped_by_stall, without_progress
+from jobcommon.diagnosis.no_progress import ended_by_limit, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile, never_started, printed_last_by
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
@@ -232,7 +232,7 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         advice += "; or raise runPolicy.pendingDeadlineSeconds"
         return replace(_of_job(Cause(Reason.PENDING_TOO_LONG, why, advice)), then=then, at=at)
     if reason == reasons.STALLED:
-        return replace(stopped_by_stall(found, message), then=then, at=at)
+        return replace(ended_by_limit(found, Reason.STALLED, in_short(message)), then=then, at=at)
     ends = root(found, message)
     if ends is None:
         members = [member for member in found.members if member.pod.phase == "Failed"]
@@ -257,8 +257,7 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     text = f"active for longer than runPolicy.activeDeadlineSeconds ({found.read.run_policy.active_deadline_seconds} s)"
     waited = said_after(message, SAYS_WAITING)
     if not waited:
-        made = _of_job(Cause(Reason.DEADLINE_EXCEEDED, text, "raise runPolicy.activeDeadlineSeconds, or train for less time"))
-        return replace(made, evidence=tuple(first_failure(found)))
+        return ended_by_limit(found, Reason.DEADLINE_EXCEEDED, text)
     causes = (
         (f"{other.replica} {other.text}", other.cause.advice) for other in never_started(found) if other.cause is not None
     )

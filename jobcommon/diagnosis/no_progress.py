@@ -1,9 +1,9 @@
 """A job that makes no progress: which of its replicas differs from the others, by what they have printed last."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
@@ -14,6 +14,14 @@ from jobcommon.diagnosis.found import Found, Member
 from jobcommon.reconcile.ending import STOPPED
 
 _NUMBER = re.compile(r"\d+")
+_TIME = re.compile(r"(?:\d+-\d+-\d+[T ])?\d+:\d+:\d+(?:[.,]\d+)?")
+_MOST = 3
+_ADVICE = {
+    Reason.STALLED: "with runPolicy.stallAction None its pods stay, and kubectl exec POD -- py-spy dump --pid 1 shows where "
+    "they wait",
+    Reason.DEADLINE_EXCEEDED: "if it was slow, raise runPolicy.activeDeadlineSeconds, or train for less time; if it hung, see "
+    "what {} waited for: while it runs, kubectl exec POD -- py-spy dump --pid 1 shows it",
+}
 
 
 def without_progress(found: Found, text: str, now: float) -> Diagnosis:
@@ -21,7 +29,7 @@ def without_progress(found: Found, text: str, now: float) -> Diagnosis:
     made = Diagnosis(Reason.STALLED, text, advice="check what its ranks wait for: py-spy dump, or their logs")
     there = {m.replica: m for m in found.members if m.pod.name in found.printed_at and found.last_lines.get(m.pod.name)}
     tails = {name: found.tails.get(member.pod.name, ()) for name, member in there.items()}
-    name = _odd(tails, {name: found.printed_at[member.pod.name] for name, member in there.items()})
+    name = straggler(tails, {name: found.printed_at[member.pod.name] for name, member in there.items()})
     if not name:
         return made
     member = there.pop(name)
@@ -36,26 +44,57 @@ def without_progress(found: Found, text: str, now: float) -> Diagnosis:
     )
 
 
-def stopped_by_stall(found: Found, message: str) -> Diagnosis:
-    """A job that has failed for want of progress, by what its replicas printed until then."""
+def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
+    """The diagnosis of a job that a limit has ended, and no replica, with what its replicas printed until then."""
     stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED}
-    tails = {name: (failure.message or "").splitlines() for name, failure in stopped.items()}
-    name = _odd(tails, {})
-    line = f"; the last line of {name}: {in_short(telling(tails[name])[-1], 200)}" if name else ""
-    advice = "with runPolicy.stallAction None its pods stay, and kubectl exec POD -- py-spy dump --pid 1 shows where they wait"
-    made = Diagnosis(Reason.STALLED, f"{in_short(message)}{line}", advice=advice)
-    if name:
-        made = replace(made, replicas=(name,), node=stopped[name].node or "", lines=tuple(tails[name]))
-    return replace(made, evidence=tuple(first_failure(found)))
+    tails = {name: said for name, f in stopped.items() if (said := telling((f.message or "").splitlines()))}
+    made = Diagnosis(reason, text, evidence=tuple(first_failure(found)), advice=_ADVICE[reason].format("each replica"))
+    if not tails:
+        return made
+    counting = next((name for name, lines in tails.items() if _counts(lines)), "")
+    name = straggler(tails) or counting or next(iter(tails))
+    if counting and _outline(tails[counting][-1]) not in map(_outline, tails[name]):
+        # Often rank 0 alone prints steps.
+        name = counting
+    others = [f"the last line of {other}: {in_short(tails[other][-1], 200)}" for other in tails if other != name]
+    return replace(
+        made,
+        sentence=f"{made.sentence}; the last line of {name}: {in_short(tails[name][-1], 200)}",
+        evidence=(*others[:_MOST], *made.evidence),
+        lines=tuple(tails[name]),
+        replicas=(name,),
+        node=stopped[name].node or "",
+        advice=_ADVICE[reason].format(name),
+    )
 
 
-def _odd(tails: Mapping[str, Sequence[str]], since: Mapping[str, float]) -> str:
-    """Of replicas that wait for each other, by what each has printed and since when it is silent, the one whose last line is
-    unlike any other line, else the one silent for longest; "" without any.
+def straggler(tails: Mapping[str, Sequence[str]], since: Mapping[str, float] = MappingProxyType({})) -> str:
+    """Of replicas that wait for each other, by what each has printed and since when it is silent, the one that is behind; "" if
+    they do not differ.
+
+    It is the one whose last line is no step and the fewest share; of several, the one whose last line most others have printed,
+    too, before they went on.
     """
-    last = {name: _NUMBER.sub("", telling(lines)[-1]) for name, lines in tails.items() if any(map(str.strip, lines))}
-    outlines = Counter(_NUMBER.sub("", line) for lines in tails.values() for line in lines)
-    return min(last, key=lambda name: (outlines[last[name]], since.get(name, 0.0)), default="")
+    outlines = {name: [*map(_outline, said)] for name, lines in tails.items() if (said := telling(lines))}
+    last = {name: lines[-1] for name, lines in outlines.items()}
+
+    def order(name: str) -> tuple[bool, int, int, float]:
+        own, printed = last[name], {*outlines[name]}
+        ahead = sum(own in outlines[other] and line not in printed for other, line in last.items() if other != name)
+        return _counts(telling(tails[name])), sum(line == own for line in last.values()), -ahead, since.get(name, 0.0)
+
+    ranked = sorted(last, key=order)
+    return ranked[0] if ranked and (len(ranked) == 1 or order(ranked[0]) < order(ranked[1])) else ""
+
+
+def _outline(line: str) -> str:
+    return _NUMBER.sub("", line)
+
+
+def _counts(lines: Sequence[str]) -> bool:
+    """Whether the last line repeats one before with other numbers, as steps do; times do not count."""
+    *before, last = [_TIME.sub("", line) for line in lines]
+    return any(line != last and _outline(line) == _outline(last) for line in before)
 
 
 def _printed_last(member: Member, found: Found, now: float) -> str:

@@ -49,6 +49,8 @@ from jobcommon.reconcile.slots import (
 FRESH_END_SECONDS = 5.0
 
 
+# With these a job fails whose replicas may all be running.
+_LIMITS = (reasons.DEADLINE_EXCEEDED, reasons.PENDING_TOO_LONG, reasons.STALLED)
 _NO_FAULT = (EndType.SUCCEEDED, EndType.STOPPED)
 
 
@@ -229,19 +231,18 @@ def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
 
 def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str, Failure]:
     """By UID, the ends still to be recorded of replicas that ran when the job failed, if all its failures are consequences, or
-    it made no progress.
+    no failure has ended it.
 
     The replica that caused them may have raised its error before, and have been slower to end; its log goes with its pod. Or
-    the platform has ended it, which was reported later than the ends of its peers.
+    the platform has ended it, which was reported later than the ends of its peers. What ran into a limit may have hung.
     """
     known = job.status.failures
-    stalled = reason_of_end(job.status) == reasons.STALLED
-    room = MAX_FAILURES - len(known) if job.status.has(ConditionType.FAILED) and (known or stalled) else 0
+    room = MAX_FAILURES - len(known) if job.status.has(ConditionType.FAILED) else 0
     done = {failure.pod for failure in known if failure.reason == STOPPED or failure.exit_code is None}
     over = [s for s in slots.wanted.values() if s.life is Life.REMOVED and not s.recorded and FINALIZER in s.pod.finalizers]
     new = [s for s in over if s.pod.name not in done and not framework.serves(s.replica.type)] if room > 0 else []
     own = any(not distance(f.reason, f.exit_code, f.message or "") for f in known if f.reason != STOPPED)
-    if not new or (own and not stalled):
+    if not new or (own and reason_of_end(job.status) not in _LIMITS):
         return {}
     runs = ((s, last_run(s.pod, framework.main_container(job.replica_specs[s.replica.type], s.replica.index))) for s in new)
     ends = [(s.pod.uid, failure_of(s.replica, s.pod, run)) for s, run in runs if run is not None]

@@ -413,10 +413,10 @@ def stalled(**tails: Sequence[str]) -> Found:
     return replace(made, job={**made.job, "status": status})
 
 
-def stopped_by_stall(*tails: Sequence[str]) -> Found:
-    """The job has failed for want of progress, and its pods are stopped: with it those lines are recorded."""
+def ended_by_limit(reason: str, *tails: Sequence[str]) -> Found:
+    """The job has failed by a limit, and its pods are stopped: with it those lines are recorded."""
     made = stalled(**{f"worker_{number}": lines for number, lines in enumerate(tails)})
-    condition = {"type": "Failed", "status": "True", "reason": "Stalled", "message": "PyTorchJob demo: no progress since 22:13"}
+    condition = {"type": "Failed", "status": "True", "reason": reason, "message": "PyTorchJob demo: no progress since 22:13"}
     status = {**made.job["status"], "conditions": [condition], "completionTime": format_time(NOW - 1)}
     ends = {
         f"Worker-{number}": lambda pod, lines=lines: pod.running().failed(143, message="\n".join(lines)).last_delete()
@@ -639,6 +639,7 @@ GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
 STEPS = ("step 3", "step 4")
+AT_BARRIER = ("step 3", "waiting at the barrier")
 DIED = (
     "Exception in thread loader:",
     "Traceback (most recent call last):",
@@ -1798,8 +1799,19 @@ SCENARIOS = (
         stalled(worker_0=STEPS, worker_1=STEPS)
     ),
     scenario("failed by a stall", "Stalled", "no progress since 22:13; the last line of Worker-1: waiting for shard 4").of(
-        stopped_by_stall(STEPS, (*STEPS, "waiting for shard 4"))
+        ended_by_limit("Stalled", STEPS, (*STEPS, "waiting for shard 4"))
     ),
+    scenario(
+        "a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not"
+    ).of(
+        ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER)
+    ),
+    scenario("a deadline, and a replica that is behind", "DeadlineExceeded", "; the last line of Worker-2: step 3").of(
+        ended_by_limit("DeadlineExceeded", AT_BARRIER, ("step 3", "saved"), ("step 3",))
+    ),
+    scenario(
+        "a deadline, and a replica that prints steps", "DeadlineExceeded", "; the last line of Worker-0: 22:12:08 step 4"
+    ).of(ended_by_limit("DeadlineExceeded", ("ready", "22:12:07 step 3", "22:12:08 step 4"), ("ready",))),
     scenario(
         "stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported"
     ).of(stalled(worker_0=STEPS, worker_1=DIED)),

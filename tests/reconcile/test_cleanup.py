@@ -62,6 +62,8 @@ LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "Value
         pytest.param("Failed", OWN, OWN, "last_delete", None, id="the cause on record"),
         pytest.param("Succeeded", LOST, OWN, "last_delete", None, id="a success"),
         pytest.param("Stalled", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a stall"),
+        pytest.param("DeadlineExceeded", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a deadline"),
+        pytest.param("DeadlineExceeded", "", OWN, "last_delete", ("Stopped", 143, OWN), id="a deadline, and no failure before"),
     ],
 )
 def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
@@ -69,15 +71,16 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
 ) -> None:
     """The one that lost it ended before: the pod is released when the end of its peer is on record."""
     failure = {"replica": "Worker-0", "pod": "demo-worker-0", "reason": "Error", "exitCode": 1, "message": first}
-    end, reason = ("Failed", kind) if kind == "Stalled" else (kind, f"{TEST_JOB.kind}{kind}")
-    status = finished_status(end, reason) | {"failures": [failure]}
+    end, reason = (kind, f"{TEST_JOB.kind}{kind}") if kind in ("Failed", "Succeeded") else ("Failed", kind)
+    status = finished_status(end, reason) | {"failures": [failure] if first else []}
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"cleanPodPolicy": "Running"}, status=status)
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).running().failed(143, message=message)
     for change in changed.split(","):
         pod = getattr(pod, change)()
     observed = Observed(pods=(pod.view,))
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 9)
-    kept = [(f.replica, f.reason, f.exit_code, f.message) for f in decided.status.failures[1:]] if decided.status else []
+    after = decided.status.failures if decided.status else ()
+    kept = [(f.replica, f.reason, f.exit_code, f.message) for f in after if f.pod != "demo-worker-0"]
     assert kept == ([("Worker-1", *recorded)] if recorded else [])
     if recorded:
         assert not decided.actions
