@@ -131,7 +131,7 @@ def end_of_program(
         said = NAMED
     shown = f": {in_short(last)}" if is_error else "; its log is gone" if gone else ""
     if last and not is_error:
-        shown = f" and printed no error; its last line: {in_short(last)}"
+        shown = f"; its last line: {in_short(last)}"
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
 

@@ -118,7 +118,7 @@ DEVICES = (
         local="torch is built without kernels for this GPU (see torch.cuda.get_arch_list()): install a build for it",
     ),
     Clue(
-        r"FlashAttention only supports|only (?:supported|available) on GPUs with compute capability|"
+        r"FlashAttention only supports [\w ]*GPUs|only (?:supported|available) on GPUs with compute capability|"
         r"requires (?:a )?GPUs? with compute capability",
         Reason.GPU_UNUSABLE, "",
         "the node's GPU is too old for the program: select other nodes (nodeSelector nvidia.com/gpu.product), or use another "

@@ -17,7 +17,7 @@ LIMITS = (
         "the server accepts no more connections: raise its limit (max_connections), or use a connection pool",
     ),
     Clue(
-        r"\bSlowDown\b|reduce your request rate|\bThrottl\w*Exception|\((?:Throttling|RequestLimitExceeded|ServerBusy)\)|"
+        r"(?-i:\bSlowDown\b)|reduce your request rate|\bThrottl\w*Exception|\((?:Throttling|RequestLimitExceeded|ServerBusy)\)|"
         r"TooManyRequests|rateLimitExceeded|429 Client Error|HTTP Error 429|returned error: 429|\bERROR 429\b|"
         r"429:? Too Many Requests",
         Reason.LIMIT_REACHED, "",

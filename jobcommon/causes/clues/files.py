@@ -84,8 +84,14 @@ FILES = (
         "exist_ok=True)), or put rank and attempt into its name",
     ),
     Clue(
-        r"detected dubious ownership in repository|externally-managed-environment", Reason.PERMISSION_DENIED, "",
-        "git: git config --global --add safe.directory DIR; pip: install into a virtual environment of your own",
+        r"detected dubious ownership in repository", Reason.PERMISSION_DENIED, "",
+        "another user owns the repository: git config --global --add safe.directory DIR",
+    ),
+    Clue(
+        r"externally-managed-environment", Reason.PERMISSION_DENIED, "",
+        "this Python belongs to the system: install into a virtual environment (python -m venv), or use an image with its "
+        "own Python",
+        local="this Python belongs to the system: install into a virtual environment (python -m venv)",
     ),
 )  # fmt: skip
 

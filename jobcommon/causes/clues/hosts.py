@@ -142,7 +142,7 @@ HOSTS = (
         "the server closed the connection without an answer: check whether it ended or restarted, and its log",
     ),
     Clue(
-        r"Read timed out|\bReadTimeout(?:Error)?\b", Reason.HOST_UNREACHABLE, "", SLOW,
+        r"\bRead timed out|\bReadTimeout(?:Error)?\b", Reason.HOST_UNREACHABLE, "", SLOW,
     ),
     Clue(
         r"OfflineModeIsEnabled|[Oo]ffline mode is enabled|outgoing traffic has been disabled", Reason.FILE_NOT_FOUND, "",
@@ -159,7 +159,7 @@ HOSTS = (
         r"(?-i:Connect|Timeout|DeadlineExceeded|ServiceUnavailable|RetryError|AutoReconnect)|"
         r"(?:OperationalError|InterfaceError|DatabaseError)\b.*(?:could not connect|connection (?:to server|refused|timed out)|"
         r"server closed the connection|Lost connection|gone away|could not translate host name)|"
-        r"connection to server at \"|\bconnect E[A-Z]+ |getaddrinfo E[A-Z]+ |DNS resolution failed for",
+        r"connection to server at \"|(?-i:\bconnect E[A-Z]+ |getaddrinfo E[A-Z]+ )|DNS resolution failed for",
         Reason.HOST_UNREACHABLE, "", SERVER, local=LOCAL_SERVER,
     ),
     Clue(
