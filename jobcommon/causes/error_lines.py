@@ -47,6 +47,12 @@ BY_LAUNCHER = re.compile(
     r"slurmstepd): |"
     r"^Abort\(\d+\)|^\s*raise\b"
 )
+# The last errors of a program that has failed, each of which follows from the one before.
+_GIVES_UP = re.compile(
+    r"^(?:\S+ ){,3}(?:exiting|aborting|shutting down|terminating|quitting|giving up|stopping)\b(?!:)|"
+    r"\b(?:failed|unable|could not|cannot) (?:to )?(?:load|start|initiali[sz]e|create|run|launch) [^:]*$",
+    re.IGNORECASE,
+)
 # Of the last lines as many are searched for one that reads like an error.
 _TAIL = 15
 
@@ -83,4 +89,10 @@ def last_line(lines: Sequence[str]) -> str:
         return next((line for line in errors if BY_LAUNCHER.search(line)), errors[0])
     own = [line for line in own if not MERELY_A_WARNING.search(line)] or own
     marked = [line for line in own if _MARKED.match(line)] or own
-    return marked[-1] if marked else tail[-1] if tail else ""
+    if not marked:
+        return tail[-1] if tail else ""
+    # What a program gives up is explained just before.
+    at = len(tail) - 1 - tail[::-1].index(marked[-1])
+    while _GIVES_UP.search(tail[at]) and (before := [line for line in tail[max(at - 2, 0) : at] if line in own]):
+        at = tail.index(before[-1])
+    return tail[at]
