@@ -44,11 +44,15 @@ _POINTS = re.compile(
 )
 # What is a warning where it is printed: huggingface_hub then uses its cache, Dask starts another worker.
 _REQUESTING = re.compile(r"thrown while requesting|exceeded \d+% memory budget")
+# What Dask and Ray log of it says no more than the exception.
+_DIED = re.compile(r"\bworkers? (?:have |has )?died\b")
 _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
+# Long enough to say more than that there is an exception.
+_LOGGED = re.compile(r"^(?=.{110})(?!.*(?:[Ee]xception|[Tt]raceback))(?:.{,60}\bERROR\b|E\d{4} )")
 # As many lines before an exception are searched for what led to it.
 _BEFORE = 40
 # What may be wrong with a program before it notices.
-_LIBRARIES = tuple(clue for clue in LINES if clue.reason == Reason.LIBRARY_NOT_FOUND)
+_UNNOTICED = (Reason.LIBRARY_NOT_FOUND, *_DECIDES)
 _DIGITS = re.compile(r"\d+")
 
 
@@ -148,16 +152,14 @@ def _asserted(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
 
 def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     """What was printed before a program's last exception, if that may explain it."""
-    chains = chains_of([one for one in raised(lines) if not one.wraps])
-    own = [chain for chain in chains if in_short(chain[-1].lines[0])[:40] in cause.text]
-    if not own:
-        return None
-    begin, process = own[0][0].begin, own[0][0].process
-    earlier = [chain for chain in chains if chain[0].process == process and chain[-1].end < begin]
     unknown = cause.reason == Reason.PYTHON_EXCEPTION and cause.advice in (NAMED, MISTAKE)
     points = _POINTS.search(cause.text) is not None
     if cause.reason not in (*_MAY_FOLLOW, Reason.DATA_INVALID, Reason.CHECKPOINT_MISMATCH) and not unknown and not points:
         return None
+    chains = chains_of([one for one in raised(lines) if not one.wraps])
+    own = [chain for chain in chains if in_short(chain[-1].lines[0])[:40] in cause.text]
+    begin, process = (own[0][0].begin, own[0][0].process) if own else (_line_of(cause, lines, local=local), "")
+    earlier = [chain for chain in chains if chain[0].process == process and chain[-1].end < begin]
     found, text = None, ""
     before = range(max(begin - _BEFORE, 0), begin)
     if earlier:
@@ -166,26 +168,46 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     # In a script the first command that fails explains the others.
     script = cause.reason in _MAY_FOLLOW
     damaged = cause.reason in (Reason.DATA_INVALID, Reason.CHECKPOINT_MISMATCH)
-    clues = (*SHELL, *LINES, *REMAINS) if script else (*SHELL, *LINES) if points or damaged else _LIBRARIES
-    if cause.advice != MISTAKE and (line := _before(lines, before, clues, points=points, local=local)) is not None:
+    clues = (*SHELL, *LINES, *REMAINS) if script else (*SHELL, *LINES)
+    reasons = () if script or points or damaged else _UNNOTICED
+    if cause.advice != MISTAKE and (line := _before(lines, before, clues, reasons, points=points, local=local)) is not None:
         found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
     if found is None and points and crashed(lines) is None:
-        shown = [line for line in map(plain, lines[before.start : begin]) if not MERELY_A_WARNING.search(line)]
-        if ERROR_LINE.search(text := in_short(last_line([line for line in shown if not BY_LAUNCHER.search(line)]), 200)):
+        patterns = (MERELY_A_WARNING, BY_LAUNCHER, _DIED)
+        shown = [line for line in map(plain, lines[before.start : begin]) if not any(one.search(line) for one in patterns)]
+        if ERROR_LINE.search(text := in_short(last_line(shown), 200)):
             found = Cause(Reason.PROGRAM_FAILED, text, NAMED)
+    if found is None and unknown and begin and _LOGGED.search(logged := plain(lines[begin - 1])):
+        # What a library logs of an error, before a program raises it.
+        text = in_short(logged, 280)
+        points = (known := of_line(logged, LINES, local=local)) is not None
+        found = known or cause
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
     if points or (script and found.reason in _DECIDES):
         return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
     shell = " (set -eo pipefail)" if cause.reason in _MAY_FOLLOW else ""
     advice = f"check whether what was printed before explains it{shell}; {cause.advice}"
-    return replace(cause, text=f"{in_short(cause.text, MAX_TEXT - len(text) - 20)}; printed before: {text}", advice=advice)
+    return replace(
+        cause, text=f"{in_short(cause.text, max(MAX_TEXT - len(text) - 20, 200))}; printed before: {text}", advice=advice
+    )
+
+
+def _line_of(cause: Cause, lines: Sequence[str], *, local: bool) -> int:
+    """The number of the line that reveals this cause; 0 if it is not such a line."""
+    if cause.reason not in (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND):
+        return 0
+    numbers = range(len(lines) - 1, max(len(lines) - _BEFORE, 0), -1)
+    causes = ((number, of_line(plain(lines[number]), (*LINES, *REMAINS), local=local)) for number in numbers)
+    return next((number for number, one in causes if one is not None and one.text == cause.text), 0)
 
 
 def _before(
-    lines: Sequence[str], numbers: range, clues: Sequence[Clue], *, points: bool, local: bool
+    lines: Sequence[str], numbers: range, clues: Sequence[Clue], reasons: Sequence[str], *, points: bool, local: bool
 ) -> tuple[Cause, str, str] | None:
-    """The first of these lines that reveals a cause of its own: that, what is quoted of it, and the line."""
+    """The first of these lines that reveals a cause of its own, for one of these reasons if there are any: that, what is quoted
+    of it, and the line.
+    """
     stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
     for number in numbers:
         line = plain(lines[number])
@@ -193,7 +215,7 @@ def _before(
         if number in stacks or ordinary or (not points and _OF_TENSORFLOW.match(line)):
             continue
         its = of_line(line, clues, local=local)
-        if its is not None and not its.symptom:
+        if its is not None and not its.symptom and (not reasons or its.reason in reasons):
             return its, in_short(line.rpartition("(Caused by ")[2], 240), line
     return None
 

@@ -124,6 +124,10 @@ MODULES = (
         "add the jar that has this class to Java's class path (-cp, --jars, spark.jars)",
     ),
     Clue(
+        r"Serialized Engine Version", Reason.VERSIONS_CONFLICT, "",
+        "another version of TensorRT built this engine: build it again with the version that loads it",
+    ),
+    Clue(
         r"OMP: Error #15", Reason.VERSIONS_CONFLICT, "",
         "two OpenMP libraries are loaded, for example by pip and conda packages: install both from one source",
     ),
