@@ -28,7 +28,15 @@ from jobcommon.diagnosis.hangs import (
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.no_progress import ended_by_limit, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
-from jobcommon.diagnosis.others import absent, ended_early, led_by_absent, meanwhile, never_started, printed_last_by
+from jobcommon.diagnosis.others import (
+    absent,
+    ended_early,
+    led_by_absent,
+    meanwhile,
+    never_started,
+    printed_last_by,
+    size_expected,
+)
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
@@ -318,7 +326,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         evidence.append(f"the log of {failure.pod} is gone; the status keeps {kept}")
         if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
-    sentence = f"{listed(replicas)}{where}: {cause.text}{lost}{others}"
+    sentence = f"{size_expected(found, cause)}{listed(replicas)}{where}: {cause.text}{lost}{others}"
     if (early := ended_early(found, cause, parse_time(failure.time))) is not None:
         sentence = (
             f"{early.replica} ended with exit code 0 before the others{printed_last_by(early, found)}; "
@@ -406,7 +414,7 @@ def _of_pods(
     code = next((run.exit_code for run in runs if run is not None and run.exit_code), None)
     return Diagnosis(
         cause.reason,
-        f"{listed(replicas)}{where}: {cause.text}{meanwhile(found, cause, replicas, now)}",
+        f"{size_expected(found, cause)}{listed(replicas)}{where}: {cause.text}{meanwhile(found, cause, replicas, now)}",
         evidence=tuple(evidence),
         lines=tuple(found.logs.get(member.pod.name, ())),
         advice=cause.advice,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from jobcommon.api import reasons
@@ -22,6 +23,7 @@ from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
 from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends
 from jobcommon.diagnosis.found import EventView, Found, Member
+from jobcommon.diagnosis.no_progress import straggler
 from jobcommon.diagnosis.pods import CALM, cause_of
 from jobcommon.diagnosis.scheduling import unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
@@ -29,8 +31,9 @@ from jobcommon.reconcile.ending import STOPPED
 from jobcommon.reconcile.rendering import SAYS_WAITING, said_after
 
 _EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
-# The nodes that torchrun waits for.
-_NODES = re.compile(r"--nnodes[= ](\d{1,6})")
+# The nodes that torchrun waits for, in its log or in the command.
+_NODES = re.compile(r"\bmin_nodes\s*: (\d{1,6})|\bin a world of size (\d{1,6})|--nnodes[= ](\d{1,6})")
+_HAS_JOINED = re.compile(r"\bhas joined round \d+ of the rendezvous|\bhas been added to the participants of round")
 _FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
 _LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
 _AS_FIRST = re.compile(r"\b1/\d+ clients joined")
@@ -84,7 +87,7 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
 
     One that had not started explains the loss of a connection, too; one that ran does so at the start of its peers alone.
     """
-    if not cause.symptom or cause.reason not in _LOST or [*_unexpected(found, cause.text)]:
+    if not cause.symptom or cause.reason not in _LOST or size_expected(found, cause) or [*_unexpected(found, cause.text)]:
         return (), False
     known = _others(found, (failure.replica,), now, parse_time(failure.time))
     waiting = [other for other in known if other.cause is not None and other.cause.reason not in CALM]
@@ -93,14 +96,16 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
     if not _JOINING.search(cause.text):
         return (), False
     came = {f.replica for f in ends(found) if cause_of_failure(found, f).reason in _LOST}
-    late = [other for other in known if other.replica not in came]
+    late = [o for o in known if o.replica not in came and not any(map(_HAS_JOINED.search, o.lines))]
+    last = straggler({other.replica: other.lines for other in late})
     if cause.reason == Reason.COLLECTIVE_TIMEOUT and len(late) != 1:
         # The time-out of one ends them all.
-        return (), False
+        late = [other for other in late if other.replica == last]
     named = [other for other in late if re.search(rf"\b{other.replica}\b", cause.text)]
     counts = _EXPECTED.search(cause.text)
     missing = int(counts[2]) - int(counts[1]) if counts is not None and "barrier" not in cause.text else None
-    return named or sorted(late, key=lambda other: not other.lines), bool(named) or len(late) in (1, missing)
+    order = sorted(late, key=lambda other: (other.replica != last, not other.lines))
+    return named or order, bool(named) or len(late) in (1, missing)
 
 
 def never_started(found: Found) -> Iterator[Other]:
@@ -170,15 +175,28 @@ def _others(found: Found, without: Collection[str], now: float, at: float | None
     return [other for other in known if other is not None]
 
 
+def size_expected(found: Found, cause: Cause) -> str:
+    """How many processes or nodes the program of a replica waits for, if the job has fewer: the head of a sentence."""
+    total = found.read.total_replicas
+    if not cause.symptom:
+        return ""
+    if (joined := _EXPECTED.search(cause.text)) is not None:
+        expected = int(joined[2])
+    else:
+        said = (line for lines in found.logs.values() for line in lines)
+        kept = (failure.message or "" for failure in found.status.failures)
+        commands = (command_line(spec.template) for spec in found.read.replica_specs.values())
+        nodes = next(filter(None, map(_NODES.search, chain(said, kept, commands))), None)
+        expected = int(nodes[nodes.lastindex or 0]) if nodes is not None else 0
+    if expected <= total:
+        return ""
+    return f"the program expects {expected} processes or nodes, and the job has {total} replicas; "
+
+
 def _unexpected(found: Found, text: str) -> Iterator[str]:
     """What the program expects of the job that it does not have."""
     job = found.read
     total = job.total_replicas
-    commands = (command_line(spec.template) for spec in job.replica_specs.values())
-    counts, nodes = _EXPECTED.search(text), _NODES.search(" ".join(commands))
-    expected = int(counts[2]) if counts is not None else int(nodes[1]) if nodes is not None else 0
-    if expected > total:
-        yield f"it expects {expected} processes or nodes, and the job has {total} replicas"
     host = host_in(text).partition(".")[0]
     if host.startswith(f"{job.name}-") and host not in map(job.pod_name, job.replicas):
         yield f"no pod of the job is named {host}"

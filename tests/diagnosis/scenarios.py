@@ -635,6 +635,10 @@ STORE = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting f
 
 RESET = ("Traceback (most recent call last):", "ConnectionResetError: [Errno 104] Connection reset by peer")
 ELASTIC = "torch.distributed.elastic.rendezvous.api"
+JOINED = (
+    "  min_nodes        : 4",
+    "[INFO] The node 'demo-1_8_0' has joined round 0 of the rendezvous 'demo' as rank 1 in a world of size 4",
+)
 GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
@@ -944,7 +948,7 @@ SCENARIOS = (
         "the rank that counts the others ends after those that wait for it",
         "PeersUnreachable",
         "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4",
-        "; it expects 4 processes or nodes, and the job has 2 replicas",
+        "the program expects 4 processes or nodes, and the job has 2 replicas; ",
     ).of(
         found(
             {"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)},
@@ -959,7 +963,7 @@ SCENARIOS = (
         "the rank that counts the others is stopped before it has ended",
         "PeersUnreachable",
         "Worker-1 on node node-1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4",
-        "; it expects 4 processes or nodes, and the job has 2 replicas",
+        "the program expects 4 processes or nodes, and the job has 2 replicas; ",
     ).of(stopped_with(*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE.replace('1/2', '2/4')}", peer=NO_RANK_0)),
     scenario(
         "processes that fail again and again", "PythonException", "Worker-1", "its log repeats an exception: RuntimeError"
@@ -1181,7 +1185,7 @@ SCENARIOS = (
     scenario(
         "a rendezvous of more than there are",
         "PeersUnreachable",
-        "; it expects 4 processes or nodes, and the job has 2 replicas",
+        "the program expects 4 processes or nodes, and the job has 2 replicas; ",
     ).of(
         failed(
             1, lines=("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.",)
@@ -1191,9 +1195,32 @@ SCENARIOS = (
         "torchrun for more nodes than there are",
         "PeersUnreachable",
         "fewer torchrun agents",
-        "; it expects 3 processes or nodes, and the job has 2 replicas",
+        "the program expects 3 processes or nodes, and the job has 2 replicas; Worker-1 on node",
     ).of(
         failed(1, lines=(f"{ELASTIC}.RendezvousTimeoutError",), container={"command": ["torchrun", "--nnodes=3", "train.py"]})
+    ),
+    scenario(
+        "torchrun for more nodes than there are, which have all joined",
+        "PeersUnreachable",
+        "the program expects 4 processes or nodes, and the job has 2 replicas; Worker-0 on node node-1: exit code 1: fewer",
+    ).of(stopped_with(*JOINED, peer="\n".join((*JOINED, *EINOPS[:1], f"{ELASTIC}.RendezvousTimeoutError")))),
+    scenario(
+        "a rendezvous without a replica that has not said why",
+        "PeersUnreachable",
+        "Worker-0 on node node-1: exit code 1: fewer",
+    ).of(stopped_with(JOINED[1].replace("world of size 4", "world of size 2"), peer=f"{ELASTIC}.RendezvousTimeoutError")),
+    scenario(
+        "a collective that a replica which is behind does not reach",
+        "CollectiveTimeout",
+        "Worker-2 did not join the others: it is still running; Worker-0",
+    ).of(
+        found(
+            {f"Worker-{n}": (lambda pod: pod.failed(134, at=NOW - 20)) if n == 0 else running for n in range(3)},
+            replicas={"Worker": 3},
+            run_policy={"cleanPodPolicy": "None"},
+            logs={"demo-worker-0": ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",)},
+            tails={"demo-worker-1": ("building fused_adam", "fused_adam is loaded"), "demo-worker-2": ("building fused_adam",)},
+        )
     ),
     scenario(
         "a barrier that a rank which hangs does not reach",
