@@ -30,3 +30,12 @@ def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
     if run is not None and None not in (last, run.finished_at) and last > run.finished_at + _LATER:  # type: ignore[operator]
         return None
     return b"\n".join([line[stamp.end() :] for line, stamp in zip(lines, stamps, strict=False)] + lines[len(stamps) :])
+
+
+def until(body: bytes, at: float | None) -> bytes:
+    """A log with timestamps up to the lines of that moment."""
+    lines = with_own_lines(body).split(b"\n")
+    if at is None:
+        return body
+    stamps = ((line, STAMP.match(line)) for line in lines)
+    return b"\n".join(line for line, stamp in stamps if stamp is None or (parse_time(stamp[1].decode()) or 0.0) <= at + _LATER)

@@ -12,19 +12,12 @@ from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.diagnosis.beside import lines_beside
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
 from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, outline, root
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import (
-    died_beside,
-    last_exception,
-    raised_alone,
-    recreated,
-    servers_gone,
-    silent,
-    unresolved,
-)
+from jobcommon.diagnosis.hangs import died_beside, error_of_running, last_exception, recreated, servers_gone, silent
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.no_progress import ended_by_limit, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
@@ -81,10 +74,9 @@ def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     shown = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
+    lines = (*shown_end(made), *lines_beside(found, made.replicas, made.sentence))
     advice = in_namespace(made.advice, found.read.namespace)
-    return replace(
-        made, state=state, advice=advice, evidence=shown, lines=shown_end(made), sentence=sentence, progress=progress
-    )
+    return replace(made, state=state, advice=advice, evidence=shown, lines=lines, sentence=sentence, progress=progress)
 
 
 def _hook(found: Found, made: Diagnosis) -> str:
@@ -144,7 +136,7 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
     if waits is not None and not any(cause.reason in _BEFORE_GANG for _, cause in causes):
         return _of_job(waits)
     run = [member for member in found.members if member.pod.phase == "Running"]
-    alone = [(m, its) for m in run if (its := raised_alone(m, found, now) or _unresolved(m, found)) is not None]
+    alone = [(m, its) for m in run if (its := error_of_running(m, found, now)) is not None]
     worst = _worst([*causes, *alone])
     if found.status.resizing and (not worst or worst[0][1].reason in CALM):
         then, at = stops_awaited(found, now) or ("the programs start when all pods are running", None)
@@ -163,10 +155,6 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
             made = replace(made, then="an attempt begins without the pods that have no node by then", at=shrinks_at)
         return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)
-
-
-def _unresolved(member: Member, found: Found) -> Cause | None:
-    return unresolved(found.tails.get(member.pod.name, ()), member.replica, found)
 
 
 def _unnoticed(found: Found, missed: Cause) -> Diagnosis:

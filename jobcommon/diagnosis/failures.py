@@ -12,11 +12,12 @@ from jobcommon.causes.cause import Cause
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import printed
 from jobcommon.causes.runs import end_of_program
+from jobcommon.diagnosis.beside import explained_beside, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
-from jobcommon.diagnosis.pods import after_another, ended, of_init, state_of_node
+from jobcommon.diagnosis.pods import ended, of_init, state_of_node
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
@@ -163,10 +164,18 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     init = _OF_INIT.search(message)
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
-    main = found.framework.container or next((c.name for c in member.pod.containers), "") if member is not None else ""
-    other = after_another(member, cause, main, parse_time(failure.time), found) if member is not None else None
-    cause = other or in_context(cause, failure.replica, found)
+    cause = _beside(cause, failure, found) or in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
+
+
+def _beside(cause: Cause, failure: Failure, found: Found) -> Cause | None:
+    """The cause with the container that explains it beside the program, while the pod is there."""
+    run = next((run for run in _runs(found, failure) if _is_run(run, failure)), None)
+    member = next((member for member in found.members if member.pod.name == failure.pod), None)
+    if run is None or member is None:
+        return None
+    main = main_container(found.framework, member.raw)
+    return explained_beside(member, cause, main, (run.started_at, run.finished_at), found)
 
 
 def _to_be_replaced(cause: Cause, failure: Failure, found: Found) -> Cause:

@@ -11,7 +11,8 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import printed
 from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import plain, raised
-from jobcommon.diagnosis.context import in_context
+from jobcommon.diagnosis.beside import error_of
+from jobcommon.diagnosis.context import collective, in_context
 from jobcommon.diagnosis.found import Found, Member
 
 # A step or an epoch may take minutes; only its length is reported before.
@@ -22,6 +23,11 @@ _THREAD = re.compile(r"(?:Exception in )?(thread \S+|Process \S+?)(?: \(.*\))?:$
 _AFTERWARDS = 3
 # torch prints it again and again while it tries.
 _END_IT = "end the program when a thread fails, so that the job fails, too"
+_WAITS = re.compile(
+    r"\bwait(?:ing)?\b|\bretry(?:ing)?\b|not (?:there|ready|available|reachable)|back-?off|attempt|try again|sleep",
+    re.IGNORECASE,
+)
+_DIGITS, _REPEATED = re.compile(r"\d+"), 3
 _UNRESOLVED = re.compile(r"network address(?:es)? of \([\w.-]+, \d+\) cannot be retrieved \(gai error: .*")
 # An operator creates the pods of a job within seconds.
 _CREATED_SECONDS = 15.0
@@ -49,7 +55,13 @@ def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
     return text, facts, f"if no step takes this long, the program hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
 
 
-def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
+def error_of_running(member: Member, found: Found, now: float) -> Cause | None:
+    """What the log of a program that runs says of an error."""
+    lines = found.tails.get(member.pod.name, ())
+    return _raised_alone(member, found, now) or unresolved(lines, member.replica, found) or _waits(member, found)
+
+
+def _raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     """The exception with which the log of a pod that runs ends: that of a thread, or of a process that others wait for."""
     tail = found.tails.get(member.pod.name, ())
     quiet = now - found.printed_at.get(member.pod.name, now)
@@ -67,6 +79,18 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     mpi = "Launcher" in found.read.replica_specs
     so = "start Python with -m mpi4py, which ends all ranks when one fails" if mpi else _END_IT
     return replace(cause, text=text, advice=f"{cause.advice}; {so}")
+
+
+def _waits(member: Member, found: Found) -> Cause | None:
+    """The error that the log of a program names which waits for something, and says so again and again."""
+    tail = telling(found.tails.get(member.pod.name, ()))
+    kinds = [_DIGITS.sub("", line) for line in tail]
+    if not tail or not _WAITS.search(tail[-1]) or kinds.count(kinds[-1]) < _REPEATED:
+        return None
+    its = error_of(tail, local=found.local)
+    if its is None or its.reason == Reason.PROGRAM_FAILED or collective(its.text):
+        return None
+    return replace(its, text=f"its program is running and waits: {its.text}")
 
 
 def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None:

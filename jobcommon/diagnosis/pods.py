@@ -1,6 +1,5 @@
 """What is wrong with one pod."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,7 +9,8 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.context import collective, in_context, without_error
+from jobcommon.diagnosis.beside import entries, error_of, explained_beside, main_container
+from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import claims_of, unschedulable
@@ -33,10 +33,6 @@ _OFTEN, RELAPSE_SECONDS = 2, 60.0
 PROBE_SECONDS = 600.0
 _PROBES = (Reason.STARTUP_PROBE_FAILED, Reason.LIVENESS_PROBE_FAILED)
 _SIDECAR = "Always"
-# What a program that lost a server fails of; of a container that has been started again, only soon after its end.
-_LOST, _JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
-_MEMORY = "the cause of SIGKILL is usually a lack of memory: raise resources.limits.memory of this container"
-_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 #: Reasons of healthy pods that only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
 
@@ -74,7 +70,8 @@ def ended(member: Member, found: Found) -> Cause:
     for reason in filter(None, (pod.reason, pod.disruption)):
         if (cause := ended_by_platform(reason, pod.message)) is not None:
             return cause
-    for container in (*pod.containers, *pod.init_containers):
+    main = main_container(found.framework, member.raw)
+    for container in sorted((*pod.containers, *pod.init_containers), key=lambda one: (one.restart_policy, one.name != main)):
         run = container.state
         if isinstance(run, Terminated) and run.exit_code != 0:
             return _cause_of_run(member, found, container, run)
@@ -146,7 +143,8 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
             continue
         since = f"{span(now - state.started_at)}" if state.started_at is not None else ""
         if container.restart_policy != _SIDECAR:
-            return _preparing(member, found, container.name, since, now)
+            long = state.started_at is not None and now - state.started_at >= RELAPSE_SECONDS
+            return _preparing(member, found, container.name, since, now, long=long)
         if _not_started(member, container.name):
             said = unhealthy(events, container.name, Reason.STARTUP_PROBE_FAILED)
             if said is not None:
@@ -167,18 +165,19 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
     return _waits_for_sidecar(member, found)
 
 
-def _preparing(member: Member, found: Found, name: str, since: str, now: float) -> Cause:
-    """An init container that runs: for how long, and what it printed last."""
+def _preparing(member: Member, found: Found, name: str, since: str, now: float, *, long: bool) -> Cause:
+    """An init container that runs: for how long, and the error that its log names, or what it printed last."""
     pod = member.pod.name
     text = f"its init container {name} is running" if not since else f"its init container {name} has run for {since}"
+    then, see = "the program starts when the init container has finished", f"kubectl logs {pod} -c {name}"
+    its = error_of(found.tails.get(pod, ()), member.raw, local=found.local)
+    if its is not None:
+        known = long and its.reason != Reason.PROGRAM_FAILED
+        reason = its.reason if known else Reason.INIT_CONTAINER_RUNNING
+        return Cause(reason, f"{text}; its log says: {its.text}", f"{its.advice}; {see}", then=then)
     if (line := found.last_lines.get(pod, "")) and (at := found.printed_at.get(pod)) is not None:
         text += f"; its last line, {span(now - at)} old: {in_short(line, 200)}"
-    return Cause(
-        Reason.INIT_CONTAINER_RUNNING,
-        text,
-        f"kubectl logs {pod} -c {name}",
-        then="the program starts when the init container has finished",
-    )
+    return Cause(Reason.INIT_CONTAINER_RUNNING, text, see, then=then)
 
 
 def _not_started(member: Member, name: str) -> bool:
@@ -205,7 +204,7 @@ def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
 
 def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
     pod = member.pod
-    main = _main_container(member, found)
+    main = main_container(found.framework, member.raw)
     running = [c.name for c in pod.containers if isinstance(c.state, Running)]
     if main not in _succeeded(pod) or not running:
         return None
@@ -223,46 +222,24 @@ def _succeeded(pod: PodView) -> list[str]:
 
 def _cause_of_run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
     """Why a run of one of its containers failed."""
-    pod, main = member.pod, _main_container(member, found)
+    pod, main = member.pod, main_container(found.framework, member.raw)
     if run.exit_code == 0 and container.name == main:
         return without_error(member.replica, found)
     inits = {c.name for c in pod.init_containers}
     lines = found.logs.get(pod.name, ())
+    lines = lines if container.name == main else [*entries(lines)]
     gone = pod.name in found.gone
     cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
-    cause = after_another(member, cause, container.name, run.finished_at, found) or in_context(cause, member.replica, found)
+    ran = run.started_at, run.finished_at
+    cause = explained_beside(member, cause, container.name, ran, found) or in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
         return of_init(container.name, cause)
     if container.name != main:
         over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
         return replace(cause, text=f"{over}container {container.name}: {cause.text}")
     return cause
-
-
-def after_another(member: Member, cause: Cause, name: str, at: float | None, found: Found) -> Cause | None:
-    """The end of another container of the pod that explains why container `name` lost a connection, and failed at that time."""
-    address = _ADDRESS.search(cause.text)
-    if at is None:
-        return None
-    elsewhere = cause.reason not in _LOST or collective(cause.text) or (address and not address[0].startswith("127."))
-    pod = member.pod
-    sidecars = [one for one in pod.init_containers if one.restart_policy == _SIDECAR]
-    for other in (one for one in (*sidecars, *pod.containers) if one.name != name):
-        runs = [(other.state, float("inf")), (other.last, _JUST_BEFORE)]
-        for run, within in runs:
-            if isinstance(run, Terminated) and run.finished_at is not None and -1 <= at - run.finished_at <= within:
-                if elsewhere and (not run.exit_code or at - run.finished_at < 1 or run is other.last):
-                    # Only a failure well before may explain another error.
-                    continue
-                its = end_of_program(decode(run), run.exit_code, run.message, local=found.local)
-                if not run.exit_code:
-                    its = Cause(cause.reason, "exit code 0", "it must run for as long as the program")
-                advice = _MEMORY if its.reason in ("SIGKILL", Reason.OOM_KILLED) else its.advice
-                see = f"see container {other.name}: kubectl logs {pod.name} -c {other.name}; {advice}"
-                return replace(its, text=f"its container {other.name} ended first: {its.text}; then {cause.text}", advice=see)
-    return None
 
 
 def of_init(container: str, cause: Cause) -> Cause:
@@ -308,7 +285,7 @@ def _not_ready(member: Member, found: Found) -> Cause | None:
     running = bool(pod.containers) and all(isinstance(c.state, Running) for c in pod.containers)
     if pod.ready or not running:
         return None
-    events, main = found.events_of(pod.uid), _main_container(member, found)
+    events, main = found.events_of(pod.uid), main_container(found.framework, member.raw)
     said = unhealthy(events, main, Reason.READINESS_PROBE_FAILED, Reason.STARTUP_PROBE_FAILED)
     if said is None:
         return None
@@ -333,10 +310,3 @@ def _slow(member: Member, found: Found, now: float) -> Cause:
 
 def _begun(pod: PodView) -> Iterator[bool]:
     return (isinstance(c.state, Running | Terminated) for c in (*pod.init_containers, *pod.containers))
-
-
-def _main_container(member: Member, found: Found) -> str:
-    if found.framework.container:
-        return found.framework.container
-    specs = mappings_in((member.raw.get("spec") or {}).get("containers"))
-    return next((str(c.get("name", "")) for c in specs), "")

@@ -11,9 +11,12 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.commands import COMMANDS, RUNTIME
+from jobcommon.diagnosis.beside import granted
 from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.stops import CLUES
 
+_QUERY = re.compile(r'(https?://[^\s"?]+)\?[^\s"]+')
+_MORE = re.compile(r"\. For more information.*", re.DOTALL)
 PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
 # Of a mount that failed, the kubelet prints the command before its output.
 _ARGUMENTS = re.compile(r"Mounting command: [\s\S]*?(?=Output: )")
@@ -34,6 +37,8 @@ _STEPS = re.compile(
 )
 _SECRETS = re.compile(r"image pull secrets \(([^)]+)\)")
 _FIRST, _LAST = 80, 220
+# A driver's message has the steps before the error.
+_LONGEST = 600
 
 _PULLS = (
     Clue(
@@ -113,6 +118,51 @@ _MISSING = (
         Reason.RUN_AS_ROOT_REFUSED,
         "",
         "set runAsUser in the securityContext, or use an image with a numeric user",
+    ),
+)
+
+_GRANT, _CHECK_VOLUMES = "grant", "check the volumes of the pod template"
+#: What to do for a mount that failed, by its message: `_GRANT` stands for the access of the pod's ServiceAccount.
+_MOUNT_FAILURES = (
+    Clue(
+        r"not found in the list of registered CSI drivers",
+        Reason.VOLUMES_NOT_READY,
+        "",
+        "the CSI driver does not run on this node: install it, or see its DaemonSet's pod there",
+    ),
+    Clue(
+        r"access denied by server|mount(?:\.\w+)?\(?\d*\)?: .*Permission denied",
+        Reason.VOLUMES_NOT_READY,
+        "",
+        "let the file server export the directory to this node (its address in the export or security group), with the "
+        "credentials that the volume names",
+    ),
+    Clue(
+        r"PermissionDenied|Unauthenticated|\b40[13]\b|AccessDenied|not authorized|\bdenied\b",
+        Reason.VOLUMES_NOT_READY,
+        "",
+        _GRANT,
+    ),
+    Clue(
+        r"wrong fs type|bad option|bad superblock|unknown filesystem",
+        Reason.VOLUMES_NOT_READY,
+        "",
+        "install the file system's mount helper on the node (nfs-common, cifs-utils), or correct the volume's mountOptions and "
+        "fsType",
+    ),
+    Clue(
+        r"tim(?:ed|e) ?out(?! waiting for the condition)|DeadlineExceeded|No route to host|[Cc]onnection refused|no such host|"
+        r"Unavailable|[Ff]ailed to resolve|unreachable",
+        Reason.VOLUMES_NOT_READY,
+        "",
+        "check the address of the volume's server, whether it runs, and whether the node may reach it (DNS, security group, "
+        "firewall)",
+    ),
+    Clue(
+        r"NotFound|not found|does(?: not|n't) exist|No such file|NoSuchBucket|\b404\b",
+        Reason.VOLUMES_NOT_READY,
+        "",
+        "correct what the volume names (bucket, share, path, volumeHandle), or create it",
     ),
 )
 
@@ -203,6 +253,9 @@ def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
     if cause is None:
         # Of those without a known reason the last that is more than a time-out.
         event = next((one for one in failed if "timed out waiting for the condition" not in one.message), event)
-        advice = "check the volumes of the pod template"
-        return Cause(Reason.VOLUMES_NOT_READY, in_short(_ARGUMENTS.sub("", event.message)), advice, then=KUBELET_RETRY)
+        said = _MORE.sub("", _QUERY.sub(r"\1", _ARGUMENTS.sub("", event.message)))
+        known = revealed(said, _MOUNT_FAILURES)
+        advice = known.advice if known is not None else _CHECK_VOLUMES
+        advice = granted(pod) if advice == _GRANT else advice
+        return Cause(Reason.VOLUMES_NOT_READY, in_short(said, _LONGEST), advice, then=KUBELET_RETRY)
     return Cause(cause.reason, _with_source(cause.text, pod), cause.advice, then=KUBELET_RETRY)

@@ -242,10 +242,10 @@ def with_sidecar(pod: Pod, *, started: bool) -> Pod:
     return made
 
 
-def preparing(pod: Pod) -> Pod:
-    """Its init container runs since the start."""
+def preparing(pod: Pod, since: float = START) -> Pod:
+    """Its init container runs."""
     made = pod.waiting("PodInitializing", "").with_init(None)
-    made.raw["status"]["initContainerStatuses"][0]["state"] = {"running": {"startedAt": format_time(START)}}
+    made.raw["status"]["initContainerStatuses"][0]["state"] = {"running": {"startedAt": format_time(since)}}
     return made
 
 
@@ -663,6 +663,56 @@ The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out 
 RPC: /tensorflow.CoordinationService/Barrier"""
 
 
+VAULT = tuple(
+    """2026-11-26T17:30:01.300Z [ERROR] agent.auth.handler: error authenticating:
+  error=
+  | Error making API request.
+  |
+  | URL: PUT https://vault.vault.svc:8200/v1/auth/kubernetes/login
+  | Code: 403. Errors:
+  |
+  | * service account name not authorized
+   backoff=3.65s
+2026-11-26T17:30:05.300Z [INFO]  agent.auth.handler: authenticating""".splitlines()
+)
+REFUSED_BY_VAULT = "error authenticating: error= Error making API request. URL: PUT https://vault.vault.svc:8200/v1/auth/kubernetes/login Code: 403. Errors: * service account name not authorized"
+SQL = (
+    "2026/11/26 17:29:03 The proxy has started successfully and is ready for new connections!",
+    '2026/11/26 17:29:06 [acme:store] failed to connect to instance: failed to get instance metadata (connection name = "acme:store"): googleapi: Error 403: boss::NOT_AUTHORIZED: Not authorized to access resource. Possibly missing permission cloudsql.instances.get on resource instances/store., forbidden',
+)
+ISTIO = ("2026-11-26T17:29:01.1Z	info	Starting proxy agent",)
+POSTGRES = 'sqlalchemy.exc.OperationalError: (psycopg2.OperationalError) connection to server at "127.0.0.1", port 5432 failed: server closed the connection unexpectedly'
+MLFLOW = "requests.exceptions.ConnectionError: HTTPConnectionPool(host='mlflow.mlops', port=5000): Max retries exceeded (Caused by NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused'))"
+SECRETS = {"volumeMounts": [{"name": "secrets", "mountPath": "/vault/secrets"}]}
+
+
+def beside_a_sidecar(printed: str, sidecar: Sequence[str], *, ready: bool = True, **more: Any) -> Found:
+    """The program of Worker-1 has failed in its first seconds, and its sidecar, which runs on, has printed this."""
+
+    def failed_beside(pod: Pod) -> Pod:
+        made = pod.main_ended(1, NOW - 20)
+        made.raw["spec"]["containers"][0] |= SECRETS
+        made.raw["spec"]["containers"].append({"name": "sidecar", **SECRETS})
+        statuses = made.raw["status"]["containerStatuses"]
+        statuses[0]["ready"] = ready
+        statuses[1]["state"]["terminated"]["startedAt"] = format_time(NOW - 22)
+        return made
+
+    logs = {"demo-worker-1": (*EINOPS[:1], printed)}
+    return beside(failed_beside, logs=logs, beside={"demo-worker-1": ("sidecar", sidecar)}, **more)
+
+
+def denied_mount(*words: str) -> str:
+    return (
+        'MountVolume.SetUp failed for volume "gcs-data" : rpc error: code = PermissionDenied desc = the sidecar container failed '
+        "with error: mountWithArgs: mountWithStorageHandle: fs.NewServer: create file system: SetUpBucket: Error in iterating "
+        f'through objects: Get "https://storage.googleapis.com/storage/v1/b/acme-train/o?alt=json&{"&".join(words)}": compute: '
+        "Received 403 `Unable to generate access token; IAM returned 403 Forbidden: Permission "
+        "'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist). For more information, refer to the "
+        "Workload Identity documentation: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity`"
+    )
+
+
 def launched(code: int, *lines: str) -> Found:
     """The launcher of two workers has failed."""
     pods = {"Launcher-0": lambda pod: pod.failed(code, at=NOW - 20), "Worker-0": running, "Worker-1": running}
@@ -728,6 +778,7 @@ CREATING: tuple[tuple[str, ...], ...] = (
     ("Secret of a volume", "FailedMount", 'MountVolume.SetUp failed for volume "data" : secret "data" not found', "SecretNotFound", 'Secret "data"'),
     ("ConfigMap of a volume", "FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found', "ConfigMapNotFound", 'ConfigMap "words"'),
     ("volume attached elsewhere", "FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0', "VolumeAttachedElsewhere", "Multi-Attach"),
+    ("volume that may not be read", "FailedMount", denied_mount("delimiter=", "endOffset=", "matchGlob=", "maxResults=1", "prettyPrint=false", "projection=full", "startOffset=", "versions=false"), "VolumesNotReady", "o\": compute: Received 403", "Permission 'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist)"),
     ("sandbox", "FailedCreatePodSandBox", NO_SANDBOX, "SandboxFailed", "calico"),
     ("pulling", "Pulling", 'Pulling image "big:1"', "PullingImage", "Pulling image"),
 )  # fmt: skip
@@ -1403,6 +1454,28 @@ SCENARIOS = (
         "its last line, 15 min old: waiting for db:5432",
         now=START + 1200,
     ).of(beside(preparing, printed_at={"demo-worker-1": START + 300}, last_lines={"demo-worker-1": "waiting for db:5432"})),
+    scenario(
+        "an init container that names an error",
+        "AccessDenied",
+        "its init container prepare has run for 20 min; its log says: ",
+        REFUSED_BY_VAULT,
+        now=START + 1200,
+    ).of(beside(preparing, tails={"demo-worker-1": VAULT}, last_lines={"demo-worker-1": "backoff=3.65s"})),
+    scenario("an init container that has begun a moment ago", "InitContainerRunning", "its log says: ", REFUSED_BY_VAULT).of(
+        beside(lambda pod: preparing(pod, NOW - 9), tails={"demo-worker-1": VAULT})
+    ),
+    scenario(
+        "a program that waits for a server", "HostUnreachable", "Worker-1", "its program is running and waits: attempt 1: dial"
+    ).of(
+        both_running(
+            tails={
+                "demo-worker-1": [
+                    "starting",
+                    *(f"attempt {n}: dial tcp 10.8.0.3:5432: connect: connection refused" for n in (1, 2, 3)),
+                ]
+            }
+        )
+    ),
     scenario(
         "a postStart hook",
         "PostStartHookFailed",

@@ -26,14 +26,22 @@ from tests.diagnosis.scenarios import (
     EINOPS,
     EMPTY,
     FRAMES,
+    ISTIO,
+    MLFLOW,
     NOT_STOPPED,
     NOW,
+    OTHERS,
+    POSTGRES,
+    REFUSED_BY_VAULT,
     RESET,
     SCENARIOS,
+    SQL,
     STOPPED,
     TRACEBACK,
+    VAULT,
     Scenario,
     attempts,
+    beside_a_sidecar,
     both_running,
     created,
     deleted_with,
@@ -395,6 +403,8 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("no GPU, which the template does not request", "set nvidia.com/gpu in resources.limits of its container"),
         ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
         ("a server in the same pod that was killed", "-c sidecar; the cause of SIGKILL is usually a lack of memory"),
+        ("an init container that names an error", "grant the pod's ServiceAccount default"),
+        ("volume that may not be read", "grant the pod's ServiceAccount default"),
         ("a rank that ended before the others", "drop_last=True"),
         ("a task that did not come", "see why Worker-2 was late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
@@ -450,3 +460,39 @@ def test_a_container_that_failed_well_before_explains_another_error(before: floa
     assert made.reason == ("SIGKILL" if leads else "PythonException")
     assert ("its container sidecar ended first: killed" in made.sentence) == leads
     assert "ValueError: no answer" in made.sentence
+
+
+GRANTED = "grant the pod's ServiceAccount default what the message says"
+#: what a program printed that failed at once, what its sidecar, and whether that is ready; what is named, and advised
+BESIDE: dict[str, tuple[str, tuple[str, ...], bool, str, str, str]] = {
+    "a proxy that may not connect": (POSTGRES, SQL, True, "AccessDenied", "missing permission cloudsql.instances.get", GRANTED),
+    "a file that a sidecar does not write": (
+        "TimeoutError: /run/db.env is not there after waiting for 60 s", VAULT, True, "AccessDenied", REFUSED_BY_VAULT, GRANTED,
+    ),
+    "a file of a volume that a sidecar mounts, too": (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/vault/secrets/db'", VAULT, True, "AccessDenied",
+        REFUSED_BY_VAULT, "kubectl logs demo-worker-1 -c sidecar",
+    ),
+    "a proxy that is not ready": (
+        MLFLOW, ISTIO, False, "HostUnreachable", "Connection refused'))", "(Istio: holdApplicationUntilProxyStarts)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("printed", "sidecar", "ready", "reason", "said", "advice"), BESIDE.values(), ids=BESIDE)
+def test_a_sidecar_explains_why_the_program_failed(
+    printed: str, sidecar: tuple[str, ...], ready: bool, reason: str, said: str, advice: str
+) -> None:
+    made = diagnose(beside_a_sidecar(printed, sidecar, ready=ready), NOW)
+    assert (made.reason, made.replicas) == (reason, ("Worker-1",))
+    assert f"{printed.partition(':')[0]}" in made.sentence
+    assert f"; its container sidecar{'' if ready else ' is not ready'}" in made.sentence
+    assert said in made.sentence
+    assert advice in made.advice
+    assert made.lines[-1] == f"[sidecar] {sidecar[-1]}"
+
+
+@pytest.mark.parametrize("printed", ["ValueError: no shard", OTHERS])
+def test_a_sidecar_does_not_explain_other_errors(printed: str) -> None:
+    made = diagnose(beside_a_sidecar(printed, SQL, ready=False), NOW)
+    assert "sidecar" not in f"{made.sentence} {made.advice} {made.lines}"

@@ -1,0 +1,188 @@
+"""Another container of the pod, such as a sidecar, that explains why the program failed: by its end, its state or its log."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
+from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.causes.cause import Cause, in_short
+from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.error_lines import ERROR_LINE, joined, last_line
+from jobcommon.causes.exceptions import NAMED
+from jobcommon.causes.printed import printed
+from jobcommon.causes.programs import unreachable
+from jobcommon.causes.runs import end_of_program
+from jobcommon.diagnosis.context import collective
+from jobcommon.diagnosis.found import Found, Member
+from jobcommon.framework import Framework
+from jobcommon.reconcile.ending import PATIENCE_SECONDS, decode
+
+Times = tuple[float | None, float | None]
+_SIDECAR = "Always"
+# What a program that lost a server fails of; of a container that has been started again, only soon after its end.
+_LOST, JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
+# A program that fails so soon may have begun before a proxy beside it was ready.
+_EARLY = 60.0
+_MEMORY = "the cause of SIGKILL is usually a lack of memory: raise resources.limits.memory of this container"
+_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
+_LOCAL = re.compile(r"\b127\.\d+\.\d+\.\d+\b|\blocalhost\b|\b0\.0\.0\.0\b|\[::1?\]")
+_WAITED = re.compile(
+    r"\btim(?:ed?|ing)[ -]?out|\bwait(?:ed|ing)?\b|\bg[ai]v(?:e|ing) up\b|after \d+ (?:attempts|retries|tries)", re.IGNORECASE
+)
+_AFTER = (
+    "start the program after {}: make that an init container with restartPolicy: Always and a startupProbe (Istio: "
+    "holdApplicationUntilProxyStarts), or let the program try again"
+)
+_OF_ACCOUNT = re.compile(r"service ?account|permission|\bIAM\b|NOT_AUTHORIZED|not authorized|AssumeRole", re.IGNORECASE)
+# Of go-hclog: the lines of a value, and the values after it.
+_VALUE = re.compile(r"\s+(?:\| ?|(?=\w+=))")
+# What a program that runs has overcome is no error; it stands before so many entries of its log.
+_LAST_ENTRIES = 15
+_SHOWN = 4
+
+
+def main_container(framework: Framework, pod: Mapping[str, Any]) -> str:
+    """The name of the container of a pod that runs the program."""
+    specs = mappings_in(mapping_of(pod.get("spec")).get("containers"))
+    return framework.container or next((str(one.get("name", "")) for one in specs), "")
+
+
+def others(pod: PodView, name: str) -> list[ContainerView]:
+    """The containers that run beside container `name`."""
+    sidecars = (one for one in pod.init_containers if one.restart_policy == _SIDECAR)
+    return [one for one in (*sidecars, *pod.containers) if one.name != name]
+
+
+def suspect(pod: PodView, name: str, at: float | None) -> tuple[ContainerView, bool] | None:
+    """The container beside container `name`, which failed at that time, that explains it first of all; and whether its log
+    is that of the run before its present one.
+    """
+
+    def rank(one: ContainerView) -> int:
+        if isinstance(one.state, Running):
+            return 1 if not one.ready else 2 if one.restart_count else 3
+        run = one.state if isinstance(one.state, Terminated) else one.last
+        ended_first = run is not None and run.exit_code and (run.finished_at or 0.0) < (at or 0.0)
+        return 0 if ended_first or isinstance(one.state, Waiting) else 3
+
+    found = min(others(pod, name), key=rank, default=None)
+    if found is None:
+        return None
+    last = found.last.finished_at if isinstance(found.state, Running) and found.last is not None else None
+    return found, last is not None and at is not None and -1 <= at - last <= JUST_BEFORE
+
+
+def explained_beside(member: Member, cause: Cause, name: str, run: Times, found: Found) -> Cause | None:
+    """The cause with that container of the pod that explains why container `name` failed, which ran from and until then."""
+    return _ended_first(member, cause, name, run[1], found) or _still_there(member, cause, name, run, found)
+
+
+def _ended_first(member: Member, cause: Cause, name: str, at: float | None, found: Found) -> Cause | None:
+    """The end of another container that explains why this one lost a connection, and failed at that time."""
+    if at is None:
+        return None
+    address = _ADDRESS.search(cause.text)
+    elsewhere = cause.reason not in _LOST or collective(cause.text) or (address and not address[0].startswith("127."))
+    pod = member.pod
+    read, lines = found.beside.get(pod.name, ("", ()))
+    for other in others(pod, name):
+        for run, within in ((other.state, PATIENCE_SECONDS), (other.last, JUST_BEFORE)):
+            if not isinstance(run, Terminated) or run.finished_at is None or not -1 <= at - run.finished_at <= within:
+                continue
+            if elsewhere and (not run.exit_code or at - run.finished_at < 1 or run is other.last):
+                # Only a failure well before may explain another error.
+                continue
+            its = end_of_program(
+                decode(run), run.exit_code, run.message, lines if read == other.name else (), local=found.local
+            )
+            if not run.exit_code:
+                its = Cause(cause.reason, "exit code 0", "it must run for as long as the program")
+            advice = _MEMORY if its.reason in ("SIGKILL", Reason.OOM_KILLED) else its.advice
+            text = f"its container {other.name} ended first: {its.text}; then {cause.text}"
+            return replace(its, text=text, advice=f"{_see(pod, other)}; {advice}")
+    return None
+
+
+def _still_there(member: Member, cause: Cause, name: str, run: Times, found: Found) -> Cause | None:
+    """The container whose state or log explains why this one failed of a connection, or of what it waited for."""
+    pod, (read, lines) = member.pod, found.beside.get(member.pod.name, ("", ()))
+    other = next((one for one in others(pod, name) if one.name == read), None)
+    if other is None or collective(cause.text):
+        return None
+    unready = isinstance(other.state, Running) and not other.ready
+    early = None not in run and (run[1] or 0.0) - (run[0] or 0.0) <= _EARLY
+    lost = early and (cause.reason == Reason.HOST_UNREACHABLE or (cause.reason in _LOST and unready))
+    points = _LOCAL.search(cause.text) or _WAITED.search(cause.text) or _shared(member, cause, name, read)
+    if not (points or lost):
+        return None
+    its = error_of(lines, member.raw, local=found.local)
+    if its is None and not unready:
+        return None
+    state = " is not ready" if unready else ""
+    said = f": {its.text}" if its is not None else ""
+    order = _AFTER.format(read) if unready and early else ""
+    advice = "; ".join(filter(None, (its.advice if its is not None else cause.advice, order, _see(pod, other))))
+    text = f"{cause.text}; its container {read}{state}{said}"
+    known = its is not None and its.reason != Reason.PROGRAM_FAILED
+    return replace(cause, reason=its.reason if its and known else cause.reason, text=text, advice=advice, symptom=False)
+
+
+def _see(pod: PodView, other: ContainerView) -> str:
+    return f"see container {other.name}: kubectl logs {pod.name} -c {other.name}"
+
+
+def _shared(member: Member, cause: Cause, name: str, other: str) -> bool:
+    """Whether the cause names a path below a mount of a volume that both containers mount."""
+    spec = mapping_of(member.raw.get("spec"))
+    specs = [*mappings_in(spec.get("containers")), *mappings_in(spec.get("initContainers"))]
+    mounts = {str(one.get("name")): [*mappings_in(one.get("volumeMounts"))] for one in specs}
+    theirs = {mount.get("name") for mount in mounts.get(other, ())}
+    paths = (str(mount.get("mountPath")) for mount in mounts.get(name, ()) if mount.get("name") in theirs)
+    return any(f"{path.rstrip('/')}/" in cause.text for path in paths)
+
+
+def error_of(lines: Sequence[str], pod: Mapping[str, Any] | None = None, *, local: bool) -> Cause | None:
+    """The error that the last entries of a container's log name; with its `pod`, of one before or beside the program."""
+    last = [*entries(lines)][-_LAST_ENTRIES:]
+    cause = printed(last, local=local)
+    if cause is None:
+        line = last_line(joined(last))
+        return Cause(Reason.PROGRAM_FAILED, in_short(line), NAMED) if ERROR_LINE.search(line) else None
+    if cause.reason in _LOST:
+        return unreachable(cause.text, local=local)
+    if cause.reason == Reason.ACCESS_DENIED and pod is not None and _OF_ACCOUNT.search(cause.text):
+        return replace(cause, advice=granted(pod))
+    return replace(cause, symptom=False)
+
+
+def granted(pod: Mapping[str, Any]) -> str:
+    """What to do where a service has refused a container or a driver that acts for the pod."""
+    account = str(mapping_of(pod.get("spec")).get("serviceAccountName") or "default")
+    return (
+        f"grant the pod's ServiceAccount {account} what the message says: the role of the cloud identity that it is bound to "
+        "(Workload Identity, IRSA), or the role of Vault that names it"
+    )
+
+
+def entries(lines: Sequence[str]) -> Iterator[str]:
+    """The entries of a log; one of several lines, as go-hclog prints them, in one."""
+    entry = ""
+    for line in lines:
+        match = _VALUE.match(line) if entry else None
+        if match is not None:
+            entry = f"{entry.rstrip()} {line[match.end() :].strip()}".rstrip()
+            continue
+        if entry:
+            yield entry
+        entry = line
+    if entry:
+        yield entry
+
+
+def lines_beside(found: Found, replicas: Sequence[str], sentence: str) -> list[str]:
+    """The last lines of the container that the sentence names beside the program of the first replica, labelled."""
+    pod = next((member.pod.name for member in found.members if member.replica in replicas[:1]), "")
+    name, lines = found.beside.get(pod, ("", ()))
+    return [f"[{name}] {line}" for line in lines[-_SHOWN:]] if name and f"its container {name}" in sentence else []
