@@ -53,6 +53,7 @@ _LOGGED = re.compile(r"^(?=.{110})(?!.*(?:[Ee]xception|[Tt]raceback))(?:.{,60}\b
 _BEFORE = 40
 # What may be wrong with a program before it notices.
 _UNNOTICED = (Reason.LIBRARY_NOT_FOUND, *_DECIDES)
+_UNRESOLVED = re.compile(r"\(([\w.-]+), \d+\) cannot be retrieved \((gai error.*?)\)")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -76,6 +77,15 @@ def _interface(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None
 def _aborted_rank(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
     match = _first(_ABORTED_RANK, lines) if "_Abort" not in cause.text else None
     return replace(cause, text=f"{cause.text}; rank {match[1]} called MPI_Abort") if match else None
+
+
+def _unresolved(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The name that did not resolve while a program waited for its peer."""
+    match = _first(_UNRESOLVED, lines) if "timed out" in cause.text else None
+    if match is None or match[1] not in cause.text:
+        return None
+    advice = f"the name {match[1]} does not resolve: correct MASTER_ADDR, or see whether that replica and its Service exist"
+    return replace(cause, text=f"{cause.text}; {match[2]}", advice=advice)
 
 
 def _no_network(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
@@ -221,6 +231,6 @@ def _before(
 
 
 _DETAILS: tuple[_Detail, ...] = (
-    _interface, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _settings, _of_ascend, _earlier, _crash,
-    _file, _asserted,
+    _interface, _unresolved, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _settings, _of_ascend, _earlier,
+    _crash, _file, _asserted,
 )  # fmt: skip

@@ -223,6 +223,8 @@ NOTEBOOK = (
 )
 
 ADVISED = [
+    ("a checkpoint of a wrapped model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "fc.weight".\n\tUnexpected key(s) in state_dict: "module.fc.weight".'), "CheckpointMismatch", "Unexpected key(s)", "the prefix module."),
+    ("an array of terabytes", 1, trace("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 524. TiB for an array with shape (12000000, 12000000) and data type float32"), "MemoryExhausted", "524. TiB", "the shape is wrong"),
     ("fields, of pydantic", 1, trace(FIELDS), "ConfigInvalid", "for S: data_url: Field required; lr: Input should be a valid number (input_value='2,') (train.py", "the message names"),
     ("fields of settings", 1, trace(FIELDS, '  File "/app/s.py", line 4, in <module>', OF_SETTINGS), "EnvironmentMissing", "data_url: Field required", "env_prefix"),
     ("a kernel image", 1, trace("RuntimeError: CUDA error: no kernel image is available for execution on the device" + ASYNCHRONOUS), "GpuUnusable", "on the device (train.py", "get_arch_list"),
@@ -719,6 +721,8 @@ ROWS = [
     ("a hint about NaN", 1, trace("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)") + "\n" + trace("RuntimeError: No best trial found for the given metric: loss. All values are NaN. To not ignore NaN values, set `filter_nan_and_inf`"), "PythonException", "mat1 and mat2"),
     ("an object store that refuses", 1, trace("PermissionError: Forbidden"), "AccessDenied", "Forbidden"),
     ("a database that does not listen", 1, trace('psycopg2.OperationalError: connection to server at "db" (10.0.0.7), port 5432 failed: Connection refused'), "HostUnreachable", "5432"),
+    ("a server in the pod itself that is none", 1, trace("mlflow.exceptions.MlflowException: API request to http://127.0.0.1:5000/api failed with exception HTTPConnectionPool(host='127.0.0.1', port=5000): Max retries exceeded with url: /api (Caused by NewConnectionError('[Errno 111] Connection refused'))"), "HostUnreachable", "Connection refused"),
+    ("a name that does not resolve, before a time-out", 1, "[W1 socket.cpp:764] [c10d] The IPv6 network addresses of (job-master-0, 23456) cannot be retrieved (gai error: -2 - Name or service not known).\n" + trace("torch.distributed.DistNetworkError: The client socket has timed out after 12000ms while trying to connect to (job-master-0, 23456)."), "PeersUnreachable", "gai error: -2 - Name or service not known"),
     ("a server that is slow", 1, trace("requests.exceptions.ReadTimeout: HTTPConnectionPool(host='hub', port=80): Read timed out. (read timeout=2)"), "HostUnreachable", "Read timed out"),
     ("a column that does not exist", 1, trace("pyarrow.lib.ArrowInvalid: No match for FieldRef.Name(item_id) in user_id: int64"), "DataInvalid", "FieldRef"),
     ("mpich, a signal", 9, "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7 RUNNING AT w-0\n=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\nPlease see the FAQ page for debugging suggestions", "WorkerProcessKilled", "Killed (signal 9)"),

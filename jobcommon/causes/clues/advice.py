@@ -1,7 +1,7 @@
 """Advice that several clues give. `local`: where pods are processes of this machine."""
 
-HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), or load the data into a volume beforehand"
-LOCAL_HUB = "check the address and this machine's network or proxy, or load the data beforehand"
+HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy); what it downloads can be on a volume beforehand"
+LOCAL_HUB = "check the address and this machine's network or proxy; what it downloads can be on its disk beforehand"
 _SERVER = "check the server's address and port, whether it is running, and"
 SERVER = f"{_SERVER} whether this pod may reach it (DNS, proxy, NetworkPolicy)"
 LOCAL_SERVER = f"{_SERVER} this machine's network or proxy"

@@ -53,6 +53,10 @@ LIMITS = (
         local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
     ),
     Clue(
+        r"Unable to allocate [\d.]+ [TPE]iB for", Reason.MEMORY_EXHAUSTED, "",
+        "no machine has so much memory: the shape is wrong, or the computation needs blocks, a sparse matrix or another method",
+    ),
+    Clue(
         r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
         r"Unable to allocate [\d.]+ \w+ for|cannot allocate vector of size|"
         r"not enough memory: you tried|\[Errno 12\]",

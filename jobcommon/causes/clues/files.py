@@ -130,6 +130,17 @@ DATA = (
         "key (strict=False, allow_partial_load)",
     ),
     Clue(
+        r"Missing key\(s\) in state_dict: \"(module\.|_orig_mod\.)|"
+        r"Unexpected key\(s\) in state_dict: \"(module\.|_orig_mod\.|model\.)", Reason.CHECKPOINT_MISMATCH, "",
+        "the names differ by the prefix {0}{1} alone: a wrapper (DDP, torch.compile, Lightning) adds it; save the wrapped "
+        "model's state_dict (model.module, model._orig_mod), or take the prefix off the keys, or add it",
+    ),
+    Clue(
+        r"parameter groups? that (?:doesn't match|has)|different number of parameter groups", Reason.CHECKPOINT_MISMATCH, "",
+        "the optimizer has other parameters than when it was saved: freeze and group the same parameters, or load the model "
+        "without the optimizer's state",
+    ),
+    Clue(
         r"Error\(s\) in loading state_dict|size mismatch for \S+(?::|\.(?:weight|bias))|(?:Missing|"
         r"Unexpected) key\(s\) in state_dict|"
         r"PytorchStreamReader failed|"

@@ -124,6 +124,16 @@ HOSTS = (
         "correct the name of the model, data set, repository or object; if it is private, a token is needed, too",
     ),
     Clue(
+        r"(?:host=|//|at ')'?(?:127\.0\.0\.1|localhost|0\.0\.0\.0)\b[\s\S]*(?:refused|Max retries|Failed to (?:connect|"
+        r"establish))",
+        Reason.HOST_UNREACHABLE, "",
+        "the address is that of the pod itself: name the server's own address (of MLflow, MLFLOW_TRACKING_URI), or see why the "
+        "server in this pod does not listen",
+        local="the address is that of this machine: name the server's own address (of MLflow, MLFLOW_TRACKING_URI), or see "
+        "why the "
+        "server does not listen",
+    ),
+    Clue(
         rf"(?:Failed to resolve|couldn't connect to|Could not resolve(?: host)?:?|could not connect to server:?|"
         rf"Temporary failure resolving|unable to resolve host address|Failed to fetch:?|CONNECTION FAILED for url|"
         rf"connection to server at|unable to access|"
