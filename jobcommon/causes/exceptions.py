@@ -25,7 +25,7 @@ _OF_FIELD = re.compile(r"\s*[\[(]type=[\w.]+(?:; .*|, (input_value=(?!\{|\w+\().
 # Of torch.load, the line that names the class.
 _OF_WEIGHTS = "WeightsUnpickler error: "
 # A message of several lines is quoted whole up to this length.
-_SHORT = 240
+_SHORT, _EMPTY = 240, 14
 
 
 def chains_of(found: Sequence[Raised]) -> list[list[Raised]]:
@@ -74,7 +74,10 @@ def _quoted(one: Raised, reason: str) -> str:
     causes = ((line, revealed(line, LINES)) for line in one.lines)
     revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
     whole = " ".join(one.lines)
-    short = one.python and 1 < len(one.lines) < 4 and len(whole) <= _SHORT and not BY_LAUNCHER.search(whole)
+    # Or it says nothing in its first line: CastError's columns and the body of an answer of Kubernetes follow.
+    empty = len(first.partition(": ")[2]) <= _EMPTY or first.endswith(")")
+    short = one.python and len(one.lines) > 1 and (empty or (len(one.lines) < 4 and len(whole) <= _SHORT))
+    short = short and not BY_LAUNCHER.search(whole)
     if revealing == first and short and not _RULED.search(whole):
         # A short message as a whole: its second line may decide.
         first = revealing = whole

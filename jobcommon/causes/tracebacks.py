@@ -63,7 +63,7 @@ _CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (
 _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
 _MOST_LINES = 12
-_OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)|^Stack trace:$')
+_OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)|^Stack trace:$|^HTTP response headers: ')
 _NCCL = "Last error:"
 # Frames of other languages, which are named below the program's own.
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs|pyx)$")
@@ -77,6 +77,8 @@ _FRAME_ENDS = re.compile(r"[╰+][─-]+[╯+]$")
 # What pip puts around the output of a build, and before each line of it.
 _BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]|│ exit code: \d+)$")
 _BUILD_INDENT = 6 * " "
+# A message goes on after the blank line that follows it, as huggingface_hub's.
+_GOES_ON = re.compile(r"[:,]$|\(Request ID: [^)]*\)$")
 _BOILERPLATE = re.compile(r"The error could be from a previous operation")
 _ROOT_ERRORS = "root error(s) found."
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
@@ -331,8 +333,8 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
         node = next((number for number in range(at + 1, len(lines)) if _NODE.match(lines[number])), None)
         if node is None:
             return tuple(found), at
-        line = lines[node - 1 - bool(_BOILERPLATE.match(lines[node - 1]))]
-        return (found[0], line.strip()), node
+        before = (line.strip() for line in lines[node - 1 : at : -1] if line.strip() and not _BOILERPLATE.match(line))
+        return (found[0], next(before, "")), node
     if found[0].endswith(_ROOT_ERRORS):
         first = next((line.strip() for line in lines[at + 1 : at + _MOST_LINES] if line.strip().startswith("(0) ")), "")
         return (found[0], *([first] if first else [])), at
@@ -340,7 +342,7 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
     quotes, end = False, at
     for number, line in enumerate(lines[at + 1 :], at + 1):
         quotes = quotes or found[-1].endswith("traceback:")
-        if (not line.strip() and found[-1].endswith((":", ","))) or (quotes and (not line.strip() or line[:1].isspace())):
+        if (not line.strip() and _GOES_ON.search(found[-1])) or (quotes and (not line.strip() or line[:1].isspace())):
             continue
         if quotes and line.strip() == "encountered:":
             found = found[:1]

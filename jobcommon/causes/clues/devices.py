@@ -40,7 +40,7 @@ DEVICES = (
         "2 is CUDA's out of memory: use a smaller batch, gradient checkpointing or a GPU with more memory",
     ),
     Clue(
-        r"OOM when allocating.*(?:device:CPU|allocator cpu)", Reason.MEMORY_EXHAUSTED, "", MEMORY,
+        r"OOM when allocating[\s\S]*(?:device:CPU|allocator cpu|/cpu:0)", Reason.MEMORY_EXHAUSTED, "", MEMORY,
     ),
     Clue(
         r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"

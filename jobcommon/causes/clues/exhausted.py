@@ -66,7 +66,7 @@ LIMITS = (
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
         r"terminated abruptly while the future was|BrokenProcessPool|\(signal: 9, SIGKILL|Negsignal\.SIGKILL|"
         r"ActorDiedError|WorkerCrashedError|KilledWorker|Kernel died|DeadKernelError|died with <Signals\.SIGKILL|"
-        r"TerminatedWorkerError",
+        r"TerminatedWorkerError|DataLoader process \(pid +\d+\) exited is killed by signal: Killed",
         Reason.WORKER_PROCESS_KILLED, "", f"usually a lack of memory: {MEMORY}",
     ),
     Clue(

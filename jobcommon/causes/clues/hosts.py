@@ -91,12 +91,17 @@ HOSTS = (
         "the name {0} does not resolve here: correct it, or see that its Service exists and that the pod's DNS works",
     ),
     Clue(
+        r"GatedRepoError|gated repo|Access to model \S+ is restricted", Reason.ACCESS_DENIED, "",
+        "accept the terms of this model or data set on its page, with the account whose token the program has (HF_TOKEN from a "
+        "Secret)",
+        local="accept the terms of this model or data set on its page, with the account whose token the program has (HF_TOKEN)",
+    ),
+    Clue(
         r"40[13] Client Error|(?:ServiceException|AccessDeniedException|HTTPError):? 40[13]|\b403 (?:Access Denied|GET|POST)\b|"
         r"Access denied for user|password authentication failed|Authorization failed|\bCode: 40[13]\b|"
         r"returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
         r"40[13]: (?:Unauthorized|Forbidden)|"
-        r"GatedRepoError|"
-        r"gated repo|Access to .{,80} is restricted|"
+        r"Access to .{,80} is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
         r"InvalidAccessKeyId|AccessDenied|Authorization(?:PermissionMismatch|Failure)|AuthenticationFailed|"
         r"SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
@@ -230,7 +235,7 @@ PEERS = (
         r"(?:timed ?out|timeout (?:after|of|while|waiting|expired|exceeded|reached|error)|refused|reset\b|"
         r"connection.{,20}closed|closed.{,20}(?:connection|peer|by)|Broken pipe|unreachable|remote process|"
         r"(?:could not|failed to|unable to) connect|DEADLINE_EXCEEDED)|"
-        r"ncclRemoteError|ncclSystemError|Collective ops is aborted|HorovodInternalError|Horovod has been shut down|"
+        r"ncclRemoteError|Collective ops is aborted|HorovodInternalError|Horovod has been shut down|"
         r"Socket Timeout",
         Reason.PEERS_UNREACHABLE, "", LOST_PEERS, symptom=True, local=LOCAL_LOST_PEERS,
     ),

@@ -66,6 +66,12 @@ COLLECTIVES = (
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
     Clue(
+        r"ncclSystemError: System call", Reason.GPU_ERROR, "",
+        "run once with NCCL_DEBUG=INFO, which names the call that failed: of a socket (a peer has ended, or the wrong "
+        "interface), "
+        "of shared memory (a full /dev/shm), or of memory", symptom=True,
+    ),
+    Clue(
         r"Transport retry count exceeded|NET/IB\b.*(?:[Gg]ot completion|status=\d+|"
         r"async (?:fatal )?event)", Reason.PEERS_UNREACHABLE, "",
         "the InfiniBand or RoCE link between these two failed, or the peer has ended: check the port of this hca on both "
