@@ -231,6 +231,6 @@ def _before(
 
 
 _DETAILS: tuple[_Detail, ...] = (
-    _interface, _unresolved, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _settings, _of_ascend, _earlier,
-    _crash, _file, _asserted,
+    _interface, _unresolved, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _settings, _of_ascend,
+    _earlier, _crash, _file, _asserted,
 )  # fmt: skip
