@@ -7,14 +7,14 @@ from typing import Any
 
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.causes.cause import Cause, in_short
+from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.error_lines import ERROR_LINE, joined, last_line
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.printed import printed
 from jobcommon.causes.programs import unreachable
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.context import collective
+from jobcommon.diagnosis.context import collective, template_of
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.framework import Framework
 from jobcommon.reconcile.ending import PATIENCE_SECONDS, decode
@@ -35,6 +35,7 @@ _AFTER = (
     "start the program after {}: make that an init container with restartPolicy: Always and a startupProbe (Istio: "
     "holdApplicationUntilProxyStarts), or let the program try again"
 )
+_UNREAD = "see whether its container {} had failed or was not ready: cleanPodPolicy: None keeps the pod and its logs"
 _OF_ACCOUNT = re.compile(r"service ?account|permission|\bIAM\b|NOT_AUTHORIZED|not authorized|AssumeRole", re.IGNORECASE)
 # Of go-hclog: the lines of a value, and the values after it.
 _VALUE = re.compile(r"\s+(?:\| ?|(?=\w+=))")
@@ -91,8 +92,10 @@ def _ended_first(member: Member, cause: Cause, name: str, at: float | None, foun
         for run, within in ((other.state, PATIENCE_SECONDS), (other.last, JUST_BEFORE)):
             if not isinstance(run, Terminated) or run.finished_at is None or not -1 <= at - run.finished_at <= within:
                 continue
-            if elsewhere and (not run.exit_code or at - run.finished_at < 1 or run is other.last):
-                # Only a failure well before may explain another error.
+            # The kubelet stops a native sidecar when the program has ended.
+            stopped = other.restart_policy == _SIDECAR and run is other.state and at - run.finished_at < 1
+            # Only a failure well before may explain another error.
+            if stopped or (elsewhere and (not run.exit_code or at - run.finished_at < 1 or run is other.last)):
                 continue
             its = end_of_program(
                 decode(run), run.exit_code, run.message, lines if read == other.name else (), local=found.local
@@ -122,11 +125,23 @@ def _still_there(member: Member, cause: Cause, name: str, run: Times, found: Fou
         return None
     state = " is not ready" if unready else ""
     said = f": {its.text}" if its is not None else ""
-    order = _AFTER.format(read) if unready and early else ""
+    order = _AFTER.format(read) if lost or (unready and early) else ""
     advice = "; ".join(filter(None, (its.advice if its is not None else cause.advice, order, _see(pod, other))))
     text = f"{cause.text}; its container {read}{state}{said}"
     known = its is not None and its.reason != Reason.PROGRAM_FAILED
     return replace(cause, reason=its.reason if its and known else cause.reason, text=text, advice=advice, symptom=False)
+
+
+def with_unread(cause: Cause, replica: str, found: Found) -> Cause:
+    """The cause of a failure whose pod is gone, with what to do to see the logs of the containers that may explain it."""
+    template = template_of(replica, found)
+    spec, main = mapping_of(template.get("spec")), main_container(found.framework, template)
+    sidecars = (one for one in mappings_in(spec.get("initContainers")) if one.get("restartPolicy") == _SIDECAR)
+    names = [str(one.get("name")) for one in (*mappings_in(spec.get("containers")), *sidecars) if one.get("name") != main]
+    points = cause.reason == Reason.HOST_UNREACHABLE or _LOCAL.search(cause.text) or _WAITED.search(cause.text)
+    if not names or not points or collective(cause.text):
+        return cause
+    return replace(cause, advice=f"{_UNREAD.format(listed(names))}; {cause.advice}")
 
 
 def _see(pod: PodView, other: ContainerView) -> str:
@@ -153,17 +168,15 @@ def error_of(lines: Sequence[str], pod: Mapping[str, Any] | None = None, *, loca
     if cause.reason in _LOST:
         return unreachable(cause.text, local=local)
     if cause.reason == Reason.ACCESS_DENIED and pod is not None and _OF_ACCOUNT.search(cause.text):
-        return replace(cause, advice=granted(pod))
+        return replace(cause, advice=granted(pod, cause.text))
     return replace(cause, symptom=False)
 
 
-def granted(pod: Mapping[str, Any]) -> str:
-    """What to do where a service has refused a container or a driver that acts for the pod."""
+def granted(pod: Mapping[str, Any], text: str) -> str:
+    """What to do where a service has refused a container or a driver that acts for the pod, with this text."""
     account = str(mapping_of(pod.get("spec")).get("serviceAccountName") or "default")
-    return (
-        f"grant the pod's ServiceAccount {account} what the message says: the role of the cloud identity that it is bound to "
-        "(Workload Identity, IRSA), or the role of Vault that names it"
-    )
+    how = "the role of Vault must name it" if "vault" in text.lower() else "by its cloud identity (Workload Identity, IRSA)"
+    return f"grant the pod's ServiceAccount {account} what the message says: {how}"
 
 
 def entries(lines: Sequence[str]) -> Iterator[str]:
@@ -185,4 +198,6 @@ def lines_beside(found: Found, replicas: Sequence[str], sentence: str) -> list[s
     """The last lines of the container that the sentence names beside the program of the first replica, labelled."""
     pod = next((member.pod.name for member in found.members if member.replica in replicas[:1]), "")
     name, lines = found.beside.get(pod, ("", ()))
-    return [f"[{name}] {line}" for line in lines[-_SHOWN:]] if name and f"its container {name}" in sentence else []
+    return (
+        [f"[{name}] {entry}" for entry in [*entries(lines)][-_SHOWN:]] if name and f"its container {name}" in sentence else []
+    )

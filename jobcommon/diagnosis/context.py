@@ -55,7 +55,7 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     cause = _of_rank(_of_tasks(cause, found), found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, found)
-    template = _template(replica, found)
+    template = template_of(replica, found)
     if cause.reason == Reason.GPU_UNUSABLE and _NO_GPU.search(cause.text) and not _requests(template, "/"):
         others = [kind for kind, spec in found.read.replica_specs.items() if _requests(spec.template, "nvidia.com/")]
         text = f"{cause.text}; the template of {replica} requests no GPU" + (
@@ -163,7 +163,8 @@ def host_in(text: str) -> str:
     return next((next(filter(None, match.groups())) for match in _HOST.finditer(text)), "").lower()
 
 
-def _template(replica: str, found: Found) -> Mapping[str, Any]:
+def template_of(replica: str, found: Found) -> Mapping[str, Any]:
+    """The pod template of the replica, empty if it is not known."""
     kind, _, index = replica.rpartition("-")
     spec = found.read.replica_specs.get(kind)
     return template_for(spec, int(index)) if spec is not None and index.isdecimal() else {}
@@ -172,7 +173,7 @@ def _template(replica: str, found: Found) -> Mapping[str, Any]:
 def _pod_of(replica: str, found: Found) -> Mapping[str, Any]:
     """The pod of the replica as the API server has it, or its template if the pod is gone."""
     pod = next((member.raw for member in found.members if member.replica == replica), None)
-    return pod if pod is not None else _template(replica, found)
+    return pod if pod is not None else template_of(replica, found)
 
 
 def _memory_limit(pod: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from jobcommon.causes.cause import Cause
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import printed
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.beside import explained_beside, main_container
+from jobcommon.diagnosis.beside import explained_beside, main_container, with_unread
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception, unresolved
@@ -165,6 +165,7 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
     cause = _beside(cause, failure, found) or in_context(cause, failure.replica, found)
+    cause = with_unread(cause, failure.replica, found) if gone and not init else cause
     return of_init(init[1], cause) if init else cause
 
 

@@ -256,6 +256,6 @@ def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
         said = _MORE.sub("", _QUERY.sub(r"\1", _ARGUMENTS.sub("", event.message)))
         known = revealed(said, _MOUNT_FAILURES)
         advice = known.advice if known is not None else _CHECK_VOLUMES
-        advice = granted(pod) if advice == _GRANT else advice
+        advice = granted(pod, said) if advice == _GRANT else advice
         return Cause(Reason.VOLUMES_NOT_READY, in_short(said, _LONGEST), advice, then=KUBELET_RETRY)
     return Cause(cause.reason, _with_source(cause.text, pod), cause.advice, then=KUBELET_RETRY)

@@ -686,16 +686,24 @@ MLFLOW = "requests.exceptions.ConnectionError: HTTPConnectionPool(host='mlflow.m
 SECRETS = {"volumeMounts": [{"name": "secrets", "mountPath": "/vault/secrets"}]}
 
 
-def beside_a_sidecar(printed: str, sidecar: Sequence[str], *, ready: bool = True, **more: Any) -> Found:
-    """The program of Worker-1 has failed in its first seconds, and its sidecar, which runs on, has printed this."""
+def beside_a_sidecar(printed: str, sidecar: Sequence[str], *, ready: bool | None = True, **more: Any) -> Found:
+    """The program of Worker-1 has failed in its first seconds, and its sidecar has printed this. It runs on, or (None) is a native
+    one and was stopped.
+    """
 
     def failed_beside(pod: Pod) -> Pod:
         made = pod.main_ended(1, NOW - 20)
         made.raw["spec"]["containers"][0] |= SECRETS
         made.raw["spec"]["containers"].append({"name": "sidecar", **SECRETS})
         statuses = made.raw["status"]["containerStatuses"]
-        statuses[0]["ready"] = ready
-        statuses[1]["state"]["terminated"]["startedAt"] = format_time(NOW - 22)
+        if ready is None:
+            ended = {"terminated": {"exitCode": 143, "reason": "Error", "finishedAt": format_time(NOW - 20)}}
+            made.raw["status"]["initContainerStatuses"] = [{**statuses.pop(0), "state": ended}]
+            made.raw["spec"]["initContainers"] = [{**made.raw["spec"]["containers"].pop(), "restartPolicy": "Always"}]
+            made.raw["status"]["phase"] = "Failed"
+        else:
+            statuses[0]["ready"] = ready
+        statuses[-1]["state"]["terminated"]["startedAt"] = format_time(NOW - 22)
         return made
 
     logs = {"demo-worker-1": (*EINOPS[:1], printed)}

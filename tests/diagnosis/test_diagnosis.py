@@ -463,9 +463,11 @@ def test_a_container_that_failed_well_before_explains_another_error(before: floa
 
 
 GRANTED = "grant the pod's ServiceAccount default what the message says"
-#: what a program printed that failed at once, what its sidecar, and whether that is ready; what is named, and advised
-BESIDE: dict[str, tuple[str, tuple[str, ...], bool, str, str, str]] = {
+#: what a program printed that failed at once, what its sidecar, and whether that is ready (None: it is a native one, and was
+#: stopped with the pod); what is named, and advised
+BESIDE: dict[str, tuple[str, tuple[str, ...], bool | None, str, str, str]] = {
     "a proxy that may not connect": (POSTGRES, SQL, True, "AccessDenied", "missing permission cloudsql.instances.get", GRANTED),
+    "a native sidecar that the kubelet has stopped": (POSTGRES, SQL, None, "AccessDenied", "googleapi: Error 403", GRANTED),
     "a file that a sidecar does not write": (
         "TimeoutError: /run/db.env is not there after waiting for 60 s", VAULT, True, "AccessDenied", REFUSED_BY_VAULT, GRANTED,
     ),
@@ -481,15 +483,23 @@ BESIDE: dict[str, tuple[str, tuple[str, ...], bool, str, str, str]] = {
 
 @pytest.mark.parametrize(("printed", "sidecar", "ready", "reason", "said", "advice"), BESIDE.values(), ids=BESIDE)
 def test_a_sidecar_explains_why_the_program_failed(
-    printed: str, sidecar: tuple[str, ...], ready: bool, reason: str, said: str, advice: str
+    printed: str, sidecar: tuple[str, ...], ready: bool | None, reason: str, said: str, advice: str
 ) -> None:
     made = diagnose(beside_a_sidecar(printed, sidecar, ready=ready), NOW)
     assert (made.reason, made.replicas) == (reason, ("Worker-1",))
     assert f"{printed.partition(':')[0]}" in made.sentence
-    assert f"; its container sidecar{'' if ready else ' is not ready'}" in made.sentence
+    assert f"; its container sidecar{' is not ready' if ready is False else ''}: ".rstrip(": ") in made.sentence
     assert said in made.sentence
     assert advice in made.advice
     assert made.lines[-1] == f"[sidecar] {sidecar[-1]}"
+    assert "ended first" not in made.sentence
+
+
+@pytest.mark.parametrize(("printed", "is_advised"), [(MLFLOW, True), (POSTGRES, True), ("ValueError: no shard", False)])
+def test_where_the_pod_is_gone_the_advice_is_to_see_its_other_containers(printed: str, is_advised: bool) -> None:
+    template = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "prepare"}]}
+    made = diagnose(removed(failed(1, lines=(*EINOPS[:1], printed), template=template)), NOW)
+    assert made.advice.startswith("see whether its container proxy had failed or was not ready: cleanPodPolicy") is is_advised
 
 
 @pytest.mark.parametrize("printed", ["ValueError: no shard", OTHERS])
