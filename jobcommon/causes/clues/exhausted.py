@@ -38,7 +38,8 @@ LIMITS = (
         local="raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB",
     ),
     Clue(
-        r"node running low on memory|exceeded \d+% memory budget", Reason.MEMORY_EXHAUSTED, "",
+        r"node running low on memory|RayOutOfMemoryError|due to memory pressure|exceeded \d+% memory budget",
+        Reason.MEMORY_EXHAUSTED, "",
         "a worker process (Ray, Dask) exceeded its memory limit: start fewer workers, give them smaller parts, or raise "
         "resources.limits.memory and the workers' own limit",
     ),

@@ -110,7 +110,7 @@ HOSTS = (
         r"wandb\.errors\.\w*(?:Usage|Auth)\w*Error|"
         r"hvac\.exceptions\.(?:Forbidden|Unauthorized)|PermissionError: (?:Forbidden|Access Denied)\b|\bACCESS_DENIED\b|"
         r"\bdoes not have \S+ access\b|\bNOT_AUTHORIZED\b|googleapi: Error 40[13]\b|Incorrect username or password|"
-        r"could not read Username",
+        r"Required '[\w.]+' permission|Forbidden access|could not read Username",
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
     Clue(
@@ -222,7 +222,7 @@ PEERS = (
         "env", symptom=True,
     ),
     Clue(
-        r"ORTE was unable to reliably start|unable to reliably start one or more daemons|"
+        r"ORTE was unable to reliably start|ORTE does not know how to route|unable to reliably start one or more daemons|"
         r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|[Ff]ailed to (?:connect to the tracker|"
         r"bootstrap the communication)|"
         r"Proxy Call to rank \d+ failed|(?:XGBoostError|rabit)\b.*Allreduce failed|failed to recv, got 0 bytes|"
