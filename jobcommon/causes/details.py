@@ -24,6 +24,8 @@ _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"
 # Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
 _OF_RANK = re.compile(r"Traceback \(most recent call last\): \(RANK (\d+)\)")
 _OF_SUMMARY = re.compile(r"^traceback : (?=Signal )")
+# Of pdsh and torch. What is shorter is no message.
+_OF_HOST = re.compile(r"(?!\d+:)([\w.-]+): \[rank(\d+)\]:\s?(\S.{20,})")
 # What torch warns of when it counts the GPUs, and Ascend's own codes, which it prints after the exception.
 _NO_DEVICE = re.compile(r"cudaGetDeviceCount\(\).*(Error \d+: [^(]+?) ?(?:\(|$)")
 _ASCEND = re.compile(r"\bE[A-Z]\d{4}: .+")
@@ -154,6 +156,14 @@ def _file(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
     return replace(cause, text=f"{cause.text}, in {match[1]}") if match and match[1] not in cause.text else None
 
 
+def _process(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
+    """The rank and its host, if a launcher has put them before the line."""
+    matches = (match for match in map(_OF_HOST.match, lines) if match and in_short(match[3])[:40] in cause.text)
+    found = {(match[2], match[1]) for match in matches}
+    # Of an error that all have, no rank is the cause.
+    return replace(cause, text="rank {} on {}: {}".format(*found.pop(), cause.text)) if len(found) == 1 else None
+
+
 def _asserted(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
     """The assertion that a GPU printed before the exception that it led to."""
     match = _first(_ASSERTED, lines) if "device-side assert" in cause.text else None
@@ -232,5 +242,5 @@ def _before(
 
 _DETAILS: tuple[_Detail, ...] = (
     _interface, _unresolved, _aborted_rank, _no_network, _of_ssh, _rank, _first_rank, _no_device, _settings, _of_ascend,
-    _earlier, _crash, _file, _asserted,
+    _earlier, _crash, _file, _asserted, _process,
 )  # fmt: skip

@@ -37,6 +37,7 @@ _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 _EXCEPTION = re.compile(r"^(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+|[A-Z_]\w*)(?:\(\w+\))?(?::(?:\s|$)|$)")
 # A progress bar, and an exception in the same line.
 _BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
+_CUT_OFF = re.compile(r"(?:[ \t]+\S.*\n)+[A-Za-z_][\w.]*(?:Error|Exception): ")
 _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
 # Tracebacks after these lines belong to clean-up, or were only logged.
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
@@ -284,7 +285,9 @@ def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]
     numbers, lines = [number for number, _ in stream], [line for _, line in stream]
     frames: list[str] = []
     where = ""
-    inside = chained = direct = ignored = False
+    # What a kubelet keeps of a log may begin within a traceback.
+    inside = _CUT_OFF.match("\n".join(lines[:_MOST_LINES])) is not None
+    chained = direct = ignored = False
     begin, end = 0, -1
     for at, line in enumerate(lines):
         if at <= end:

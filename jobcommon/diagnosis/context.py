@@ -33,6 +33,7 @@ _OF_IMAGE = (Reason.COMMAND_NOT_FOUND, Reason.FILE_NOT_FOUND)
 _NOT_IN_USE = "this cluster runs pods as processes of this machine, and the files of image {} are not on it"
 # A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
 _RANK = re.compile(r"rank (\d+) called MPI_Abort")
+_RANK_ON = re.compile(r"\b(rank \d+) on ([\w.-]+): ")
 _TASK = re.compile(r"/job:(?!localhost)(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks in another way.
 _PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
@@ -52,7 +53,7 @@ _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
-    cause = _of_rank(_of_tasks(cause, found), found)
+    cause = _of_process(_of_rank(_of_tasks(cause, found), found), found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, found)
     template = template_of(replica, found)
@@ -151,6 +152,15 @@ def _of_rank(cause: Cause, found: Found) -> Cause:
     if int(match[1]) // slots >= workers:
         return cause
     return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{int(match[1]) // slots} by the hostfile)"))
+
+
+def _of_process(cause: Cause, found: Found) -> Cause:
+    """The cause with the name of the replica on which a launcher's rank has failed."""
+    pods = {found.read.pod_name(replica): replica for replica in found.read.replicas}
+    match = _RANK_ON.search(cause.text)
+    if match is None or (replica := pods.get(match[2].partition(".")[0])) is None:
+        return cause
+    return replace(cause, text=cause.text.replace(match[0], f"{match[1]} on {replica}: ", 1))
 
 
 def collective(text: str) -> bool:

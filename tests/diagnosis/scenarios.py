@@ -1305,6 +1305,13 @@ SCENARIOS = (
             **MPI_PAIR,
         )
     ),
+    scenario(
+        "a launcher that says which rank failed, and where",
+        "PythonException",
+        "Launcher-0 on node node-1: exit code 1: rank 2 on Worker-1: ValueError: expected sequence of length 512",
+    ).of(
+        launched(1, *(f"demo-worker-1: [rank2]: {line}" for line in (EINOPS[0], "ValueError: expected sequence of length 512")))
+    ),
     scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: cannot be scheduled").of(
         found(
             {
