@@ -10,12 +10,16 @@ from jobcommon.causes.tracebacks import plain
 
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
-    r"invalid|denied|"
+    r"invalid|denied|is missing|"
     r"not found|not a valid|unexpected (?:end|EOF)|assert",
     re.IGNORECASE,
 )
 # The exit code tells it.
 OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
+#: So does what a shell prints of the program that it has started.
+OF_SHELL = re.compile(
+    r".*: line \d+: +\d+ (?:Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception)\b"
+)
 # Nor is it a line of the program's source, the end of an R or Perl script, or a stack of C.
 _NO_MESSAGE = re.compile(
     rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"

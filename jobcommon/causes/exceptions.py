@@ -8,7 +8,7 @@ from jobcommon.causes.cause import Cause, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.error_lines import BY_LAUNCHER, joined
 from jobcommon.causes.programs import EXCEPTIONS, LINES
-from jobcommon.causes.tracebacks import Raised
+from jobcommon.causes.tracebacks import OF_HUB, Raised
 
 #: The advice for an error of which no more is known than its message.
 NAMED = "correct what the message names: the program, its data or its settings"
@@ -22,8 +22,12 @@ _MARK = re.compile(r'in "[^"]+", line \d+')
 # Of pydantic: each field, in a line of its own, and what is wrong with it follow.
 _FIELDS = re.compile(r"\d+ validation errors? for \S+$")
 _OF_FIELD = re.compile(r"\s*[\[(]type=[\w.]+(?:; .*|, (input_value=(?!\{|\w+\().*), input_type=.*|, input_value=.*)?[\])]$")
-# Of torch.load, the line that names the class.
-_OF_WEIGHTS = "WeightsUnpickler error: "
+# Of torch.load, the line that names the class; of datasets, that which says what is wrong with the columns.
+_DECIDING = ("WeightsUnpickler error: ", "because ")
+# Of XGBoost: what failed, and in the next lines why.
+_LINK = re.compile(r"- \[[\w.]+:\d+\|[\d:]+\]: (.+)")
+# What torch raises when it closes a file that it could not write.
+_ON_CLOSING = re.compile(r"\. unexpected pos \d")
 # A message of several lines is quoted whole up to this length.
 _SHORT, _EMPTY = 240, 14
 
@@ -52,7 +56,7 @@ def of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
             before = "" if one is last or in_short(last.lines[0]) in text else f"{in_short(last.lines[0])}, after "
             first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
             # What it was raised from, if that tells nothing by itself.
-            after = _after(chain) if one is last and last.direct else ""
+            after = _after(chain) if one is last and (last.direct or _ON_CLOSING.search(one.lines[0])) else ""
             order = (cause.symptom, not first, at if first else -at)
             known.append((order, replace(cause, text=before + text + after)))
     if known:
@@ -83,6 +87,8 @@ def _quoted(one: Raised, reason: str) -> str:
         first = revealing = whole
     if revealing == first and first.rstrip().endswith(":"):
         first = revealing = joined(one.lines)[0]
+    if revealing == first and OF_HUB in first:
+        first = revealing = " ".join(one.lines[:2])
     if revealing == first and first.rstrip().endswith("root error(s) found.") and len(one.lines) > 1:
         revealing = one.lines[1]
     if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
@@ -100,8 +106,11 @@ def _quoted(one: Raised, reason: str) -> str:
         first = revealing = f"{first} in: {sources[-1]}" if sources else first
     if _FIELDS.search(one.lines[0]):
         first, revealing = one.lines[0], "; ".join(_fields(one.lines[1:])) or one.lines[0]
-    if of_weights := [line for line in one.lines if line.startswith(_OF_WEIGHTS)]:
-        first, revealing = one.lines[0].partition(". ")[0], of_weights[0]
+    if deciding := [line for line in one.lines[1:] if line.startswith(_DECIDING)]:
+        mark = " " if deciding[0][0].islower() else ": "
+        first = revealing = one.lines[0].partition(". ")[0] + mark + deciding[0]
+    if links := [link[1].removesuffix(".") for line in one.lines if (link := _LINK.match(line))]:
+        first, revealing = one.type, ": ".join(links)
     where = f" ({one.where})" if one.where else ""
     return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
 

@@ -10,7 +10,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.advice import ANY_PEERS
 from jobcommon.causes.clues.launchers import REMAINS, REPORTS
 from jobcommon.causes.details import FIRST_RANK, with_detail
-from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, joined, last_line, of_line
+from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SHELL, joined, last_line, of_line
 from jobcommon.causes.exceptions import NAMED, chains_of, of_exception, unknown
 from jobcommon.causes.programs import LINES, MERELY_A_WARNING
 from jobcommon.causes.stacks import telling
@@ -86,7 +86,8 @@ def _of_the_rest(
         before = last_line([line for line in own if not BY_LAUNCHER.search(line)])
         if not ERROR_LINE.search(before):
             return report
-        return replace(report, text=f"{in_short(before)}; {report.text.removesuffix(' ()')}", advice=NAMED, symptom=False)
+        text = "" if OF_SHELL.match(report.text) else f"; {report.text.removesuffix(' ()')}"
+        return replace(report, text=in_short(before) + text, advice=NAMED, symptom=False)
     if (rank := FIRST_RANK.search("\n".join(lines))) is not None:
         text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
         advice = "see what this rank printed before; runPolicy.keepFailedLogs keeps it"

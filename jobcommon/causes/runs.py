@@ -9,7 +9,7 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed, without_midd
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.environment import SHELL
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
-from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SIGNAL, joined, last_line, of_line
+from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SHELL, OF_SIGNAL, joined, last_line, of_line
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
@@ -107,7 +107,8 @@ def end_of_program(
     last = last_line(joined(output[: next(ends, None)] if crash else output))
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
-        shown = f": {in_short(last)}" if reason not in _OUTSIDE and ERROR_LINE.search(last) else ""
+        says = ERROR_LINE.search(last) or OF_SHELL.match(last)
+        shown = f": {in_short(last)}" if reason not in _OUTSIDE and says else ""
         if shown and reason == "SIGABRT":
             text, advice = "aborted", f"{NAMED}; of Python, -X faulthandler prints where"
         if reason == "SIGKILL" and (error := _just_before(output, local=local)) is not None:
@@ -211,7 +212,7 @@ def _error(reason: str, output: Sequence[str], *, local: bool, no_command: bool 
     if (cause := next(filter(None, returns), None)) is not None:
         return cause
     cause = None if no_command else printed(output, local=local)
-    if cause is None or (reason in _SIGNALS and OF_SIGNAL.match(cause.text)):
+    if cause is None or (reason in _SIGNALS and (OF_SIGNAL.match(cause.text) or OF_SHELL.match(cause.text))):
         return None
     # A launcher passes on how one of its processes ended.
     passed_on = cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)

@@ -30,7 +30,9 @@ _LOG = re.compile(
     r'^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8}|\{")'
 )
 # What other programs print below a message: make, shells, launchers, and bars of tqdm.
-_OTHERS = re.compile(r"^make(?:\[\d+\])?: |^[^\s:]+: line \d+: |^(?:[Ee]rror|ERROR|FATAL|fatal): |.*\d%\|.*[|\]]")
+_OTHERS = re.compile(
+    r"^(?:=+> |\++ [\w./])|^make(?:\[\d+\])?: |^[^\s:]+: line \d+: |^(?:[Ee]rror|ERROR|FATAL|fatal): |.*\d%\|.*[|\]]"
+)
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 # Classes begin with a capital letter, or are of a module, as socket.timeout.
@@ -51,7 +53,7 @@ _WRAPPERS = re.compile(
 _OF_TASK = re.compile(r"ray\.exceptions\.RayTaskError\(")
 _PASSED_ON = re.compile(
     r"Horovod detected that one or more processes exited with non-zero status|Caught \w+ in DataLoader worker process \d+|"
-    r"error reading from connection"
+    r"error reading from connection|CheckpointException ranks:|# The last \d+ lines of "
 )
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$")
 _OF_LIBRARY = re.compile(rf"{_LIBRARY.pattern}|/usr/lib|python\d")
@@ -66,6 +68,8 @@ _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 _MOST_LINES = 12
 _OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)|^Stack trace:$|^HTTP response headers: ')
 _NCCL = "Last error:"
+#: What the first line of the Hugging Face Hub has. A blank line and the message follow.
+OF_HUB = "(Request ID: "
 # Frames of other languages, which are named below the program's own.
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs|pyx)$")
 _RULE = 74 * "-"
@@ -78,9 +82,7 @@ _FRAME_ENDS = re.compile(r"[╰+][─-]+[╯+]$")
 # What pip puts around the output of a build, and before each line of it.
 _BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]|│ exit code: \d+)$")
 _BUILD_INDENT = 6 * " "
-# A message goes on after the blank line that follows it, as huggingface_hub's.
-_GOES_ON = re.compile(r"[:,]$|\(Request ID: [^)]*\)$")
-_BOILERPLATE = re.compile(r"The error could be from a previous operation")
+_BOILERPLATE = re.compile(r"The error could be from a previous operation|The tasks have crashed")
 _ROOT_ERRORS = "root error(s) found."
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
 
@@ -336,8 +338,9 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
         node = next((number for number in range(at + 1, len(lines)) if _NODE.match(lines[number])), None)
         if node is None:
             return tuple(found), at
-        before = (line.strip() for line in lines[node - 1 : at : -1] if line.strip() and not _BOILERPLATE.match(line))
-        return (found[0], next(before, "")), node
+        message = [line for line in lines[at + 1 : node] if not _BOILERPLATE.match(line)]
+        heading = message[-2:-1] if message[-2:-1] and message[-2].rstrip().endswith(":") else []
+        return (found[0], " ".join(map(str.strip, heading + message[-1:]))), node
     if found[0].endswith(_ROOT_ERRORS):
         first = next((line.strip() for line in lines[at + 1 : at + _MOST_LINES] if line.strip().startswith("(0) ")), "")
         return (found[0], *([first] if first else [])), at
@@ -345,13 +348,14 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
     quotes, end = False, at
     for number, line in enumerate(lines[at + 1 :], at + 1):
         quotes = quotes or found[-1].endswith("traceback:")
-        if (not line.strip() and _GOES_ON.search(found[-1])) or (quotes and (not line.strip() or line[:1].isspace())):
+        goes_on = found[-1].endswith((":", ",")) or (len(found) == 1 and OF_HUB in found[0])
+        if (not line.strip() and goes_on) or (quotes and (not line.strip() or line[:1].isspace())):
             continue
         if quotes and line.strip() == "encountered:":
             found = found[:1]
             continue
-        over = _HEADER.search(line) or any(begins.match(line) for begins in (_CHAINED, _IGNORED, _LOG))
-        over = over or (_OTHERS.match(line) and not found[-1].endswith(":"))
+        over = any(begins.match(line) for begins in (_CHAINED, _IGNORED, _LOG)) or _HEADER.search(line) is not None
+        over = over or (_OTHERS.match(line) is not None and not found[-1].endswith(":"))
         if not line.strip() or over or len(found) == _MOST_LINES:
             break
         if not _OTHERS_FRAME.match(line):

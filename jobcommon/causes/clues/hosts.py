@@ -87,6 +87,10 @@ HOSTS = (
         "grant the pod's ServiceAccount this right with a Role and a RoleBinding, and name the account in serviceAccountName",
     ),
     Clue(
+        # wait-for-it
+        r"timeout occurred after waiting \d+ seconds for \S+:\d+", Reason.HOST_UNREACHABLE, "", SERVER, local=LOCAL_SERVER,
+    ),
+    Clue(
         r"lookup (\S+?)(?: on \S+)?: (?:no such host|server misbehaving|i/o timeout)", Reason.HOST_UNREACHABLE, "",
         "the name {0} does not resolve here: correct it, or see that its Service exists and that the pod's DNS works",
     ),
