@@ -10,7 +10,7 @@ from jobcommon.causes.tracebacks import plain
 
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
-    r"invalid|denied|is missing|"
+    r"invalid|denied|is missing|^[EF]\d{4} \d\d:|"
     r"not found|not a valid|unexpected (?:end|EOF)|assert",
     re.IGNORECASE,
 )
@@ -51,6 +51,8 @@ BY_LAUNCHER = re.compile(
     r"slurmstepd): |"
     r"^Abort\(\d+\)|^\s*raise\b"
 )
+# Of a compiler, whose first error leads to its others, and to those of the build.
+_COMPILED = re.compile(r"[^\s:()]+(?::\d+:\d+:|\(\d+\):) (?:fatal )?error: |error\[E\d+\]: ")
 # The last errors of a program that has failed, each of which follows from the one before.
 _GIVES_UP = re.compile(
     r"^(?:\S+ ){,3}(?:exiting|aborting|shutting down|terminating|quitting|giving up|stopping)\b(?!:)|"
@@ -92,6 +94,8 @@ def last_line(lines: Sequence[str]) -> str:
         # Of what a launcher says of its own failure, the first line decides.
         return next((line for line in errors if BY_LAUNCHER.search(line)), errors[0])
     own = [line for line in own if not MERELY_A_WARNING.search(line)] or own
+    if compiled := next(filter(_COMPILED.match, own), None):
+        return compiled
     marked = [line for line in own if _MARKED.match(line)] or own
     if not marked:
         return tail[-1] if tail else ""

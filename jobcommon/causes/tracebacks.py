@@ -12,6 +12,10 @@ _PROCESS = re.compile(
     r"^(?:(?:\w{3} \w{3} +\d+ [\d:]+ \d{4}|[\w.-]+: )?\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|"
     r"\(\w+(?: \w+=\S+)* pid=\d+[^)]*\)\s?)"
 )
+# mpirun tags each write, of which a line may be made of several, perhaps of several ranks.
+_TAG = re.compile(r"(\[\d+,\d+\]<std(?:out|err)>:)")
+# srun --label
+_LABEL, _OF_SRUN = re.compile(r"^ *(\d+):(?: |$)"), re.compile(r"^ *\d+: Traceback \(most|^srun: error: ")
 _GROUP = re.compile(r"^(?:\s*\|\s?|\s*\+[-+ ]*)")
 # What a logger puts before each line, so also before those of a traceback: a time, a level, a name.
 _LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-]$")
@@ -53,7 +57,8 @@ _WRAPPERS = re.compile(
 _OF_TASK = re.compile(r"ray\.exceptions\.RayTaskError\(")
 _PASSED_ON = re.compile(
     r"Horovod detected that one or more processes exited with non-zero status|Caught \w+ in DataLoader worker process \d+|"
-    r"error reading from connection|CheckpointException ranks:|# The last \d+ lines of "
+    r"error reading from connection|CheckpointException ranks:|`Termination signal` is detected|Any \{ \.\. \}$|"
+    r"\bPoisonError \{|# The last \d+ lines of "
 )
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$")
 _OF_LIBRARY = re.compile(rf"{_LIBRARY.pattern}|/usr/lib|python\d")
@@ -84,7 +89,7 @@ _BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]
 _BUILD_INDENT = 6 * " "
 _BOILERPLATE = re.compile(r"The error could be from a previous operation|The tasks have crashed")
 _ROOT_ERRORS = "root error(s) found."
-_GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
+_GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{(?:function_)?node ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class Raised:
     @property
     def wraps(self) -> bool:
         """Whether it only reports that another process has failed."""
-        return _WRAPPERS.search(self.type) is not None or _PASSED_ON.search(self.lines[0]) is not None
+        return _WRAPPERS.search(self.type) is not None or _PASSED_ON.search(" ".join(self.lines[:2])) is not None
 
     @property
     def text(self) -> str:
@@ -140,7 +145,9 @@ def unfolded(lines: Sequence[str]) -> list[str]:
     message between two rules, as Open MPI prints them, or in a frame, one line.
     """
     shown = [
-        part for line in _boxed(_framed(_of_builds(lines))) for part in (_fields(line) if line.startswith("{") else (line,))
+        part
+        for line in _boxed(_framed(_of_builds(_tagged(lines))))
+        for part in (_fields(line) if line.startswith("{") else (line,))
     ]
     found = (plain(line).partition("Traceback (most recent call last)") for line in shown)
     prefixes = {_NUMBER.sub("0", before): before for before, header, _ in found if header and _LOGGER.match(before)}
@@ -165,6 +172,22 @@ def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
     own = next((name for file, name in named if not _OF_LIBRARY.search(file)), "")
     place = named[0][1]
     return (place if own in ("", place) else f"{place}, called by {own}"), frames[0][2]
+
+
+def _tagged(lines: Sequence[str]) -> Iterator[str]:
+    """The lines, each with the prefix of the process that wrote it at its beginning."""
+    by_srun = any(map(_OF_SRUN.match, lines))
+    for line in lines:
+        if line.count("]<std") > 1:
+            before, *tagged = _TAG.split(line)
+            last, text = "", before
+            for tag, part in zip(tagged[::2], tagged[1::2], strict=True):
+                if tag != last and text:
+                    yield text
+                text, last = (text if tag == last else tag) + part, tag
+            yield text
+        else:
+            yield _LABEL.sub(r"[\1]: ", line) if by_srun else line
 
 
 def _of_builds(lines: Iterable[str]) -> Iterator[str]:
@@ -335,12 +358,15 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
     found = [lines[at].strip()]
     if found[0].endswith(_GRAPH_FAILED):
         # Tensorflow names the problem before the node, after many lines.
-        node = next((number for number in range(at + 1, len(lines)) if _NODE.match(lines[number])), None)
+        end = next((number for number in range(at + 1, len(lines)) if _LOG.match(lines[number])), len(lines))
+        node = next((number for number in range(at + 1, end) if _NODE.match(lines[number])), None)
         if node is None:
             return tuple(found), at
-        message = [line for line in lines[at + 1 : node] if not _BOILERPLATE.match(line)]
-        heading = message[-2:-1] if message[-2:-1] and message[-2].rstrip().endswith(":") else []
-        return (found[0], " ".join(map(str.strip, heading + message[-1:]))), node
+        message = [line.strip() for line in lines[at + 1 : node] if line.strip() and not _BOILERPLATE.match(line)]
+        if roots := [line for line in message if line.startswith("(0) ")]:
+            return (found[0], f"{roots[0]} {lines[node].strip()}"), node
+        headed = message[-2:-1] if len(message) > 1 and message[-2].endswith(":") else []
+        return (found[0], " ".join(headed + message[-1:])), node
     if found[0].endswith(_ROOT_ERRORS):
         first = next((line.strip() for line in lines[at + 1 : at + _MOST_LINES] if line.strip().startswith("(0) ")), "")
         return (found[0], *([first] if first else [])), at
