@@ -22,8 +22,8 @@ _MARK = re.compile(r'in "[^"]+", line \d+')
 # Of pydantic: each field, in a line of its own, and what is wrong with it follow.
 _FIELDS = re.compile(r"\d+ validation errors? for \S+$")
 _OF_FIELD = re.compile(r"\s*[\[(]type=[\w.]+(?:; .*|, (input_value=(?!\{|\w+\().*), input_type=.*|, input_value=.*)?[\])]$")
-# Of torch.load, the line that names the class; of datasets, that which says what is wrong with the columns.
-_DECIDING = ("WeightsUnpickler error: ", "because ")
+# Of torch.load, the line that names the class.
+_OF_WEIGHTS = "WeightsUnpickler error: "
 # Of XGBoost: what failed, and in the next lines why.
 _LINK = re.compile(r"- \[[\w.]+:\d+\|[\d:]+\]: (.+)")
 # What torch raises when it closes a file that it could not write.
@@ -79,7 +79,7 @@ def _quoted(one: Raised, reason: str) -> str:
     revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
     whole = " ".join(one.lines)
     # Or it says nothing in its first line: CastError's columns and the body of an answer of Kubernetes follow.
-    empty = len(first.partition(": ")[2]) <= _EMPTY or first.endswith(")")
+    empty = (len(first.partition(": ")[2]) <= _EMPTY and not one.type.endswith("KeyError")) or OF_HUB in first
     short = one.python and len(one.lines) > 1 and (empty or (len(one.lines) < 4 and len(whole) <= _SHORT))
     short = short and not BY_LAUNCHER.search(whole)
     if revealing == first and short and not _RULED.search(whole):
@@ -87,8 +87,6 @@ def _quoted(one: Raised, reason: str) -> str:
         first = revealing = whole
     if revealing == first and first.rstrip().endswith(":"):
         first = revealing = joined(one.lines)[0]
-    if revealing == first and OF_HUB in first:
-        first = revealing = " ".join(one.lines[:2])
     if revealing == first and first.rstrip().endswith("root error(s) found.") and len(one.lines) > 1:
         revealing = one.lines[1]
     if revealing == first and len(one.lines) > 1 and one.lines[1].startswith(": "):
@@ -106,9 +104,8 @@ def _quoted(one: Raised, reason: str) -> str:
         first = revealing = f"{first} in: {sources[-1]}" if sources else first
     if _FIELDS.search(one.lines[0]):
         first, revealing = one.lines[0], "; ".join(_fields(one.lines[1:])) or one.lines[0]
-    if deciding := [line for line in one.lines[1:] if line.startswith(_DECIDING)]:
-        mark = " " if deciding[0][0].islower() else ": "
-        first = revealing = one.lines[0].partition(". ")[0] + mark + deciding[0]
+    if of_weights := [line for line in one.lines if line.startswith(_OF_WEIGHTS)]:
+        first, revealing = one.lines[0].partition(". ")[0], of_weights[0]
     if links := [link[1].removesuffix(".") for line in one.lines if (link := _LINK.match(line))]:
         first, revealing = one.type, ": ".join(links)
     where = f" ({one.where})" if one.where else ""

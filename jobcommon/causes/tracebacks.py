@@ -35,7 +35,8 @@ _LOG = re.compile(
 )
 # What other programs print below a message: make, shells, launchers, and bars of tqdm.
 _OTHERS = re.compile(
-    r"^(?:=+> |\++ [\w./])|^make(?:\[\d+\])?: |^[^\s:]+: line \d+: |^(?:[Ee]rror|ERROR|FATAL|fatal): |.*\d%\|.*[|\]]"
+    r"^(?:=+> |\++ [\w./]|wandb: |\S+ - (?:DEBUG|INFO|WARN|ERROR|CRITICAL)|make(?:\[\d+\])?: |[^\s:]+: line \d+: |"
+    r"(?:[Ee]rror|ERROR|FATAL|fatal): )|.*\d%\|.*[|\]]"
 )
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
