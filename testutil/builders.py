@@ -210,7 +210,7 @@ class Pod:
         """A second container, running or ended with `code`, listed before the main one."""
         ended = {"exitCode": code, "reason": "Error", "message": message, **({"finishedAt": format_time(at)} if at else {})}
         state = {"running": {}} if code is None else {"terminated": ended}
-        sidecar = {"name": "sidecar", "restartCount": 0, "state": state}
+        sidecar = {"name": "sidecar", "restartCount": 0, "ready": code is None, "state": state}
         return self._with(status={"containerStatuses": [sidecar, *self.raw["status"].get("containerStatuses", ())]})
 
     def with_init(self, code: int | None, *, restarts: int = 0, last: int | None = None, policy: str = "") -> "Pod":

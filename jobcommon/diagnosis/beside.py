@@ -17,14 +17,12 @@ from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.context import collective, template_of
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.framework import Framework
-from jobcommon.reconcile.ending import PATIENCE_SECONDS, decode
+from jobcommon.reconcile.ending import EARLY_SECONDS, PATIENCE_SECONDS, containers_beside, decode
 
 Times = tuple[float | None, float | None]
 _SIDECAR = "Always"
 # What a program that lost a server fails of; of a container that has been started again, only soon after its end.
 _LOST, JUST_BEFORE = (Reason.PEERS_UNREACHABLE, Reason.HOST_UNREACHABLE), 60.0
-# A program that fails so soon may have begun before a proxy beside it was ready.
-_EARLY = 60.0
 _MEMORY = "the cause of SIGKILL is usually a lack of memory: raise resources.limits.memory of this container"
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 _LOCAL = re.compile(r"\b127\.\d+\.\d+\.\d+\b|\blocalhost\b|\b0\.0\.0\.0\b|\[::1?\]")
@@ -50,12 +48,6 @@ def main_container(framework: Framework, pod: Mapping[str, Any]) -> str:
     return framework.container or next((str(one.get("name", "")) for one in specs), "")
 
 
-def others(pod: PodView, name: str) -> list[ContainerView]:
-    """The containers that run beside container `name`."""
-    sidecars = (one for one in pod.init_containers if one.restart_policy == _SIDECAR)
-    return [one for one in (*sidecars, *pod.containers) if one.name != name]
-
-
 def suspect(pod: PodView, name: str, at: float | None) -> tuple[ContainerView, bool] | None:
     """The container beside container `name`, which failed at that time, that explains it first of all; and whether its log
     is that of the run before its present one.
@@ -68,7 +60,7 @@ def suspect(pod: PodView, name: str, at: float | None) -> tuple[ContainerView, b
         ended_first = run is not None and run.exit_code and (run.finished_at or 0.0) < (at or 0.0)
         return 0 if ended_first or isinstance(one.state, Waiting) else 3
 
-    found = min(others(pod, name), key=rank, default=None)
+    found = min(containers_beside(pod, name), key=rank, default=None)
     if found is None:
         return None
     last = found.last.finished_at if isinstance(found.state, Running) and found.last is not None else None
@@ -88,7 +80,7 @@ def _ended_first(member: Member, cause: Cause, name: str, at: float | None, foun
     elsewhere = cause.reason not in _LOST or collective(cause.text) or (address and not address[0].startswith("127."))
     pod = member.pod
     read, lines = found.beside.get(pod.name, ("", ()))
-    for other in others(pod, name):
+    for other in containers_beside(pod, name):
         for run, within in ((other.state, PATIENCE_SECONDS), (other.last, JUST_BEFORE)):
             if not isinstance(run, Terminated) or run.finished_at is None or not -1 <= at - run.finished_at <= within:
                 continue
@@ -111,11 +103,11 @@ def _ended_first(member: Member, cause: Cause, name: str, at: float | None, foun
 def _still_there(member: Member, cause: Cause, name: str, run: Times, found: Found) -> Cause | None:
     """The container whose state or log explains why this one failed of a connection, or of what it waited for."""
     pod, (read, lines) = member.pod, found.beside.get(member.pod.name, ("", ()))
-    other = next((one for one in others(pod, name) if one.name == read), None)
+    other = next((one for one in containers_beside(pod, name) if one.name == read), None)
     if other is None or collective(cause.text):
         return None
     unready = isinstance(other.state, Running) and not other.ready
-    early = None not in run and (run[1] or 0.0) - (run[0] or 0.0) <= _EARLY
+    early = None not in run and (run[1] or 0.0) - (run[0] or 0.0) <= EARLY_SECONDS
     lost = early and (cause.reason == Reason.HOST_UNREACHABLE or (cause.reason in _LOST and unready))
     points = _LOCAL.search(cause.text) or _WAITED.search(cause.text) or _shared(member, cause, name, read)
     if not (points or lost):

@@ -8,6 +8,7 @@ import pytest
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import Terminated
 from jobcommon.api.replica import Replica
+from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import Ending, EndType, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
@@ -323,6 +324,20 @@ def test_a_container_that_had_failed_before_the_main_one_is_named_first(pod: Pod
     assert ending is not None
     before = f"its container sidecar ended first: {CACHE}; exited with code 1 (Error); then " if explains else ""
     assert ending.describe(Replica("Worker", 1), "") == f"Worker-1: {before}exited with code 1 (Error)"
+
+
+@pytest.mark.parametrize(("seconds", "ready", "is_said"), [(3, False, True), (3, True, False), (300, False, False)])
+def test_a_container_that_was_not_ready_when_the_program_failed_at_once_is_named(
+    seconds: float, ready: bool, is_said: bool
+) -> None:
+    pod = RUNS.main_ended(1, START + seconds)
+    sidecar, main = pod.raw["status"]["containerStatuses"]
+    sidecar["ready"] = ready
+    main["state"]["terminated"]["startedAt"] = format_time(START)
+    ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)
+    assert ending is not None
+    after = "; its container sidecar was not ready" if is_said else ""
+    assert ending.describe(Replica("Worker", 1), "n") == f"Worker-1: exited with code 1 (Error) on node n{after}"
 
 
 def test_a_lost_connection_does_not_count_as_a_consequence_where_a_container_of_the_pod_had_failed_before() -> None:
