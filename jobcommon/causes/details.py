@@ -8,7 +8,7 @@ from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.environment import SHELL
 from jobcommon.causes.clues.launchers import REMAINS
-from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, last_line, of_line
+from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, joined, last_line, of_line
 from jobcommon.causes.exceptions import MISTAKE, NAMED, chains_of, of_exception
 from jobcommon.causes.programs import LINES, MERELY_A_WARNING, unreachable
 from jobcommon.causes.tracebacks import crashed, plain, raised
@@ -50,7 +50,7 @@ _REQUESTING = re.compile(r"thrown while requesting|exceeded \d+% memory budget")
 _DIED = re.compile(r"\bworkers? (?:have |has )?died\b")
 _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
 # Long enough to say more than that there is an exception.
-_LOGGED = re.compile(r"^(?=.{110})(?!.*(?:[Ee]xception|[Tt]raceback))(?:.{,60}\bERROR\b|E\d{4} )")
+_LOGGED = re.compile(r"^(?=.{110})(?!.*(?:[Ee]xception|[Tt]raceback|has been caught))(?:.{,60}\bERROR\b|E\d{4} )")
 # As many lines before an exception are searched for what led to it.
 _BEFORE = 40
 # What may be wrong with a program before it notices.
@@ -230,7 +230,8 @@ def _before(
     """
     stacks = {number for one in raised(lines) for number in range(one.begin, one.end + 1)}
     for number in numbers:
-        line = plain(lines[number])
+        # What a heading says is in the line below it.
+        line = joined([plain(lines[number]), *lines[number + 1 : number + 3]])[0]
         ordinary = MERELY_A_WARNING.search(line) and not _REQUESTING.search(line)
         if number in stacks or ordinary or (not points and _OF_TENSORFLOW.match(line)):
             continue

@@ -25,6 +25,7 @@ _NO_MESSAGE = re.compile(
     rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
+    r"\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\"?\w+\"?: [\[{]$|"
     r"If there are any errors|\s*\"\w+\": ?[\[{]$|.*\bhelp_aggregate\b|wandb: (?!ERROR)|<?https?://\S+$"
 )
 _MARKED = re.compile(
@@ -36,6 +37,7 @@ _WORD = re.compile(r"\w")
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
     r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|Pipeline completed with errors|"
+    r"failed \d+ times; aborting job$|"
     r"not deleting files as there were|"
     r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"

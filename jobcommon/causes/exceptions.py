@@ -24,6 +24,7 @@ _FIELDS = re.compile(r"\d+ validation errors? for \S+$")
 _OF_FIELD = re.compile(r"\s*[\[(]type=[\w.]+(?:; .*|, (input_value=(?!\{|\w+\().*), input_type=.*|, input_value=.*)?[\])]$")
 # Of torch.load, the line that names the class.
 _OF_WEIGHTS = "WeightsUnpickler error: "
+_OF_STATE = "RuntimeError: Error(s) in loading state_dict for "
 # Of XGBoost: what failed, and in the next lines why.
 _LINK = re.compile(r"- \[[\w.]+:\d+\|[\d:]+\]: (.+)")
 # What torch raises when it closes a file that it could not write.
@@ -106,6 +107,9 @@ def _quoted(one: Raised, reason: str) -> str:
         first, revealing = one.lines[0], "; ".join(_fields(one.lines[1:])) or one.lines[0]
     if of_weights := [line for line in one.lines if line.startswith(_OF_WEIGHTS)]:
         first, revealing = one.lines[0].partition(". ")[0], of_weights[0]
+    if first.startswith(_OF_STATE) and (keys := one.lines[1:]):
+        # Which are missing, and which there are instead, perhaps with a prefix.
+        first, revealing = one.lines[0], "; ".join(in_short(line, max(380 // len(keys), 140)) for line in keys)
     if links := [link[1].removesuffix(".") for line in one.lines if (link := _LINK.match(line))]:
         first, revealing = one.type, ": ".join(links)
     where = f" ({one.where})" if one.where else ""

@@ -12,7 +12,7 @@ from jobcommon.causes.clues.launchers import REMAINS, REPORTS
 from jobcommon.causes.details import FIRST_RANK, with_detail
 from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SHELL, joined, last_line, of_line
 from jobcommon.causes.exceptions import NAMED, chains_of, of_exception, unknown
-from jobcommon.causes.programs import LINES, MERELY_A_WARNING
+from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING
 from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import Raised, begin_of_stack, in_stacks, plain, raised, unfolded
 
@@ -81,6 +81,8 @@ def _of_the_rest(
     for some, clues in ((reversed(errors), REMAINS), (warnings, LINES)):
         for line in some:
             if (cause := of_line(line, clues, local=local)) is not None:
+                if cause.reason == Reason.PYTHON_EXCEPTION:
+                    cause = of_line(line, EXCEPTIONS, local=local) or cause
                 return replace(cause, text=said + cause.text)
     if (report := next(filter(None, (of_line(line, REPORTS, local=local) for line in errors)), None)) is not None:
         before = last_line([line for line in own if not BY_LAUNCHER.search(line)])

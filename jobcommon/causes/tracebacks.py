@@ -25,8 +25,8 @@ _FIELDS = (
     "msg", "message", "event", "error", "error.message", "exc_info", "exception", "traceback", "stack_trace", "stacktrace",
     "error.stack_trace", "stack", "reason",
 )  # fmt: skip
-# Parts of it that have such fields: of MongoDB, of Rust's tracing, and of pino, whose levels are numbers.
-_PARTS = ("attr", "fields", "err")
+# Parts of it that have such fields: of MongoDB, of Rust's tracing, of loguru, and of pino, whose levels are numbers.
+_PARTS = ("attr", "fields", "record", "err")
 _FATAL = ("error", "critical", "fatal", "e", "f", "50", "60")
 _SAYS_SO = re.compile(r"error|exception|fatal|fail", re.IGNORECASE)
 _LEVELS = ("level", "levelname", "log.level", "severity", "s")
@@ -245,12 +245,17 @@ def _fields(line: str) -> Iterator[str]:
     except ValueError:
         found = None
     found = found if isinstance(found, dict) else {}
-    level = next((str(found[name]) for name in _LEVELS if found.get(name)), "")
-    if "Traceback" not in line and level.lower() not in _FATAL:
+    parts = [found, *(more for name in _PARTS if isinstance(more := found.get(name), dict))]
+    levels = (level for part in parts for name in _LEVELS if (level := part.get(name)))
+    level = next(levels, "")
+    level = level.get("name", "") if isinstance(level, dict) else level
+    if "Traceback" not in line and str(level).lower() not in _FATAL:
         yield line
         return
-    parts = [found, *(more for name in _PARTS if isinstance(more := found.get(name), dict))]
     texts = [text for part in parts for field in _FIELDS if isinstance(text := part.get(field), str)]
+    texts += ["\n".join(_stack(stack)) for part in parts if isinstance(stack := part.get("exception"), list)]
+    # loguru: the whole record, as text
+    texts += [text for text in (found.get("text"),) if isinstance(text, str) and _HEADER.search(text)]
     said = ": ".join(text for text in texts if "\n" not in text)
     yield said if not said or _SAYS_SO.search(said) else f"ERROR: {said}"
     for text in texts:
@@ -258,6 +263,19 @@ def _fields(line: str) -> Iterator[str]:
         yield from (*text.splitlines(), "") if "\n" in text else ()
     if not texts:
         yield line
+
+
+def _stack(raised: Sequence[object]) -> Iterator[str]:
+    """The tracebacks of the exceptions that structlog lists, the last one first."""
+    link = ""
+    for one in reversed([one for one in raised if isinstance(one, dict)]):
+        frames = [frame for frame in one.get("frames") or () if isinstance(frame, dict)]
+        yield from (link, "Traceback (most recent call last):")
+        yield from (f'  File "{frame.get("filename")}", line {frame.get("lineno")}, in {frame.get("name")}' for frame in frames)
+        yield f"{one.get('exc_type')}: {one.get('exc_value')}"
+        link = (
+            "The above exception was the direct cause of" if one.get("is_cause") else "During handling of the above exception"
+        )
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:

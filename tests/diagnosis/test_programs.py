@@ -222,6 +222,37 @@ NOTEBOOK = (
     "ValueError                                Traceback (most recent call last)\nCell In[3], line 2\n      1 n = 4\n----> 2 fit(n)\n\nValueError: bad n"
 )
 
+LOGURU = json.dumps(
+    {
+        "text": "2026-11-26 17:55:33.513 | ERROR | __main__:<module>:5 - failed\n" + trace("\nValueError: bad shard"),
+        "record": {
+            "level": {"name": "ERROR", "no": 40},
+            "message": "failed",
+            "exception": {"type": "ValueError", "value": "bad shard"},
+        },
+    }
+)
+STRUCTLOG = json.dumps(
+    {
+        "event": "training_failed",
+        "level": "error",
+        "exception": [
+            {
+                "exc_type": "RuntimeError",
+                "exc_value": "no model",
+                "is_cause": False,
+                "frames": [{"filename": "/app/t.py", "lineno": 9, "name": "main"}],
+            },
+            {
+                "exc_type": "FileNotFoundError",
+                "exc_value": "[Errno 2] No such file or directory: '/m.json'",
+                "is_cause": True,
+                "frames": [],
+            },
+        ],
+    }
+)
+
 ADVISED = [
     ("a checkpoint of a wrapped model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "fc.weight".\n\tUnexpected key(s) in state_dict: "module.fc.weight".'), "CheckpointMismatch", "Unexpected key(s)", "the prefix module."),
     ("an array of terabytes", 1, trace("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 524. TiB for an array with shape (12000000, 12000000) and data type float32"), "MemoryExhausted", "524. TiB", "the shape is wrong"),
@@ -680,6 +711,12 @@ ROWS = [
     ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
     ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
     # texts of other tools and frameworks
+    ("loguru, a record of JSON", 1, '{"text": "start\\n", "record": {"level": {"name": "INFO"}, "message": "start"}}\n' + LOGURU, "PythonException", "exit code 1: ValueError: bad shard (train.py"),
+    ("structlog, exceptions as a list", 1, STRUCTLOG + '\n{"event": "shutdown", "level": "info"}', "FileNotFound", "RuntimeError: no model, after FileNotFoundError: [Errno 2] No such file or directory: '/m.json'"),
+    ("an exception without its traceback, by its class", 1, "[rank1]: PermissionError: [Errno 13] Permission denied: '/.cache'", "PermissionDenied", "'/.cache'"),
+    ("two lists of keys", 1, trace("RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: " + ", ".join(f'\"layers.{n}.weight\"' for n in range(90)) + '.\n\tUnexpected key(s) in state_dict: "encoder.layers.0.weight". '), "CheckpointMismatch", 'Unexpected key(s) in state_dict: "encoder.layers.0.weight"'),
+    ("a heading printed before", 1, "ResolvePackageNotFound: \n  - cudatoolkit=11.8\n" + trace("ModuleNotFoundError: No module named 'torch'"), "ModuleNotFound", "printed before: ResolvePackageNotFound: - cudatoolkit=11.8"),
+    ("glog's banner of a crash", 134, "terminate called after throwing an instance of 'std::runtime_error'\n  what():  bad shape\n*** Aborted at 1592991226 (unix time) try \"date -d @1592991226\" if you are using GNU date ***", "SIGABRT", "exit code 134): what(): bad shape"),
     ("mpirun, a line in pieces", 1, tagged(1, trace("IndexError: index 7 is out of bounds").replace("Error: ", "Error[1,1]<stderr>:: [1,1]<stderr>:")) + "\n" + MPI_FAILED, "PythonException", "IndexError: index 7 is out of bounds (train.py"),
     ("mpirun, two ranks in one line", 7, "[1,1]<stdout>:checksum of shard 17 does not match, aborting[1,0]<stdout>:step 0 loss 7.1\n[1,0]<stderr>:bye", "ProgramFailed", "checksum of shard 17 does not match, aborting"),
     ("srun, with labels", 1, "\n".join(f"{rank}: {line}" for rank, text in ((3, trace("FileNotFoundError: [Errno 2] No such file or directory: '/data/3.bin'")), (0, trace(LOST_PEER))) for line in text.splitlines()) + "\nsrun: error: n2: task 3: Exited with exit code 1", "FileNotFound", "'/data/3.bin' (train.py"),
