@@ -109,7 +109,7 @@ EXCEPTIONS = (
 )  # fmt: skip
 
 #: A line of these levels is not the error. NCCL has no other word for its errors.
-MERELY_A_WARNING = re.compile(r"(?<!NCCL )(?:\b|_)warn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
+MERELY_A_WARNING = re.compile(r"(?<!NCCL )(?:\b|_)warn(?:ing)?\b|Warning:|^\[?W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
 
 
 def unreachable(text: str, *, local: bool = False) -> Cause:

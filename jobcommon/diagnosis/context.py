@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from jobcommon.api.job import template_for
@@ -19,6 +20,8 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[\d.]+|localhost|.*:.*")
+_LOOPBACK = re.compile(r"127[\d.]+|localhost")
+_OF_MASTER = "make the program take MASTER_ADDR and MASTER_PORT from its environment, where the operator sets them"
 # Of a job with one replica such words are those of its own processes.
 _COLLECTIVE = re.compile(
     r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|\branks?\b|elastic|\bmpi", re.IGNORECASE
@@ -55,7 +58,7 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
     cause = _of_process(_of_rank(_of_tasks(cause, found), found), found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
-        return _of_host(cause, found)
+        return _of_host(cause, replica, found)
     template = template_of(replica, found)
     if cause.reason == Reason.GPU_UNUSABLE and _NO_GPU.search(cause.text) and not _requests(template, "/"):
         others = [kind for kind, spec in found.read.replica_specs.items() if _requests(spec.template, "nvidia.com/")]
@@ -99,9 +102,11 @@ def without_error(replica: str, found: Found) -> Cause:
     return Cause(Reason.ENDED_EARLY, text, _WAITING_WORKER if mpi else _SERVING.format(kind))
 
 
-def _of_host(cause: Cause, found: Found) -> Cause:
+def _of_host(cause: Cause, replica: str, found: Found) -> Cause:
     job = found.read
     host = host_in(cause.text)
+    if _LOOPBACK.fullmatch(host) and replica not in ("", *map(str, islice(job.replicas, 1))) and _COLLECTIVE.search(cause.text):
+        return replace(cause, text=f"{cause.text}; {replica} connects to itself", advice=_OF_MASTER, symptom=False)
     if host and not _ADDRESS.fullmatch(host):
         if host.partition(".")[0] == job.service_name or host.startswith(f"{job.name}-"):
             return cause

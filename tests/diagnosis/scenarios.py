@@ -270,6 +270,10 @@ NO_MASTER = (
 NO_RANK = "wait timeout after 12000ms, keys: /default_pg/0//cpu//0/1"
 NO_ADDRESS = "[W1126 12:40:01.1 socket.cpp:767] [c10d] The IPv6 network addresses of ({}, 23456) cannot be retrieved (gai error: -2 - Name or service not known)."
 NO_RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
+IPV6 = (
+    "[W1126 17:41:31.201 socket.cpp:752] [c10d] The client socket has failed to connect to [localhost]:23456 (errno: 99 - Cannot assign requested address).",
+)
+ITSELF = "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (localhost, 23456)."
 FRAMES = (
     "Exception raised from throwTimeoutError at /__w/pytorch/pytorch/torch/csrc/distributed/c10d/socket.cpp:1030 (most recent call first):",
     "frame #2: c10::DistNetworkError::DistNetworkError(c10::SourceLocation, std::__cxx11::basic_string<char>) + 0x72 (0x7f60546fc022 in /lib/libc10.so)",
@@ -1303,6 +1307,20 @@ SCENARIOS = (
             {"Launcher-0": launching, "Worker-0": running, "Worker-1": running},
             logs={"demo-launcher": (SSH[0].replace("worker-1", "worker-9"),)},
             **MPI_PAIR,
+        )
+    ),
+    scenario(
+        "a rank that connects to its own pod",
+        "PeersUnreachable",
+        "Worker-1 on node node-1: exit code 1: torch.distributed.DistNetworkError: The client socket has timed out",
+        "(localhost, 23456); Worker-1 connects to itself",
+    ).of(
+        found(
+            {f"Worker-{n}": lambda pod, n=n: pod.failed(1, at=NOW - 20 - n) for n in range(2)},
+            logs={
+                "demo-worker-0": (*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE}"),
+                "demo-worker-1": (*IPV6, *EINOPS[:1], ITSELF),
+            },
         )
     ),
     scenario(

@@ -94,7 +94,8 @@ LIMITS = (
         Reason.PORT_IN_USE, "", "choose another port, or stop the process that still uses it",
     ),
     Clue(
-        r"Cannot assign requested address|\[Errno 99\]|errno: 99\b", Reason.PEERS_UNREACHABLE, "",
+        # Of a client it is that of localhost by IPv6, which it tries as well.
+        r"(?m:^)(?!.*\bconnect).*(?:Cannot assign requested address|\[Errno 99\]|errno: 99\b)", Reason.PEERS_UNREACHABLE, "",
         "the program listens on an address that its pod does not have: make the master listen on 0.0.0.0, and check "
         "MASTER_ADDR",
     ),
