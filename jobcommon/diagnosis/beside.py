@@ -63,7 +63,8 @@ def suspect(pod: PodView, name: str, at: float | None) -> tuple[ContainerView, b
     found = min(containers_beside(pod, name), key=rank, default=None)
     if found is None:
         return None
-    last = found.last.finished_at if isinstance(found.state, Running) and found.last is not None else None
+    # Of a container that waits for its next start, the log is that of its last run.
+    last = found.last.finished_at if not isinstance(found.state, Waiting) and found.last is not None else None
     return found, last is not None and at is not None and -1 <= at - last <= JUST_BEFORE
 
 
@@ -117,7 +118,8 @@ def _still_there(member: Member, cause: Cause, name: str, run: Times, found: Fou
         return None
     state = " is not ready" if unready else ""
     said = f": {its.text}" if its is not None else ""
-    order = _AFTER.format(read) if lost or (unready and early) else ""
+    by_proxy = lost and not _LOCAL.search(cause.text) and its is not None and its.reason == Reason.HOST_UNREACHABLE
+    order = _AFTER.format(read) if early and (unready or by_proxy) else ""
     advice = "; ".join(filter(None, (its.advice if its is not None else cause.advice, order, _see(pod, other))))
     text = f"{cause.text}; its container {read}{state}{said}"
     known = its is not None and its.reason != Reason.PROGRAM_FAILED
@@ -138,6 +140,14 @@ def with_unread(cause: Cause, replica: str, found: Found) -> Cause:
 
 def _see(pod: PodView, other: ContainerView) -> str:
     return f"see container {other.name}: kubectl logs {pod.name} -c {other.name}"
+
+
+def of_local(cause: Cause, member: Member, found: Found) -> Cause:
+    """The cause with what to see where a program that runs does not reach a server in its own pod."""
+    beside = containers_beside(member.pod, main_container(found.framework, member.raw))
+    if not beside or not _LOCAL.search(cause.text):
+        return cause
+    return replace(cause, advice="; ".join(_see(member.pod, one) for one in beside))
 
 
 def _shared(member: Member, cause: Cause, name: str, other: str) -> bool:

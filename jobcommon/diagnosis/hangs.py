@@ -11,7 +11,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import printed
 from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import plain, raised
-from jobcommon.diagnosis.beside import error_of
+from jobcommon.diagnosis.beside import error_of, of_local
 from jobcommon.diagnosis.context import collective, in_context
 from jobcommon.diagnosis.found import Found, Member
 
@@ -90,7 +90,7 @@ def _waits(member: Member, found: Found) -> Cause | None:
     its = error_of(tail, local=found.local)
     if its is None or its.reason == Reason.PROGRAM_FAILED or collective(its.text):
         return None
-    return replace(its, text=f"its program is running and waits: {its.text}")
+    return of_local(replace(its, text=f"its program is running and waits: {its.text}"), member, found)
 
 
 def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None:

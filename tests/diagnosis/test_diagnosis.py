@@ -495,6 +495,14 @@ def test_a_sidecar_explains_why_the_program_failed(
     assert "ended first" not in made.sentence
 
 
+def test_of_a_server_in_its_own_pod_that_a_program_waits_for_the_container_is_to_be_seen() -> None:
+    waiting = {"demo-worker-1": [f"attempt {n}: dial tcp 127.0.0.1:5432: connect: connection refused" for n in (1, 2, 3)]}
+    pods = {"Worker-0": running, "Worker-1": lambda pod: pod.running().with_sidecar(None)}
+    made = diagnose(found(pods, tails=waiting), NOW)
+    assert (made.reason, made.replicas) == ("HostUnreachable", ("Worker-1",))
+    assert made.advice == "see container sidecar: kubectl logs demo-worker-1 -c sidecar"
+
+
 @pytest.mark.parametrize(("printed", "is_advised"), [(MLFLOW, True), (POSTGRES, True), ("ValueError: no shard", False)])
 def test_where_the_pod_is_gone_the_advice_is_to_see_its_other_containers(printed: str, is_advised: bool) -> None:
     template = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "prepare"}]}

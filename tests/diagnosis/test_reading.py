@@ -146,6 +146,14 @@ BESIDE: dict[str, tuple[list[dict[str, Any]], str, str]] = {
             },
         ], "db", "true",
     ),
+    "one that had failed and was stopped with the pod when it ran again": (
+        [
+            {
+                "name": "db", "restartCount": 1, "state": {"terminated": {"exitCode": 143, "finishedAt": AT}},
+                "lastState": {"terminated": {"exitCode": 137, "finishedAt": "2026-01-01T00:04:59Z"}},
+            },
+        ], "db", "true",
+    ),
 }  # fmt: skip
 
 
