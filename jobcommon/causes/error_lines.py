@@ -25,8 +25,8 @@ _NO_MESSAGE = re.compile(
     rf"{OF_SIGNAL.pattern}|\s*raise\b|Execution halted$|BEGIN failed--|exit status \d+$|\S* ?\*\*\* End of error message|"
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
-    r"\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\"?\w+\"?: [\[{]$|"
-    r"If there are any errors|\s*\"\w+\": ?[\[{]$|.*\bhelp_aggregate\b|wandb: (?!ERROR)|<?https?://\S+$"
+    r"\*\*\* SIG\w+ |\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\s*\"?\w+\"?: ?[\[{]$|"
+    r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
 )
 _MARKED = re.compile(
     r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|CMake Error\b|[Ff]atal:|fatal error:|forrtl: |F\d{4} )"

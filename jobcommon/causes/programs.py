@@ -65,6 +65,12 @@ EXCEPTIONS = (
         'if __name__ == "__main__"',
     ),
     Clue(
+        r"Can't get attribute '\w+' on <module '__main__'", Reason.PYTHON_EXCEPTION, "",
+        "the pickle names a class of the script that wrote it: define or import that class in this script, or write the "
+        "file from "
+        "a module",
+    ),
+    Clue(
         r"Can't pickle (?:local object|<function)|Can't get (?:local )?(?:attribute|object) '|cannot pickle '",
         Reason.PYTHON_EXCEPTION, "",
         "arguments of a spawned process or a data loader worker must be picklable: define functions and classes at the top "

@@ -316,7 +316,7 @@ def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> Non
 def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
     found, now = attempts(("Worker-0", 255, EMPTY), restartScope="Job", backoffLimit=2)
     made = diagnose(found, now)
-    assert (made.reason, made.replicas) == ("CheckpointMismatch", ("Worker-0",))
+    assert (made.reason, made.replicas) == ("DataInvalid", ("Worker-0",))
     assert made.then == "Worker-0, Worker-1: is being scheduled; 1 failed runs so far, 3 end the job (backoffLimit 2)"
 
 

@@ -11,6 +11,13 @@ SHARED_MEMORY = (
         "(streaming.base.util.clean_stale_shared_memory(), or /dev/shm/NAME), or start the processes with a single launcher",
     ),
     Clue(
+        r"unable to open shared memory object(?!.*(?:No space|\(28\)))", Reason.SHARED_MEMORY_FULL, "",
+        "raise the limit of open files (ulimit -n), or use torch.multiprocessing.set_sharing_strategy('file_system'); or "
+        "{SHM}",
+        local="raise the limit of open files (ulimit -n), or use torch.multiprocessing.set_sharing_strategy('file_system'), or "
+        "enlarge /dev/shm",
+    ),
+    Clue(
         r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm\S*.*No space left|"
         r"No space left.*/dev/shm|"
         r"(?:creating|attaching|extend|allocat\w*) shared memory segment|shm_open|unable to (?:open|write|mmap) .*shm|"
@@ -48,6 +55,12 @@ DEVICES = (
         r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted|"
         r"MXNetError: .*out of memory|cudaMalloc (?:retry )?failed",
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
+    ),
+    Clue(
+        r"CUBLAS_STATUS_NOT_INIT|CUDNN_STATUS_NOT_INIT|CUDNN_STATUS_INTERNAL_ERROR", Reason.GPU_ERROR, "",
+        "usually the memory of the GPU is used up (another process, or a batch that is too large), or an index was out of "
+        "range "
+        "before (CUDA_LAUNCH_BLOCKING=1 shows it), or the driver does not fit the library",
     ),
     Clue(
         r"Loaded runtime CuDNN library: .* but source was compiled with", Reason.VERSIONS_CONFLICT, "",

@@ -53,6 +53,10 @@ MODULES = (
         local="install it in the environment that pods use: pip install {pip}; or correct PYTHONPATH and workingDir",
     ),
     Clue(
+        r"torch_extensions/.*cannot open shared object", Reason.LIBRARY_NOT_FOUND, "",
+        "the extension was not built: see the compiler's error before; if the cache is stale, remove ~/.cache/torch_extensions",
+    ),
+    Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
         r"GLIBCXX|CXXABI)_[\d.]+' not found|"
         r"undefined symbol|Cannot load (?:symbol |lib)\S+|Unable to load any of \{lib",
@@ -152,6 +156,10 @@ MODULES = (
         Reason.VERSIONS_CONFLICT, "",
         "install compatible versions, and rename any file of yours that has the name of a module",
         local="install compatible versions (pip check), and rename any file of yours that has the name of a module",
+    ),
+    Clue(
+        r"SyntaxError: .*\bJSON\b", Reason.CONFIG_INVALID, "",
+        "what the program read is no valid JSON, or is empty: correct the file or value, or see what the server answered",
     ),
     Clue(
         r"\b(?:SyntaxError|IndentationError|TabError): ", Reason.SYNTAX_ERROR, "",

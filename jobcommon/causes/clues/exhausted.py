@@ -13,7 +13,7 @@ LIMITS = (
     ),
     Clue(
         r"too many clients already|remaining connection slots are reserved|Too many connections|"
-        r"max number of clients reached", Reason.LIMIT_REACHED, "",
+        r"max number of clients reached|Max client connections", Reason.LIMIT_REACHED, "",
         "the server accepts no more connections: raise its limit (max_connections), or use a connection pool",
     ),
     Clue(
@@ -25,11 +25,19 @@ LIMITS = (
         "(boto3: retries mode adaptive)",
     ),
     Clue(
+        r"FATAL: +(?:database|role) \"[^\"]+\" does not exist|Unknown database '", Reason.CONFIG_INVALID, "",
+        "the server answered: correct the name of the database or user in the connection string, or create it",
+    ),
+    Clue(
         r"exit(?:ed with exit)? code 137\b.*(?:OOM|SIGKILL)|possible container OOM|killed by YARN for exceeding|"
         r"Consider boosting spark\.(?:executor|yarn)", Reason.MEMORY_EXHAUSTED, "",
         "executors of Spark are killed for lack of memory: raise spark.executor.memoryOverhead and the memory of their "
         "pods, or use "
         "more partitions",
+    ),
+    Clue(
+        r"Remote RPC client disassociated|Executor heartbeat timed out", Reason.MEMORY_EXHAUSTED, "",
+        "an executor of Spark ended, often for lack of memory: see its pod, and raise spark.executor.memoryOverhead",
     ),
     Clue(
         r"JavaScript heap out of memory", Reason.MEMORY_EXHAUSTED, "",
@@ -49,7 +57,8 @@ LIMITS = (
         "prints where",
     ),
     Clue(
-        r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
+        r"OutOfMemoryError: (?:Java heap|GC overhead|PermGen|Direct buffer|Metaspace|Requested array size)",
+        Reason.MEMORY_EXHAUSTED, "",
         "raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory), and resources.limits.memory above it",
         local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
     ),

@@ -7,8 +7,8 @@ from jobcommon.causes.clues.advice import DISK, LOCAL_PATHS, PATHS
 FILES = (
     Clue(
         r"can't open file '([^']+)': \[Errno 2\]", Reason.FILE_NOT_FOUND,
-        "the script {0} does not exist", f"in the container's command, {PATHS}",
-        local=f"in the container's command, {LOCAL_PATHS}",
+        "the script {0} does not exist", PATHS,
+        local=LOCAL_PATHS,
     ),
     Clue(
         r"inotify watch limit|inotify_(?:add_watch|init)\b.*(?:No space|Too many)", Reason.LIMIT_REACHED, "",
@@ -146,7 +146,7 @@ DATA = (
         r"PytorchStreamReader failed|"
         r"invalid header or archive is corrupted|loaded state dict|"
         r"MetadataIncompleteBuffer|"
-        r"SafetensorError|Ran out of input|not compatible with .*(?<!gradient )checkpoint\b|"
+        r"SafetensorError|not compatible with .*(?<!gradient )checkpoint\b|"
         r"checkpoint\b.*(?:corrupt|truncated|mismatch|"
         r"incompatible)|"
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|"
@@ -172,7 +172,7 @@ DATA = (
         "what the program read is no valid JSON, or is empty: correct the file or value, or see what the server answered",
     ),
     Clue(
-        r"UnpicklingError|pickle data was truncated", Reason.DATA_INVALID, "",
+        r"UnpicklingError|pickle data was truncated|Ran out of input", Reason.DATA_INVALID, "",
         "the file is empty, damaged or no pickle: check its content (head -c 200 FILE), which may be an error page or a Git "
         "LFS "
         "pointer; of a checkpoint, resume from an earlier one",
@@ -182,7 +182,8 @@ DATA = (
         r"configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
         r"jsonschema\.\S*ValidationError|"
-        r"Could not override '|Error in call to target '|In '[\w/]+': Could not find '|Missing mandatory value|"
+        r"Could not override '|Error merging override|Error in call to target '|In '[\w/]+': Could not find '|"
+        r"Missing mandatory value|"
         r"(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
         r"InvalidConfig|ConfigError|Invalid TF_CONFIG",
         Reason.CONFIG_INVALID, "", "correct the file or value that the message names",

@@ -239,7 +239,8 @@ PEERS = (
         r"(?:timed ?out|timeout (?:after|of|while|waiting|expired|exceeded|reached|error)|refused|reset\b|"
         r"connection.{,20}closed|closed.{,20}(?:connection|peer|by)|Broken pipe|unreachable|remote process|"
         r"(?:could not|failed to|unable to) connect|DEADLINE_EXCEEDED)|"
-        r"ncclRemoteError|Collective ops is aborted|HorovodInternalError|Horovod has been shut down|"
+        r"ncclRemoteError|Socket (?:recv|send) error, code|Collective ops is aborted|HorovodInternalError|"
+        r"Horovod has been shut down|"
         r"Socket Timeout",
         Reason.PEERS_UNREACHABLE, "", LOST_PEERS, symptom=True, local=LOCAL_LOST_PEERS,
     ),

@@ -84,6 +84,12 @@ REMAINS = (
         Reason.PROGRAM_FAILED, "", "correct what the exception names: the program, its data or its settings",
     ),
     Clue(
+        r"(?<!raise )(?:PermissionError: |\[Errno 13\])", Reason.PERMISSION_DENIED, "", OWNER,
+    ),
+    Clue(
+        r"(?<!raise )(?:FileNotFoundError: |\[Errno 2\])", Reason.FILE_NOT_FOUND, "", PATHS, local=LOCAL_PATHS,
+    ),
+    Clue(
         # An exception that the program has caught and printed.
         r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: | in rule )(?!\s*=)", Reason.PYTHON_EXCEPTION, "",
         "correct what the message names: the program, its data or its settings",

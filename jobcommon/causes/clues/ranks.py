@@ -66,6 +66,13 @@ COLLECTIVES = (
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
     Clue(
+        r"Call to ibv_\w+ failed(?!.*(?:Cannot allocate|ENOMEM))", Reason.PEERS_UNREACHABLE, "",
+        "the InfiniBand device cannot be used here: request its resource (rdma/...) in resources.limits and add the capability "
+        "IPC_LOCK, or set NCCL_IB_DISABLE=1",
+        local="the InfiniBand device cannot be used here: raise the limit of locked memory (ulimit -l), or set "
+        "NCCL_IB_DISABLE=1",
+    ),
+    Clue(
         r"ncclSystemError: System call", Reason.GPU_ERROR, "",
         "run once with NCCL_DEBUG=INFO, which names the call that failed: of a socket (a peer has ended, or the wrong "
         "interface), "
