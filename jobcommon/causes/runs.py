@@ -14,7 +14,7 @@ from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
 from jobcommon.causes.stacks import is_hint, telling
-from jobcommon.causes.tracebacks import crashed, raised, unfolded
+from jobcommon.causes.tracebacks import crashed, of_cut_record, raised, unfolded
 
 # What runc prints for the program that it could not start.
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
@@ -191,7 +191,10 @@ def _last_lines(lines: Sequence[str], most: int) -> str:
 def _whole(message: str) -> list[str]:
     """The lines of a termination message. The kubelet keeps so many bytes, whatever line they begin in."""
     lines = message.splitlines()
-    return lines[1:] if len(lines) > 1 and len(message.encode()) >= _MESSAGE else lines
+    if len(message.encode()) < _MESSAGE:
+        return lines
+    rest = of_cut_record(lines[0])
+    return rest + lines[1:] if len(rest) > 1 or len(lines) == 1 else lines[1:]
 
 
 def last_words(reason: str, message: str) -> str:

@@ -29,7 +29,10 @@ _FIELDS = (
 _PARTS = ("attr", "fields", "record", "err")
 _FATAL = ("error", "critical", "fatal", "e", "f", "50", "60")
 _SAYS_SO = re.compile(r"error|exception|fatal|fail", re.IGNORECASE)
+_CALM = ("info", "debug", "trace", "i", "d", "30", "20", "10")
 _LEVELS = ("level", "levelname", "log.level", "severity", "s")
+# Of a line of JSON that a kubelet has cut, the rest of its traceback.
+_CUT = re.compile(r'(?=[^{].*\\n.*\\n)((?:[^"\\]|\\.)+)".*\}$')
 _LOG = re.compile(
     r'^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8}|\{")'
 )
@@ -39,13 +42,14 @@ _OTHERS = re.compile(
     r"(?:[Ee]rror|ERROR|FATAL|fatal): )|.*\d%\|.*[|\]]"
 )
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
-_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
+_FRAME = re.compile(r'^[\s>]\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 # Classes begin with a capital letter, or are of a module, as socket.timeout.
 _EXCEPTION = re.compile(r"^(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+|[A-Z_]\w*)(?:\(\w+\))?(?::(?:\s|$)|$)")
 # A progress bar, and an exception in the same line.
 _BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
 _CUT_OFF = re.compile(r"(?:[ \t]+\S.*\n)+[A-Za-z_][\w.]*(?:Error|Exception): ")
-_CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
+_CAUSED, _MEANWHILE = "The above exception was the direct cause", "During handling of the above exception"
+_CHAINED = re.compile(rf"^(?:{_MEANWHILE}|({_CAUSED}))")
 # Tracebacks after these lines belong to clean-up, or were only logged.
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
 # These only report that another process has failed.
@@ -248,15 +252,15 @@ def _fields(line: str) -> Iterator[str]:
     parts = [found, *(more for name in _PARTS if isinstance(more := found.get(name), dict))]
     levels = (level for part in parts for name in _LEVELS if (level := part.get(name)))
     level = next(levels, "")
-    level = level.get("name", "") if isinstance(level, dict) else level
-    if "Traceback" not in line and str(level).lower() not in _FATAL:
-        yield line
-        return
+    level = str(level.get("name", "") if isinstance(level, dict) else level).lower()
     texts = [text for part in parts for field in _FIELDS if isinstance(text := part.get(field), str)]
     texts += ["\n".join(_stack(stack)) for part in parts if isinstance(stack := part.get("exception"), list)]
     # loguru: the whole record, as text
     texts += [text for text in (found.get("text"),) if isinstance(text, str) and _HEADER.search(text)]
     said = ": ".join(text for text in texts if "\n" not in text)
+    if "Traceback" not in line and level not in _FATAL:
+        yield f"INFO: {said}" if said and level in _CALM else line
+        return
     yield said if not said or _SAYS_SO.search(said) else f"ERROR: {said}"
     for text in texts:
         # A message ends with its line of JSON.
@@ -273,9 +277,16 @@ def _stack(raised: Sequence[object]) -> Iterator[str]:
         yield from (link, "Traceback (most recent call last):")
         yield from (f'  File "{frame.get("filename")}", line {frame.get("lineno")}, in {frame.get("name")}' for frame in frames)
         yield f"{one.get('exc_type')}: {one.get('exc_value')}"
-        link = (
-            "The above exception was the direct cause of" if one.get("is_cause") else "During handling of the above exception"
-        )
+        link = _CAUSED if one.get("is_cause") else _MEANWHILE
+
+
+def of_cut_record(line: str) -> list[str]:
+    """The rest of the traceback in a line of JSON whose beginning is missing; the line itself, if it is no such line."""
+    cut = _CUT.match(line)
+    try:
+        return ["Traceback (most recent call last):", *json.loads(f'"{cut[1]}"').splitlines(), ""] if cut else [line]
+    except ValueError:
+        return [line]
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:

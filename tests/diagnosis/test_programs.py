@@ -741,6 +741,7 @@ ROWS = [
     ("workers that died, and their scheduler's log", 1, "2026-11-26 17:32 - distributed.scheduler - ERROR - Task f marked as failed because 4 workers died while trying to run it\n" + trace("distributed.scheduler.KilledWorker: Attempted to run task 'f' on 4 different workers"), "WorkerProcessKilled", "4 different workers (train.py, line 12)"),
     ("a traceback in a field of JSON", 1, json.dumps({"level": "ERROR", "fields": {"message": "Cannot start\n" + trace("RuntimeError: weight model.h.0.qweight does not exist")}, "target": "t"}) + '\n{"level": "ERROR", "fields": {"message": "Shard 0 failed"}}\nError: ShardCannotStart', "PythonException", "qweight does not exist (train.py"),
     ("an error in JSON, by its level alone", 1, '{"level":"ERROR","fields":{"message":"quota used up"}}\n{"level":"INFO","fields":{"message":"Shutting down"}}', "ProgramFailed", "failed with exit code 1: ERROR: quota used up"),
+    ("no error in JSON", 1, '{"level": "info", "msg": "start", "error": null}', "ProgramFailed", "failed with exit code 1; its last line: INFO: start"),
     ("more than weights, with the class", 1, trace(WEIGHTS), "CheckpointMismatch", "Weights only load failed: WeightsUnpickler error: Unsupported global: GLOBAL numpy.dtype was"),
     ("a cell of a notebook", 1, NOTEBOOK, "PythonException", "exit code 1: ValueError: bad n"),
     ("a message before make's", 2, trace("FileNotFoundError: [Errno 2] No such file or directory: 'a.json'") + "\nmake: *** [Makefile:7: train] Error 1", "FileNotFound", "'a.json' (train.py"),
@@ -851,6 +852,14 @@ def test_where_pods_are_processes_of_this_machine_the_advice_is_about_it(code: i
 
 def test_windows_line_ends_are_found_in_what_the_kubelet_keeps() -> None:
     assert "CRLF" in error_in("Error", 2, "/w/run.sh: line 1: set: pipefail\r: invalid option name")
+
+
+def test_a_line_of_json_that_the_kubelet_has_cut_has_an_exception() -> None:
+    record = json.dumps({"level": "error", "exc_info": trace("KeyError: 'labels'"), "run": "7"})
+    assert (
+        error_in("Error", 1, ("x" * 2048 + record.partition("Traceback")[2])[-2048:])
+        == "KeyError: 'labels' (train.py, line 12)"
+    )
 
 
 def test_of_a_long_error_the_end_is_kept_too() -> None:
