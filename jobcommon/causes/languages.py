@@ -12,20 +12,22 @@ from dataclasses import dataclass
 class Error:
     """An error's message, in one line or several; `caused` by the next one if the language prints causes after what they cause.
 
-    `begin` and `end` are the numbers of the first and the last line of the message.
+    `begin` and `end` are the numbers of the first and the last line of the message; `where` is the line of the program.
     """
 
     lines: tuple[str, ...]
     begin: int
     end: int
     caused: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Language:
     """`begins` matches the first line of an error, of which the group counts, and `over` the line after its message.
 
-    An error counts if one of the `within` lines after it matches `proof`: other programs print such words, too.
+    An error counts if one of the `within` lines after it matches `proof`: other programs print such words, too. `near` matches
+    the line around it that says why, and `frame` the file and the line of a frame.
     """
 
     begins: re.Pattern[str]
@@ -33,12 +35,18 @@ class _Language:
     within: int
     over: re.Pattern[str]
     cause: re.Pattern[str] | None = None
+    near: re.Pattern[str] | None = None
+    frame: re.Pattern[str] | None = None
 
 
 _LANGUAGES = (
     # Go: panics, and what its runtime finds
     _Language(
-        re.compile(r"^((?:panic|fatal error): .+)"), re.compile(r"^goroutine \d+ "), 12, re.compile(r"^(?:goroutine |\[|$|\s)")
+        re.compile(r"^((?:panic|fatal error): .+)"),
+        re.compile(r"^goroutine \d+ "),
+        12,
+        re.compile(r"^(?:goroutine |\[|$|\s)"),
+        frame=re.compile(r"^\t(?!.*(?:/pkg/mod/|/go/src/|/vendor/))(?:\S*/)?([^/\s]+\.go):(\d+)"),
     ),
     # Rust
     _Language(
@@ -53,6 +61,7 @@ _LANGUAGES = (
         re.compile(r"^Execution halted"),
         60,
         re.compile(r"^(?:Calls: |In addition|Execution halted|Warning messages?:|Backtrace:|\s*\d+\. )"),
+        near=re.compile(r"^(?:Warning in .+? :|In .+? :)?\s*((?:cannot|unable to) open (?:compressed )?(?:file|URL) .+)"),
     ),
     # Julia
     _Language(
@@ -95,6 +104,9 @@ _LANGUAGES = (
 _MOST_LINES = 6
 # So many lines of a stack may stand between an error and its cause.
 _MOST_BETWEEN = 200
+# R's warning stands so near to its error, and Go's frames in so many lines after a panic.
+_NEAR, _MOST_FRAMES = 6, 40
+_VAGUE = re.compile(r"cannot open the connection.*")
 
 
 def errors(lines: Sequence[str]) -> Iterator[Error]:
@@ -115,4 +127,11 @@ def errors(lines: Sequence[str]) -> Iterator[Error]:
                     break
                 message.append(after.strip())
             open_until = at + _MOST_BETWEEN
-            yield Error(tuple(message), at, at + len(message) - 1, caused=cause is not None)
+            end = at + len(message) - 1
+            if language.near is not None and (vague := _VAGUE.search(message[-1])) is not None:
+                around = map(language.near.match, lines[max(at - _NEAR, 0) : at + _NEAR])
+                said = next(filter(None, around), None)
+                message[-1] = message[-1][: vague.start()] + (said[1] if said is not None else vague[0])
+            frames = map(language.frame.match, lines[end + 1 : end + _MOST_FRAMES]) if language.frame is not None else ()
+            where = next((f"{frame[1]}, line {frame[2]}" for frame in frames if frame is not None), "")
+            yield Error(tuple(message), at, end, caused=cause is not None, where=where)

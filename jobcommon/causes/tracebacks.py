@@ -380,7 +380,7 @@ def _of_others(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Rais
     for chain in chains:
         begin, end = stream[chain[0].begin][0], stream[chain[-1].end][0]
         for number, error in enumerate(reversed(chain)):
-            yield Raised(error.lines, (), "", number > 0, number > 0, process, begin, end, python=False)
+            yield Raised(error.lines, (), error.where, number > 0, number > 0, process, begin, end, python=False)
 
 
 def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:

@@ -16,7 +16,7 @@ ENVIRONMENT = (
     ),
     Clue(
         r"(?:coordinator_address|Number of processes|process id)\b.*(?:should|must) be defined|"
-        r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ)|(?:environment variable|"
+        r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ\[.\1\b)|(?:environment variable|"
         r"env(?:ironment)? var)\W+(\w+)\W+.*"
         r"(?:not (?:set|defined|found)|missing|required|must be (?:set|specified|defined)\b)|"
         r"(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
