@@ -8,6 +8,8 @@ from jobcommon.causes.programs import MERELY_A_WARNING
 from jobcommon.causes.stacks import telling
 from jobcommon.causes.tracebacks import plain
 
+#: What ends a program that logs by glog or absl.
+LOGGED_FATAL = re.compile(r"^F\d{4} \d\d:")
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
     r"invalid|denied|is missing|^[EF]\d{4} \d\d:|"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jobcommon.causes.cause import Cause, in_short, revealed
+from jobcommon.causes.cause import MAX_TEXT, Cause, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.error_lines import BY_LAUNCHER, joined
 from jobcommon.causes.programs import EXCEPTIONS, LINES
@@ -70,7 +70,17 @@ def _after(chain: Sequence[Raised]) -> str:
     """The first exception of a chain, unless the last one tells it already."""
     first, last = chain[0], chain[-1]
     quoted = first is last or in_short(first.lines[0]) in in_short("\n".join(last.lines), 4000)
-    return "" if quoted else f", after {_quoted(first, Reason.PYTHON_EXCEPTION)}"
+    return "" if quoted else f", after {_between(chain)}{_quoted(first, Reason.PYTHON_EXCEPTION)}"
+
+
+def _between(chain: Sequence[Raised]) -> str:
+    """What was raised from the first exception of a chain, unless the others tell it: it may say of what that is true."""
+    if len(chain) < 3 or not (chain[1].direct and chain[2].direct):
+        return ""
+    first, said, last = (in_short(one.lines[0]) for one in (*chain[:2], chain[-1]))
+    words = said.partition(": ")[2]
+    told = not words or words in last or first.partition(": ")[2] in said
+    return "" if told or len(first + said + last) > MAX_TEXT else f"{said}, after "
 
 
 def _quoted(one: Raised, reason: str) -> str:

@@ -9,7 +9,7 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed, without_midd
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues.environment import SHELL
 from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
-from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SHELL, OF_SIGNAL, joined, last_line, of_line
+from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, LOGGED_FATAL, OF_SHELL, OF_SIGNAL, joined, last_line, of_line
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
@@ -102,15 +102,17 @@ def end_of_program(
     if no_command:
         return _no_command(exit_code, message, lines, local=local)
     crash = crashed(output) if reason in _SIGNALS else None
-    # What Python's faulthandler prints is shown as the function.
-    ends = (at for at, line in enumerate(output) if line.startswith("Fatal Python error"))
-    last = last_line(joined(output[: next(ends, None)] if crash else output))
+    last = last_line(joined(_before_crash(output) if crash else output))
+    if LOGGED_FATAL.match(last):
+        # The program has ended itself.
+        crash = None
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         says = ERROR_LINE.search(last) or OF_SHELL.match(last)
         shown = f": {in_short(last)}" if reason not in _OUTSIDE and says else ""
         if shown and reason == "SIGABRT":
-            text, advice = "aborted", f"{NAMED}; of Python, -X faulthandler prints where"
+            where = "" if LOGGED_FATAL.match(last) else "; of Python, -X faulthandler prints where"
+            text, advice = "aborted", NAMED + where
         if reason == "SIGKILL" and (error := _just_before(output, local=local)) is not None:
             shown, advice = f", after it printed {error.text}", f"{error.advice}; if that does not explain it: {advice}"
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
@@ -205,7 +207,8 @@ def last_words(reason: str, message: str) -> str:
     lines = [line for line in message.splitlines() if line.strip()]
     if len(lines) == 1:
         return in_short(lines[0], _ALONE)
-    last = in_short(last_line(lines)) if reason not in _OUTSIDE else ""
+    last = in_short(last_line(_before_crash(lines))) if reason not in _OUTSIDE else ""
+    last = last if not last or LOGGED_FATAL.match(last) else in_short(last_line(lines))
     return last if not last or ERROR_LINE.search(last) else f"its last line: {last}"
 
 
@@ -230,6 +233,11 @@ def _error(reason: str, output: Sequence[str], *, local: bool, no_command: bool 
 def _without_hints(lines: Sequence[str]) -> list[str]:
     """The lines without colours, and without hints that read like errors."""
     return [_COLOUR.sub("", line) for line in lines if not is_hint(line)]
+
+
+def _before_crash(lines: Sequence[str]) -> Sequence[str]:
+    """The lines without what Python's faulthandler prints, which is shown as the function."""
+    return lines[: next((at for at, line in enumerate(lines) if line.startswith("Fatal Python error")), None)]
 
 
 def _just_before(output: Sequence[str], *, local: bool) -> Cause | None:
