@@ -89,6 +89,7 @@ _MESSAGES = (
     (re.compile(r"(CMake Error\b.*):$"), re.compile(r"  (\S.*)")),
 )
 _FRAME_ENDS = re.compile(r"[╰+][─-]+[╯+]$")
+_RICH_FRAME = re.compile(r"(\S+\.\w+):(\d+) in ?(\S*)$")
 # What pip puts around the output of a build, and before each line of it.
 _BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]|│ exit code: \d+)$")
 _BUILD_INDENT = 6 * " "
@@ -151,7 +152,7 @@ def unfolded(lines: Sequence[str]) -> list[str]:
     """
     shown = [
         part
-        for line in _boxed(_framed(_of_builds(_tagged(lines))))
+        for line in _boxed(_framed(_of_builds(_of_rich(_tagged(lines)))))
         for part in (_fields(line) if line.startswith("{") else (line,))
     ]
     found = (plain(line).partition("Traceback (most recent call last)") for line in shown)
@@ -193,6 +194,24 @@ def _tagged(lines: Sequence[str]) -> Iterator[str]:
             yield text
         else:
             yield _LABEL.sub(r"[\1]: ", line) if by_srun else line
+
+
+def _of_rich(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, those of a traceback that rich draws as Python prints them. Its frame may be cut at the beginning."""
+    inside, wrapped = True, ""
+    for line in lines:
+        text = plain(line)
+        begins = text.startswith("╭") and _HEADER.search(text) is not None
+        inside = begins or (inside and text.startswith("│"))
+        if begins or not inside:
+            yield line
+            continue
+        prefix, text = line.removesuffix(text), text.strip("│ ")
+        if (frame := _RICH_FRAME.match(wrapped + text)) is not None:
+            yield f'{prefix}  File "{frame[1]}", line {frame[2]}, in {frame[3]}'
+        elif text.startswith("❱"):
+            yield f"{prefix}    {text.lstrip('❱ ').partition(' ')[2].replace('│', '').strip()}"
+        wrapped = text if text.startswith("/") and frame is None else ""
 
 
 def _of_builds(lines: Iterable[str]) -> Iterator[str]:

@@ -253,6 +253,19 @@ STRUCTLOG = json.dumps(
     }
 )
 
+RICH = """╭──────────── Traceback (most recent call last) ────────────╮
+│ /opt/lib/python3.11/site-packages/click/testing/core/long │
+│ /core.py:9 in main                                        │
+│                                                           │
+│ /app/train.py:4 in main                                   │
+│                                                           │
+│   3 def main():                                           │
+│ ❱ 4 │   db = os.environ["DATABASE_URL"]                   │
+│   5                                                       │
+│ in __getitem__:679                                        │
+╰───────────────────────────────────────────────────────────╯
+KeyError: 'DATABASE_URL'"""
+
 ADVISED = [
     ("a checkpoint of a wrapped model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "fc.weight".\n\tUnexpected key(s) in state_dict: "module.fc.weight".'), "CheckpointMismatch", "Unexpected key(s)", "the prefix module."),
     ("an array of terabytes", 1, trace("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 524. TiB for an array with shape (12000000, 12000000) and data type float32"), "MemoryExhausted", "524. TiB", "the shape is wrong"),
@@ -713,6 +726,8 @@ ROWS = [
     ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
     ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
     # texts of other tools and frameworks
+    ("a traceback of rich", 1, RICH, "EnvironmentMissing", "KeyError: 'DATABASE_URL' (train.py, line 4)"),
+    ("the end of a traceback of rich", 1, RICH[RICH.index("│ /app") :], "EnvironmentMissing", "KeyError: 'DATABASE_URL' (train.py, line 4)"),
     ("loguru, a record of JSON", 1, '{"text": "start\\n", "record": {"level": {"name": "INFO"}, "message": "start"}}\n' + LOGURU, "PythonException", "exit code 1: ValueError: bad shard (train.py"),
     ("structlog, exceptions as a list", 1, STRUCTLOG + '\n{"event": "shutdown", "level": "info"}', "FileNotFound", "RuntimeError: no model, after FileNotFoundError: [Errno 2] No such file or directory: '/m.json'"),
     ("an exception without its traceback, by its class", 1, "[rank1]: PermissionError: [Errno 13] Permission denied: '/.cache'", "PermissionDenied", "'/.cache'"),
