@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from jobcommon.causes.clues.launchers import REMAINS, REPORTS
+from jobcommon.causes.commands import COMMANDS, INTERPRETERS, LINE_ENDS, RUNTIME
+from jobcommon.causes.programs import EXCEPTIONS, LINES
 from jobcommon.causes.runs import end_of_program, error_in
 from jobcommon.client.lines import shown_lines
 
@@ -817,6 +820,12 @@ ROWS = [
     ("jax, tasks that did not come", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. # of tasks that reached the barrier: 1/2. The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names: /job:jax_worker/replica:0/task:1"), "PeersUnreachable", "/job:jax_worker/replica:0/task:1 did not reach the barrier of the coordinator, 1/2 did"),
     ("tensorflow, tasks that do not come", 1, "I0000 coordination_service_agent.cc:1] waiting for tasks: /job:worker/task:1\nE0000 coordination: DEADLINE_EXCEEDED: Barrier timed out", "PeersUnreachable", "DEADLINE_EXCEEDED"),
 ]  # fmt: skip
+
+
+def test_texts_and_advice_name_groups_of_their_pattern_alone() -> None:
+    for clue in (*LINES, *EXCEPTIONS, *REMAINS, *REPORTS, *COMMANDS, *INTERPRETERS, *LINE_ENDS, *RUNTIME):
+        for words in (clue.text, clue.advice, clue.local):
+            words.format(*[""] * clue.pattern.groups, pip="", debian="")
 
 
 @pytest.mark.parametrize(("code", "printed", "advice"), [pytest.param(*row[1:3], row[5], id=row[0]) for row in ADVISED])

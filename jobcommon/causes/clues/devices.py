@@ -13,7 +13,7 @@ SHARED_MEMORY = (
     Clue(
         r"unable to open shared memory object(?!.*(?:No space|\(28\)))", Reason.SHARED_MEMORY_FULL, "",
         "raise the limit of open files (ulimit -n), or use torch.multiprocessing.set_sharing_strategy('file_system'); or "
-        "{SHM}",
+        f"{SHM}",
         local="raise the limit of open files (ulimit -n), or use torch.multiprocessing.set_sharing_strategy('file_system'), or "
         "enlarge /dev/shm",
     ),
