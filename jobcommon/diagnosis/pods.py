@@ -11,7 +11,7 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
 from jobcommon.diagnosis.beside import entries, error_of, explained_beside, main_container
 from jobcommon.diagnosis.context import in_context, without_error
-from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import claims_of, unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
@@ -23,6 +23,7 @@ from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
 OVERDUE_SECONDS = 60.0
+_SCALES, _DOES_NOT_SCALE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _DEFAULT_SCHEDULER = "default-scheduler"
 # One that runs takes a pod up, and says so, within seconds.
 FOREIGN_SCHEDULER_SECONDS = 15.0
@@ -115,6 +116,7 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate, such as a queue, removes it")
     if pod.unschedulable:
         cause = unschedulable(pod.unschedulable, member.raw, found.nodes, found.requested)
+        cause = _by_autoscaler(cause, found.events_of(pod.uid))
         return _of_claims(cause, claims_of(spec), found) if cause.reason == Reason.VOLUME_CLAIM_UNBOUND else cause
     name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)
     patience = REPORT_AFTER if name == _DEFAULT_SCHEDULER else FOREIGN_SCHEDULER_SECONDS
@@ -125,6 +127,17 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
             Reason.NO_SCHEDULER, f'no scheduler has tried to place it for {waits}; is the scheduler "{name}" running?', advice
         )
     return Cause(Reason.STARTING, "is being scheduled")
+
+
+def _by_autoscaler(cause: Cause, events: Sequence[EventView]) -> Cause:
+    """The cause with what the cluster autoscaler does about it, or why it does nothing."""
+    said = next((event for event in events if event.reason in (_SCALES, _DOES_NOT_SCALE)), None)
+    if said is None:
+        return cause
+    if said.reason == _SCALES:
+        return replace(cause, then=f"the cluster autoscaler adds a node: {in_short(said.message, 200)}")
+    more = "; or raise the maximum size of the node group" if "max node group size reached" in said.message else ""
+    return replace(cause, text=f"{cause.text}; {in_short(said.message, 200)}", advice=f"{cause.advice}{more}")
 
 
 def _of_claims(cause: Cause, claims: Sequence[str], found: Found) -> Cause:

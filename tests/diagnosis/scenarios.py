@@ -1678,6 +1678,21 @@ SCENARIOS = (
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])
     ),
+    scenario(
+        "GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max"
+    ).of(
+        unschedulable(
+            GPUS,
+            events=[
+                event(
+                    "uid-demo-worker-1",
+                    "NotTriggerScaleUp",
+                    "pod didn't trigger scale-up: 1 max node group size reached",
+                    warning=False,
+                )
+            ],
+        )
+    ),
     scenario("GPUs for a part of the job", "InsufficientResources", "request nvidia.com/gpu=16 together, all nodes have 8").of(
         unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8"), node("node-2")])
     ),

@@ -405,6 +405,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a server in the same pod that was killed", "-c sidecar; the cause of SIGKILL is usually a lack of memory"),
         ("an init container that names an error", "grant the pod's ServiceAccount default"),
         ("volume that may not be read", "grant the pod's ServiceAccount default"),
+        ("GPUs in use, and a node group that may not grow", "or raise the maximum size of the node group"),
         ("a rank that ended before the others", "drop_last=True"),
         ("a task that did not come", "see why Worker-2 was late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
@@ -493,6 +494,13 @@ def test_a_sidecar_explains_why_the_program_failed(
     assert advice in made.advice
     assert made.lines[-1] == f"[sidecar] {sidecar[-1]}"
     assert "ended first" not in made.sentence
+
+
+def test_where_the_autoscaler_adds_a_node_that_is_what_happens_next() -> None:
+    said = event("uid-demo-worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 2->3 (max: 5)}]", warning=False)
+    pods = {"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/3 nodes are available: 3 Insufficient cpu.")}
+    made = diagnose(found(pods, events=[said]), NOW)
+    assert made.then == "the cluster autoscaler adds a node: pod triggered scale-up: [{gpu 2->3 (max: 5)}]"
 
 
 def test_of_a_server_in_its_own_pod_that_a_program_waits_for_the_container_is_to_be_seen() -> None:
