@@ -106,6 +106,7 @@ class Reason(StrEnum):
     ENVIRONMENT_MISSING = "EnvironmentMissing"
     CONFIG_INVALID = "ConfigInvalid"
     FILE_NOT_FOUND = "FileNotFound"
+    FILE_EXISTS = "FileExists"
     PERMISSION_DENIED = "PermissionDenied"
     DISK_FULL = "DiskFull"
     STORAGE_FAILED = "StorageFailed"

@@ -299,7 +299,7 @@ ADVISED = [
     ("a mistake", 1, trace("TypeError: f() missing 1 required positional argument: 'x'"), "PythonException", "argument: 'x'", "correct the program"),
     ("a server's own error", 1, trace("requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://mlflow.corp/api"), "HostUnreachable", "503", "its log"),
     ("a lock", 1, trace("filelock._error.Timeout: The file lock '/cache/x.lock' could not be acquired."), "StorageFailed", "x.lock", "remove the lock"),
-    ("made by each rank", 1, trace("FileExistsError: [Errno 17] File exists: '/ckpt/epoch-3'"), "FileNotFound", "epoch-3", "exist_ok"),
+    ("made by each rank", 1, trace("FileExistsError: [Errno 17] File exists: '/ckpt/epoch-3'"), "FileExists", "epoch-3", "exist_ok"),
     ("a licence", 1, trace("gurobipy.GurobiError: No Gurobi license found (user root, host x, hostid 1, cores 8)"), "AccessDenied", "license", "free seat"),
     ("kerberos", 1, "kinit: Client's credentials have been revoked while getting initial credentials", "AccessDenied", "revoked", "keytab"),
     ("a newer Java", 1, 'Exception in thread "main" java.lang.UnsupportedClassVersionError: com/corp/Train has been compiled by a more recent version', "VersionsConflict", "Train", "newer Java"),

@@ -79,7 +79,7 @@ FILES = (
         "another process uses this file or directory, or its volume does not respond: check who has it open",
     ),
     Clue(
-        r"FileExistsError|\[Errno 17\]|destination path '.*' already exists", Reason.FILE_NOT_FOUND, "",
+        r"FileExistsError|\[Errno 17\]|destination path '.*' already exists", Reason.FILE_EXISTS, "",
         "it exists already, from an earlier attempt or from another replica: make the program accept that (os.makedirs(..., "
         "exist_ok=True)), or put rank and attempt into its name",
     ),
