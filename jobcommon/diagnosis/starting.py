@@ -131,7 +131,7 @@ _MOUNT_FAILURES = (
         "the CSI driver does not run on this node: install it, or see its DaemonSet's pod there",
     ),
     Clue(
-        r"access denied by server|mount(?:\.\w+)?\(?\d*\)?: .*Permission denied",
+        r"access denied by server|mount(?:\.\w+)?(?: error\(\d+\))?: .*(?:Permission denied|not permitted)",
         Reason.VOLUMES_NOT_READY,
         "",
         "let the file server export the directory to this node (its address in the export or security group), with the "

@@ -44,6 +44,7 @@ from tests.diagnosis.scenarios import (
     beside_a_sidecar,
     both_running,
     created,
+    creating,
     deleted_with,
     elastic,
     event,
@@ -494,6 +495,36 @@ def test_a_sidecar_explains_why_the_program_failed(
     assert advice in made.advice
     assert made.lines[-1] == f"[sidecar] {sidecar[-1]}"
     assert "ended first" not in made.sentence
+
+
+#: the end of what the kubelet says of a mount that failed, and what the advice says
+MOUNTS = {
+    "refused by a file server": (
+        "Output: mount.nfs: access denied by server while mounting 10.0.0.5:/x",
+        "export the directory",
+    ),
+    "refused by a Windows share": ("Output: mount error(13): Permission denied", "export the directory"),
+    "without its driver": (
+        "driver name efs.csi.aws.com not found in the list of registered CSI drivers",
+        "install it, or see its",
+    ),
+    "without its helper": ("Output: mount: /x: bad option; you might need a /sbin/mount.<type> helper program.", "nfs-common"),
+    "of a server that does not answer": ("Output: mount.nfs: Connection timed out", "whether the node may reach it"),
+    "of a server without a name": ('Failed to resolve "fs-0abc.efs.eu-west-1.amazonaws.com"', "whether the node may reach it"),
+    "of what is not there": ("rpc error: code = NotFound desc = volume vol-0abc not found", "or create it"),
+    "refused for the pod": (
+        "rpc error: code = Unauthenticated desc = permission denied: no token of vault",
+        "role of Vault must name",
+    ),
+    "of any other cause": ("rpc error: code = Internal desc = it did not work", "check the volumes of the pod template"),
+}
+
+
+@pytest.mark.parametrize(("said", "advice"), MOUNTS.values(), ids=MOUNTS)
+def test_the_advice_on_a_mount_is_by_what_the_message_says(said: str, advice: str) -> None:
+    made = diagnose(creating("FailedMount", f'MountVolume.SetUp failed for volume "data" : {said}'), NOW)
+    assert (made.reason, said.removesuffix(".") in made.sentence) == ("VolumesNotReady", True)
+    assert advice in made.advice
 
 
 def test_where_the_autoscaler_adds_a_node_that_is_what_happens_next() -> None:
