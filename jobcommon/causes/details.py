@@ -192,7 +192,7 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     reasons = () if script or points or damaged else _UNNOTICED
     if cause.advice != MISTAKE and (line := _before(lines, before, clues, reasons, points=points, local=local)) is not None:
         found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
-    if found is None and points and crashed(lines) is None:
+    if found is None and points and ", after " not in cause.text and crashed(lines) is None:
         patterns = (MERELY_A_WARNING, BY_LAUNCHER, _DIED)
         shown = [line for line in map(plain, lines[before.start : begin]) if not any(one.search(line) for one in patterns)]
         if ERROR_LINE.search(text := in_short(last_line(shown), 200)):

@@ -54,7 +54,7 @@ def of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
         if (cause := revealed(one.innermost, clues, local=local) or revealed(one.text, clues, local=local)) is not None:
             quoted = cause.text in (in_short(one.text), in_short(one.innermost))
             text = _quoted(one, cause.reason) if quoted else cause.text
-            before = "" if one is last or in_short(last.lines[0]) in text else f"{in_short(last.lines[0])}, after "
+            before = "" if one is last or in_short(last.lines[0]) in text else f"{in_short(last.lines[0], 200)}, after "
             first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
             # What it was raised from, if that tells nothing by itself.
             after = _after(chain) if one is last and (last.direct or _ON_CLOSING.search(one.lines[0])) else ""

@@ -89,6 +89,7 @@ _MESSAGES = (
     (re.compile(r"(CMake Error\b.*):$"), re.compile(r"  (\S.*)")),
 )
 _FRAME_ENDS = re.compile(r"[╰+][─-]+[╯+]$")
+_RICH_FROZEN = re.compile(r"in (__getitem__):(\d+)$")
 _RICH_FRAME = re.compile(r"(\S+\.\w+):(\d+) in ?(\S*)$")
 # What pip puts around the output of a build, and before each line of it.
 _BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]|│ exit code: \d+)$")
@@ -209,6 +210,8 @@ def _of_rich(lines: Iterable[str]) -> Iterator[str]:
         prefix, text = line.removesuffix(text), text.strip("│ ")
         if (frame := _RICH_FRAME.match(wrapped + text)) is not None:
             yield f'{prefix}  File "{frame[1]}", line {frame[2]}, in {frame[3]}'
+        elif (frozen := _RICH_FROZEN.match(text)) is not None:
+            yield f'{prefix}  File "<frozen os>", line {frozen[2]}, in {frozen[1]}'
         elif text.startswith("❱"):
             yield f"{prefix}    {text.lstrip('❱ ').partition(' ')[2].replace('│', '').strip()}"
         wrapped = text if text.startswith("/") and frame is None else ""
@@ -245,19 +248,22 @@ def _framed(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _boxed(lines: Iterable[str]) -> Iterator[str]:
+    lines = [*lines]
+    # Of the first box perhaps the beginning is missing.
+    inside = sum(plain(line).strip() == _RULE for line in lines) % 2 == 1
     box: list[str] | None = None
     for line in lines:
-        if plain(line).strip() == _RULE:
-            # The end of a box, perhaps without its beginning.
+        if (part := plain(line).strip()) == _RULE:
             if box:
                 yield " ".join(box)
-            box = [] if box is None else None
+            inside = not inside
+            box = [] if inside else None
         elif box is None:
             yield line
         elif len(box) == _MOST_LINES or _HEADER.search(line):
             yield from (*box, line)
             box = None
-        elif part := plain(line).strip():
+        elif part:
             box.append(part)
     yield from box or ()
 
