@@ -729,6 +729,8 @@ ROWS = [
     ("more than weights, in colours", 1, trace("_pickle.UnpicklingError: Weights only load failed. To do so you have two options, \x1b[1mdo those steps\x1b[0m."), "CheckpointMismatch", "options, do those steps"),
     ("a crash below dash", 1, "Segmentation fault\ntrainer exited", "WorkerProcessKilled", "Segmentation fault"),
     # texts of other tools and frameworks
+    ("ray train, a long message of its own", 1, "2026-11-26 12:43:17,905 ERROR tune_controller.py:1331 -- Trial task failed for trial T_1\n" + trace("OSError: [Errno 28] No space left on device: '/mnt/tok.json'") + BY + trace("ray.train.base_trainer.TrainingFailedError: The Ray Train run failed. Please inspect the previous error messages for a cause. " + 30 * "You can restart the run. "), "DiskFull", "after OSError: [Errno 28] No space left on device: '/mnt/tok.json' (train.py"),
+    ("the end of a box, and another", 1, f"We apologize for the problem.\n{74 * '-'}\n+ sleep 5\nssh: Could not resolve hostname w-0.w: Name or service not known\n" + boxed("ORTE was unable to reliably start one or more daemons."), "PeersUnreachable", "exit code 1: ssh: Could not resolve hostname w-0.w"),
     ("a traceback of rich", 1, RICH, "EnvironmentMissing", "KeyError: 'DATABASE_URL' (train.py, line 4)"),
     ("the end of a traceback of rich", 1, RICH[RICH.index("│ /app") :], "EnvironmentMissing", "KeyError: 'DATABASE_URL' (train.py, line 4)"),
     ("loguru, a record of JSON", 1, '{"text": "start\\n", "record": {"level": {"name": "INFO"}, "message": "start"}}\n' + LOGURU, "PythonException", "exit code 1: ValueError: bad shard (train.py"),
