@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short
 from jobcommon.causes.cause_reasons import Reason
@@ -34,7 +35,33 @@ _ABORTED_RANK = re.compile(r"(?:MPI_ABORT was invoked on rank|application called
 # What lacks a file, a module or a server, perhaps because a command of the script before has failed.
 _MAY_FOLLOW = (Reason.FILE_NOT_FOUND, Reason.MODULE_NOT_FOUND, Reason.HOST_UNREACHABLE)
 # Where a command has failed so, what is missing after it follows from that.
-_DECIDES = (Reason.ACCESS_DENIED, Reason.TLS_FAILED, Reason.HOST_UNREACHABLE, Reason.DISK_FULL, Reason.LIMIT_REACHED)
+_DECIDES = (
+    Reason.ACCESS_DENIED, Reason.TLS_FAILED, Reason.HOST_UNREACHABLE, Reason.DISK_FULL, Reason.LIMIT_REACHED,
+    Reason.COMMAND_NOT_FOUND,
+)  # fmt: skip
+# What an exception says of data that is not there; the last ones may have other causes, too.
+_NO_DATA = re.compile(
+    r"[Nn]o objects to concatenate|num_samples=0|(?i:\b(?:no|0|zero)(?: \w+){,2} (?:files?|shards?|images?|samples?|records?|"
+    r"rows|examples?|documents?|data|datasets?|checkpoints?)\b)|\bempty\b|at least one array|zero-size array|"
+    r"assert (?:len\()?[\w.]*(?:files|paths|shards|images|samples|data)\b"
+)
+_PERHAPS_NO_DATA = re.compile(
+    r"IndexError: (?:list index out of range|.*(?:with size 0|positional indexer))|ZeroDivisionError: |StopIteration"
+)
+# The line of a command: its name, or a shell's script, comes first. Programs print of themselves by a logger.
+_OF_COMMAND = re.compile(
+    r"(?!\w*(?:Error|Exception): )[\w./+-]+(?: error)?: |(?:AccessDenied|BadRequest|NotFound|Service|Command)Exception: |"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ERROR \d{3}: "
+)
+# Commands that put data, code or modules where a program expects them.
+_FETCHING = (
+    Clue(
+        r"(?:^|: )(aws|gsutil|gcloud|azcopy|az|s3cmd|s5cmd|rclone|mc|curl|wget|git|git-lfs|dvc|hdfs|hadoop|kaggle|hf|"
+        r"huggingface-cli|rsync|scp|tar|unzip|zstd|pigz|lz4|gzip|bunzip2|7z|aria2c|pip3?|uv|conda|mamba|poetry): "
+        r"(?:command )?not found$",
+        Reason.COMMAND_NOT_FOUND, "", "install {0} in the image", local="install {0} on this machine",
+    ),
+)  # fmt: skip
 # An exception that says no more than that a program, or something before, has failed.
 _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
@@ -51,8 +78,8 @@ _DIED = re.compile(r"\bworkers? (?:have |has )?died\b")
 _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
 # Long enough to say more than that there is an exception.
 _LOGGED = re.compile(r"^(?=.{110})(?!.*(?:[Ee]xception|[Tt]raceback|has been caught))(?:.{,60}\bERROR\b|E\d{4} )")
-# As many lines before an exception are searched for what led to it.
-_BEFORE = 40
+# As many lines before an exception are searched for what led to it, and so many of commands before them.
+_BEFORE, _MOST_COMMANDS = 40, 20
 # What may be wrong with a program before it notices.
 _UNNOTICED = (Reason.LIBRARY_NOT_FOUND, *_DECIDES)
 _UNRESOLVED = re.compile(r"\(([\w.-]+), \d+\) cannot be retrieved \((gai error.*?)\)")
@@ -186,12 +213,15 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
         found, text = of_exception(earlier[-1], local=local), in_short(" ".join(earlier[-1][-1].lines), 200)
         before = range(before.start, earlier[-1][0].begin)
     # In a script the first command that fails explains the others.
-    script = cause.reason in _MAY_FOLLOW
-    damaged = cause.reason in (Reason.DATA_INVALID, Reason.CHECKPOINT_MISMATCH)
-    clues = (*SHELL, *LINES, *REMAINS) if script else (*SHELL, *LINES)
-    reasons = () if script or points or damaged else _UNNOTICED
-    if cause.advice != MISTAKE and (line := _before(lines, before, clues, reasons, points=points, local=local)) is not None:
-        found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
+    decides = _decisive(cause, unknown=unknown)
+    numbers = [*(_of_commands(lines[: before.start]) if decides else ()), *before]
+    clues = (*_FETCHING, *SHELL, *LINES, *REMAINS) if decides else (*SHELL, *LINES)
+    reasons = (*_UNNOTICED, *decides) if unknown and not points else ()
+    by_command = cause.reason in _MAY_FOLLOW
+    if (line := _before(lines, numbers, clues, reasons, points=points, local=local)) is not None:
+        by_command = by_command or _OF_COMMAND.match(line[2]) is not None
+        if cause.advice != MISTAKE or (decides and by_command):
+            found, text, points = line[0], line[1], points or _REQUESTING.search(line[2]) is not None
     if found is None and points and ", after " not in cause.text and crashed(lines) is None:
         patterns = (MERELY_A_WARNING, BY_LAUNCHER, _DIED)
         shown = [line for line in map(plain, lines[before.start : begin]) if not any(one.search(line) for one in patterns)]
@@ -204,13 +234,20 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
         found = known or cause
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
-    if points or (script and found.reason in _DECIDES):
+    if points or (by_command and found.reason in decides):
         return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
-    shell = " (set -eo pipefail)" if cause.reason in _MAY_FOLLOW else ""
+    shell = " (set -eo pipefail)" if decides and by_command else ""
     advice = f"check whether what was printed before explains it{shell}; {cause.advice}"
     return replace(
         cause, text=f"{in_short(cause.text, max(MAX_TEXT - len(text) - 20, 200))}; printed before: {text}", advice=advice
     )
+
+
+def _decisive(cause: Cause, *, unknown: bool) -> Sequence[str]:
+    """The reasons for which a command of the script before may have failed that explain this cause."""
+    if unknown and _NO_DATA.search(cause.text):
+        return (*_DECIDES, Reason.FILE_NOT_FOUND)
+    return _DECIDES if cause.reason in _MAY_FOLLOW or (unknown and _PERHAPS_NO_DATA.search(cause.text)) else ()
 
 
 def _line_of(cause: Cause, lines: Sequence[str], *, local: bool) -> int:
@@ -222,8 +259,14 @@ def _line_of(cause: Cause, lines: Sequence[str], *, local: bool) -> int:
     return next((number for number, one in causes if one is not None and one.text == cause.text), 0)
 
 
+def _of_commands(lines: Sequence[str]) -> list[int]:
+    """The numbers of the first lines by which commands say that they have failed."""
+    failed = (number for number, line in enumerate(lines) if _OF_COMMAND.match(line) and ERROR_LINE.search(line))
+    return [*islice(failed, _MOST_COMMANDS)]
+
+
 def _before(
-    lines: Sequence[str], numbers: range, clues: Sequence[Clue], reasons: Sequence[str], *, points: bool, local: bool
+    lines: Sequence[str], numbers: Sequence[int], clues: Sequence[Clue], reasons: Sequence[str], *, points: bool, local: bool
 ) -> tuple[Cause, str, str] | None:
     """The first of these lines that reveals a cause of its own, for one of these reasons if there are any: that, what is quoted
     of it, and the line.

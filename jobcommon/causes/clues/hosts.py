@@ -103,7 +103,7 @@ HOSTS = (
     Clue(
         r"40[13] Client Error|(?:ServiceException|AccessDeniedException|HTTPError):? 40[13]|\b403 (?:Access Denied|GET|POST)\b|"
         r"Access denied for user|password authentication failed|Authorization failed|\bCode: 40[13]\b|"
-        r"returned error: 40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
+        r"returned error: (?:HTTP/[\d.]+ )?40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
         r"40[13]: (?:Unauthorized|Forbidden)|"
         r"Access to .{,80} is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
