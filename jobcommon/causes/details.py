@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from jobcommon.causes.cause import MAX_TEXT, Cause, Clue, in_short
 from jobcommon.causes.cause_reasons import Reason
@@ -80,6 +80,7 @@ _OF_TENSORFLOW = re.compile(r"^\d{4}-\d\d-\d\d .*: [EWI] ")
 _LOGGED = re.compile(r"^(?=.{110})(?!.*(?:[Ee]xception|[Tt]raceback|has been caught))(?:.{,60}\bERROR\b|E\d{4} )")
 # As many lines before an exception are searched for what led to it, and so many of commands before them.
 _BEFORE, _MOST_COMMANDS = 40, 20
+_PROBLEM = re.compile(r"\s+- ")
 # What may be wrong with a program before it notices.
 _UNNOTICED = (Reason.LIBRARY_NOT_FOUND, *_DECIDES)
 _UNRESOLVED = re.compile(r"\(([\w.-]+), \d+\) cannot be retrieved \((gai error.*?)\)")
@@ -280,6 +281,11 @@ def _before(
             continue
         its = of_line(line, clues, local=local)
         if its is not None and not its.symptom and (not reasons or its.reason in reasons):
+            # conda: of the problems below a heading the one that is known decides.
+            heading = plain(lines[number]).rstrip()
+            listed = takewhile(_PROBLEM.match, lines[number + 1 : number + 8]) if heading.endswith(":") else ()
+            known = next((problem for problem in listed if of_line(problem, LINES, local=local) is not None), None)
+            line = f"{heading} {known.strip()}" if known is not None else line
             return its, in_short(line.rpartition("(Caused by ")[2], 240), line
     return None
 

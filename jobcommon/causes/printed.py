@@ -43,7 +43,8 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
     chains = chains_of([one for one in found if not one.wraps])
     # Of one process the last decides, of several the first.
     several = len({chain[0].process for chain in chains}) > 1
-    causes = [of_exception(chain, local=local) for chain in (chains if several else reversed(chains))]
+    ordered = _repeated_first(chains) if several else reversed(chains)
+    causes = [of_exception(chain, local=local) for chain in ordered]
     # Source lines in a stack reveal nothing.
     stacks = in_stacks(lines)
     own = joined(telling([plain(line) for number, line in enumerate(lines) if number not in stacks]))
@@ -65,6 +66,13 @@ def _decisive(lines: Sequence[str], *, local: bool) -> Cause | None:
         # Of lines that follow from another replica's end the first says most.
         return causes[0] if causes else min(reversed(plainly), key=lambda one: one.advice in ANY_PEERS)
     return _of_the_rest(lines, found, own, errors, local=local)
+
+
+def _repeated_first(chains: Sequence[Sequence[Raised]]) -> Sequence[Sequence[Raised]]:
+    """The exceptions of several processes, before all those that the program repeats at its end which has started them."""
+    last = chains[-1][-1]
+    repeated = [chain for chain in chains if chain[-1].lines[0] == last.lines[0]]
+    return chains if last.process or len(repeated) < 2 else [*repeated, *chains]
 
 
 def _of_the_rest(
