@@ -13,7 +13,7 @@ LOGGED_FATAL = re.compile(r"^F\d{4} \d\d:")
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
     r"invalid|denied|is missing|^[EF]\d{4} \d\d:|"
-    r"not found|not a valid|unexpected (?:end|EOF)|assert",
+    r"not found|not a valid|not in \w+ format|unexpected (?:end|EOF)|assert",
     re.IGNORECASE,
 )
 # The exit code tells it.

@@ -111,7 +111,10 @@ def _quoted(one: Raised, reason: str) -> str:
         revealing = " ".join(one.lines[max(marks[-1] - 1, 1) : marks[-1] + 1])
     if revealing == one.type:
         # Of an exception without a message the line of the program says more.
-        sources = [line for line in one.frames if not line.startswith(("File ", "raise ")) and line.strip("^~ ")]
+        file, _, number = one.where.partition(", line ")
+        at = max((at for at, line in enumerate(one.frames) if f'{file}", line {number},' in line), default=-1)
+        sources = [line for line in one.frames[at + 1 : at + 2 if one.where else None] if line.strip("^~ ")]
+        sources = [line for line in sources if not line.startswith(("File ", "raise "))]
         first = revealing = f"{first} in: {sources[-1]}" if sources else first
     if _FIELDS.search(one.lines[0]):
         first, revealing = one.lines[0], "; ".join(_fields(one.lines[1:])) or one.lines[0]

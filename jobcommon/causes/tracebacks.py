@@ -22,7 +22,8 @@ _LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-
 _NUMBER = re.compile(r"\d+")
 # The fields of a line of JSON that have its message and its exception.
 _FIELDS = (
-    "msg", "message", "event", "error", "error.message", "exc_info", "exception", "traceback", "stack_trace", "stacktrace",
+    "msg", "message", "event", "error", "error.message", "exc", "exc_info", "exception", "traceback", "stack_trace",
+    "stacktrace",
     "error.stack_trace", "stack", "reason",
 )  # fmt: skip
 # Parts of it that have such fields: of MongoDB, of Rust's tracing, of loguru, and of pino, whose levels are numbers.
@@ -76,6 +77,9 @@ _CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (
 _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
 _MOST_LINES = 12
+# A line that is indented explains a brief message; but for fields, and for places in YAML.
+_BRIEF = re.compile(r"[\w.]+: (?!.*\bvalidation error).{,70}[^:]$")
+_EXPLAINS = re.compile(r"\s+(?![a-z_]+: \S+$|in \")[\w(\'].*")
 _OTHERS_FRAME = re.compile(r'^\s+(?:at |\.{3} |\[bt\] |File "src/)|^Stack trace:$|^HTTP response headers: ')
 _NCCL = "Last error:"
 #: What the first line of the Hugging Face Hub has. A blank line and the message follow.
@@ -429,7 +433,7 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
     quotes, end = False, at
     for number, line in enumerate(lines[at + 1 :], at + 1):
         quotes = quotes or found[-1].endswith("traceback:")
-        goes_on = found[-1].endswith((":", ",")) or (len(found) == 1 and OF_HUB in found[0])
+        goes_on = found[-1].endswith((":", ",", ".call().")) or (len(found) == 1 and OF_HUB in found[0])
         if (not line.strip() and goes_on) or (quotes and (not line.strip() or line[:1].isspace())):
             continue
         if quotes and line.strip() == "encountered:":
@@ -439,7 +443,12 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
         over = over or (_OTHERS.match(line) is not None and not found[-1].endswith(":"))
         if not line.strip() or over or len(found) == _MOST_LINES:
             break
-        if not _OTHERS_FRAME.match(line):
+        if _OTHERS_FRAME.match(line) or line.strip() == '"""':
+            # concurrent.futures quotes a traceback.
+            pass
+        elif _EXPLAINS.match(line) and len(found) == 1 and _BRIEF.match(found[0]):
+            found[0] += f" {line.strip()}"
+        else:
             found.append(line.strip())
         end = number if quotes else at
     # rich wraps a message below its box.

@@ -169,11 +169,16 @@ DEVICES = (
         "which)",
     ),
     Clue(
+        r"Torch not compiled with CUDA|has no attribute '_cuda_\w+'", Reason.GPU_UNUSABLE, "",
+        "this torch is built without CUDA: install a build with it in the image, or use the device cpu",
+        local="this torch is built without CUDA: install a build with it, or use the device cpu",
+    ),
+    Clue(
         r"NVIDIA driver on your system|setup doesn't support bf16/gpu|can only be used on (?:CUDA|GPU) devices|"
         r"on CUDA device \d|Invalid device id|no CUDA-capable device|"
         r"CUDA_ERROR_NO_DEVICE|"
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
-        r"detected)|Torch not compiled with CUDA|"
+        r"detected)|"
         r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
         r"CUDA initialization: |CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVMLError|initiali[sz]e NVML|nvmlInit|"
         r"torch\.cuda\.is_available\(\) is False|"

@@ -19,7 +19,7 @@ ENVIRONMENT = (
         r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ\[.\1\b)|(?:environment variable|"
         r"env(?:ironment)? var)\W+(\w+)\W+.*"
         r"(?:not (?:set|defined|found)|missing|required|must be (?:set|specified|defined)\b)|"
-        r"(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
+        r"(?-i:\b(?!CMAKE_)[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
         r"(?:missing|"
         r"(?:please|must|need to) (?:set|define)) (?:the )?(?:required )?environment variable:? (\w+)\b(?!=)|"
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
@@ -44,6 +44,12 @@ MODULES = (
     ),
     Clue(
         r"Unable to locate package (\S+)", Reason.FILE_NOT_FOUND, "", "run apt-get update first, or correct the name {0}",
+    ),
+    Clue(
+        r"No module named '?(?:torch\._six|tensorflow\.contrib|sklearn\.externals|keras\.engine|pkg_resources|distutils|imp)\b",
+        Reason.VERSIONS_CONFLICT, "",
+        "newer versions have no such module: install the version that the program is written for (pkg_resources: "
+        "setuptools<81)",
     ),
     Clue(
         r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|(?:: |\n)No module named '?([\w.]+)|"
@@ -72,6 +78,11 @@ MODULES = (
         r"fatal error: (\S+\.(?:h|hpp|cuh)): No such file", Reason.LIBRARY_NOT_FOUND, "",
         "the compiler lacks the header {0}: install the development package that has it, or use an image with it (devel)",
         local="the compiler lacks the header {0}: install the development package that has it",
+    ),
+    Clue(
+        r"undefined reference to", Reason.LIBRARY_NOT_FOUND, "",
+        "no library that is linked defines this name: add it (-lNAME, after the files that use it), or use the version that "
+        "has it",
     ),
     Clue(
         r"cannot find -l(\w+)", Reason.LIBRARY_NOT_FOUND, "",

@@ -111,6 +111,11 @@ DATA = (
         "the file is no model, perhaps a Git LFS pointer (head -c 200 FILE): run git lfs pull, or download it again",
     ),
     Clue(
+        r"Unsupported operand \d+", Reason.DATA_INVALID, "",
+        "the file is no checkpoint: it may be a Git LFS pointer (118) or an error page (60); see head -c 200 FILE, and load "
+        "it again",
+    ),
+    Clue(
         r"Weights only load failed", Reason.CHECKPOINT_MISMATCH, "",
         "the file contains more than tensors: use torch.load(..., weights_only=False) if you trust it, or "
         "torch.serialization.add_safe_globals([CLASS]), or save only the state_dict",
