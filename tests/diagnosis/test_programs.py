@@ -824,7 +824,6 @@ ROWS = [
     ("the linker", 1, "m.c:(.text+0xa): undefined reference to `dgemm_'\ncollect2: error: ld returned 1 exit status", "LibraryNotFound", "dgemm_"),
     ("an explanation that is indented", 1, trace("torch._dynamo.exc.Unsupported: Failed to trace builtin operator\n  Explanation: Dynamo does not know how to trace `print`\n  Hint: Avoid it\n  Hint: Or\n  Hint: Else"), "PythonException", "how to trace `print`"),
     ("an exception without a message, in a library", 1, 'Traceback (most recent call last):\n  File "/w/train.py", line 2, in <module>\n    asyncio.run(main())\n  File "/usr/lib/python3.11/asyncio/runners.py", line 190, in run\n    return runner.run(main)\nTimeoutError', "PythonException", "in: asyncio.run(main()) (train.py, line 2)"),
-    ("a command of the script that is missing", 1, "entry.sh: 1: conda: not found\n" + trace("ModuleNotFoundError: No module named 'einops'"), "ModuleNotFound", "conda: not found"),
     ("a traceback in a field of JSON", 1, json.dumps({"level": "ERROR", "msg": "fatal", "exc": trace("FileNotFoundError: [Errno 2] No such file or directory: '/t'")}), "FileNotFound", "'/t'"),
     ("a server that is slow", 1, trace("requests.exceptions.ReadTimeout: HTTPConnectionPool(host='hub', port=80): Read timed out. (read timeout=2)"), "HostUnreachable", "Read timed out"),
     ("a column that does not exist", 1, trace("pyarrow.lib.ArrowInvalid: No match for FieldRef.Name(item_id) in user_id: int64"), "DataInvalid", "FieldRef"),
