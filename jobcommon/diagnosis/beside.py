@@ -120,7 +120,7 @@ def _still_there(member: Member, cause: Cause, name: str, run: Times, found: Fou
     said = f": {its.text}" if its is not None else ""
     by_proxy = lost and not _LOCAL.search(cause.text) and its is not None and its.reason == Reason.HOST_UNREACHABLE
     order = _AFTER.format(read) if early and (unready or by_proxy) else ""
-    advice = "; ".join(filter(None, (its.advice if its is not None else cause.advice, order, _see(pod, other))))
+    advice = "; ".join(filter(None, (order, its.advice if its is not None else cause.advice, _see(pod, other))))
     text = f"{cause.text}; its container {read}{state}{said}"
     known = its is not None and its.reason != Reason.PROGRAM_FAILED
     return replace(cause, reason=its.reason if its and known else cause.reason, text=text, advice=advice, symptom=False)
@@ -169,9 +169,14 @@ def error_of(lines: Sequence[str], pod: Mapping[str, Any] | None = None, *, loca
         return Cause(Reason.PROGRAM_FAILED, in_short(line), NAMED) if ERROR_LINE.search(line) else None
     if cause.reason in _LOST:
         return unreachable(cause.text, local=local)
-    if cause.reason == Reason.ACCESS_DENIED and pod is not None and _OF_ACCOUNT.search(cause.text):
-        return replace(cause, advice=granted(pod, cause.text))
-    return replace(cause, symptom=False)
+    return replace(for_account(cause, pod) if pod is not None else cause, symptom=False)
+
+
+def for_account(cause: Cause, pod: Mapping[str, Any]) -> Cause:
+    """The cause with the ServiceAccount that a service has refused to a container before or beside the program."""
+    if cause.reason != Reason.ACCESS_DENIED or not _OF_ACCOUNT.search(cause.text):
+        return cause
+    return replace(cause, advice=granted(pod, cause.text))
 
 
 def granted(pod: Mapping[str, Any], text: str) -> str:

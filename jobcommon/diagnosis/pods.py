@@ -9,7 +9,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.runs import end_of_program
-from jobcommon.diagnosis.beside import entries, error_of, explained_beside, main_container
+from jobcommon.diagnosis.beside import entries, error_of, explained_beside, for_account, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
@@ -248,7 +248,7 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     ran = run.started_at, run.finished_at
     cause = explained_beside(member, cause, container.name, ran, found) or in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
-        return of_init(container.name, cause)
+        return of_init(container.name, for_account(cause, member.raw))
     if container.name != main:
         over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
         return replace(cause, text=f"{over}container {container.name}: {cause.text}")

@@ -1439,6 +1439,12 @@ SCENARIOS = (
     scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(
         beside(init_ended, logs={"demo-worker-1": ("no data",)})
     ),
+    scenario(
+        "an init container that a service refuses",
+        "InitContainerFailed",
+        "its init container prepare failed: ",
+        REFUSED_BY_VAULT,
+    ).of(beside(init_ended, logs={"demo-worker-1": VAULT})),
     scenario("sidecar", "SidecarRunning", "container sidecar is still running").of(beside(lambda pod: pod.main_ended(0))),
     scenario("readiness", "ReadinessProbeFailed", "connection refused").of(
         beside(never_ready, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])

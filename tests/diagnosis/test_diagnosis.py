@@ -404,6 +404,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("no GPU, which the template does not request", "set nvidia.com/gpu in resources.limits of its container"),
         ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
         ("a server in the same pod that was killed", "-c sidecar; the cause of SIGKILL is usually a lack of memory"),
+        ("an init container that a service refuses", "ServiceAccount default what the message says: the role of Vault"),
         ("an init container that names an error", "grant the pod's ServiceAccount default"),
         ("volume that may not be read", "grant the pod's ServiceAccount default"),
         ("GPUs in use, and a node group that may not grow", "or raise the maximum size of the node group"),
