@@ -16,11 +16,12 @@ from jobcommon.reconcile.ending import STOPPED
 _NUMBER = re.compile(r"\d+")
 _TIME = re.compile(r"(?:\d+-\d+-\d+[T ])?\d+:\d+:\d+(?:[.,]\d+)?")
 _MOST = 3
+_HUNG = "if it hung, see what {} waited for: while it runs, kubectl exec POD -- py-spy dump --pid 1 shows it"
 _ADVICE = {
-    Reason.STALLED: "with runPolicy.stallAction None its pods stay, and kubectl exec POD -- py-spy dump --pid 1 shows where "
-    "they wait",
-    Reason.DEADLINE_EXCEEDED: "if it was slow, raise runPolicy.activeDeadlineSeconds, or train for less time; if it hung, see "
-    "what {} waited for: while it runs, kubectl exec POD -- py-spy dump --pid 1 shows it",
+    Reason.STALLED: (
+        "with runPolicy.stallAction None its pods stay, and kubectl exec POD -- py-spy dump --pid 1 shows where they wait",
+    ),
+    Reason.DEADLINE_EXCEEDED: (_HUNG, "if it was slow, raise runPolicy.activeDeadlineSeconds, or train for less time"),
 }
 
 
@@ -48,7 +49,8 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     """The diagnosis of a job that a limit has ended, and no replica, with what its replicas printed until then."""
     stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED}
     tails = {name: said for name, f in stopped.items() if (said := telling((f.message or "").splitlines()))}
-    made = Diagnosis(reason, text, evidence=tuple(first_failure(found)), advice=_ADVICE[reason].format("each replica"))
+    advice = "; ".join(reversed(_ADVICE[reason]))
+    made = Diagnosis(reason, text, evidence=tuple(first_failure(found)), advice=advice.format("each replica"))
     if not tails:
         return made
     counting = next((name for name, lines in tails.items() if _counts(lines)), "")
@@ -56,6 +58,7 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     if counting and _outline(tails[counting][-1]) not in map(_outline, tails[name]):
         # Often rank 0 alone prints steps.
         name = counting
+    advice = advice if name == counting else "; ".join(_ADVICE[reason])
     others = [f"the last line of {other}: {in_short(tails[other][-1], 200)}" for other in tails if other != name]
     return replace(
         made,
@@ -64,7 +67,7 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
         lines=tuple(tails[name]),
         replicas=(name,),
         node=stopped[name].node or "",
-        advice=_ADVICE[reason].format(name),
+        advice=advice.format(name),
     )
 
 

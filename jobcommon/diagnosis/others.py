@@ -96,7 +96,7 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
     if not _JOINING.search(cause.text):
         return (), False
     came = {f.replica for f in ends(found) if cause_of_failure(found, f).reason in _LOST}
-    late = [o for o in known if o.replica not in came and not any(map(_HAS_JOINED.search, o.lines))]
+    late = [other for other in known if other.replica not in came and not _waits(other.lines)]
     last = straggler({other.replica: other.lines for other in late})
     if cause.reason == Reason.COLLECTIVE_TIMEOUT and len(late) != 1:
         # The time-out of one ends them all.
@@ -106,6 +106,11 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
     missing = int(counts[2]) - int(counts[1]) if counts is not None and "barrier" not in cause.text else None
     order = sorted(late, key=lambda other: (other.replica != last, not other.lines))
     return named or order, bool(named) or len(late) in (1, missing)
+
+
+def _waits(lines: Sequence[str]) -> bool:
+    """Whether a replica has joined the others, or gave up to wait for them, by its last lines."""
+    return any(map(_HAS_JOINED.search, lines)) or _JOINING.search(_last_words(lines)) is not None
 
 
 def never_started(found: Found) -> Iterator[Other]:

@@ -643,6 +643,7 @@ JOINED = (
     "  min_nodes        : 4",
     "[INFO] The node 'demo-1_8_0' has joined round 0 of the rendezvous 'demo' as rank 1 in a world of size 4",
 )
+TIMED_OUT_IN_7 = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
 GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
@@ -1272,17 +1273,23 @@ SCENARIOS = (
         "PeersUnreachable",
         "Worker-0 on node node-1: exit code 1: fewer",
     ).of(stopped_with(JOINED[1].replace("world of size 4", "world of size 2"), peer=f"{ELASTIC}.RendezvousTimeoutError")),
-    scenario(
-        "a collective that a replica which is behind does not reach",
-        "CollectiveTimeout",
-        "Worker-2 did not join the others: it is still running; Worker-0",
-    ).of(
-        found(
-            {f"Worker-{n}": (lambda pod: pod.failed(134, at=NOW - 20)) if n == 0 else running for n in range(3)},
-            replicas={"Worker": 3},
-            run_policy={"cleanPodPolicy": "None"},
-            logs={"demo-worker-0": ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",)},
-            tails={"demo-worker-1": ("building fused_adam", "fused_adam is loaded"), "demo-worker-2": ("building fused_adam",)},
+    *(
+        scenario(
+            f"a collective that a replica does not reach, and another {what}",
+            "CollectiveTimeout",
+            "Worker-2 did not join the others: it is still running; Worker-0",
+        ).of(
+            found(
+                {f"Worker-{n}": (lambda pod: pod.failed(134, at=NOW - 20)) if n == 0 else running for n in range(3)},
+                replicas={"Worker": 3},
+                run_policy={"cleanPodPolicy": "None"},
+                logs={"demo-worker-0": (TIMED_OUT_IN_7,)},
+                tails={"demo-worker-1": ("building fused_adam", last), "demo-worker-2": ("building fused_adam", *more)},
+            )
+        )
+        for what, last, more in (
+            ("is ahead", "fused_adam is loaded", ()),
+            ("gives up as well", f"  what(): {TIMED_OUT_IN_7}", ("reading shard-0117.tar",)),
         )
     ),
     scenario(

@@ -415,6 +415,8 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("an endpoint outside of the job", "remove --rdzv-endpoint from the command"),
         ("a peer whose pod was still being evicted", "under restartPolicy OnFailure or ExitCode the operator replaces"),
         ("a connection of a job without peers", "whether a server listens there"),
+        ("a deadline, and a replica that waits for something else", "if it hung, see what Worker-1 waited for: while it runs"),
+        ("a deadline, and a replica that prints steps", "if it was slow, raise runPolicy.activeDeadlineSeconds, or train"),
         ("a peer that was deleted", "find out who deletes pods; if replicas cannot continue without each other"),
     ],
 )
