@@ -94,6 +94,7 @@ class Failure(ApiModel):
     exit_code: int | None = Field(None, description="The exit code of its main container; unset if it was evicted or lost.")
     message: str | None = Field(None, description="The tail of the termination message.")
     time: str | None = Field(None, description="When it ended.")
+    consequence: bool | None = Field(None, description="Whether it failed of what another replica did, by its message.")
 
 
 class Metric(ApiModel):

@@ -19,7 +19,6 @@ from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time
-from jobcommon.causes.runs import distance
 from jobcommon.framework import FINALIZER, Framework, Job, Tallies
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
@@ -208,6 +207,7 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
         exit_code=ending.exit_code,
         message=ending.kept(MAX_MESSAGE) or None,
         time=format_time(ending.finished_at) if ending.finished_at is not None else None,
+        consequence=ending.distance > 0 or None,
     )
 
 
@@ -241,7 +241,7 @@ def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str
     done = {failure.pod for failure in known if failure.reason == STOPPED or failure.exit_code is None}
     over = [s for s in slots.wanted.values() if s.life is Life.REMOVED and not s.recorded and FINALIZER in s.pod.finalizers]
     new = [s for s in over if s.pod.name not in done and not framework.serves(s.replica.type)] if room > 0 else []
-    own = any(not distance(f.reason, f.exit_code, f.message or "") for f in known if f.reason != STOPPED)
+    own = any(not f.consequence for f in known if f.reason != STOPPED)
     if not new or (own and reason_of_end(job.status) not in _LIMITS):
         return {}
     runs = ((s, last_run(s.pod, framework.main_container(job.replica_specs[s.replica.type], s.replica.index))) for s in new)

@@ -70,7 +70,14 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
     kind: str, first: str, message: str, changed: str, recorded: tuple[str, int | None, str | None] | None
 ) -> None:
     """The one that lost it ended before: the pod is released when the end of its peer is on record."""
-    failure = {"replica": "Worker-0", "pod": "demo-worker-0", "reason": "Error", "exitCode": 1, "message": first}
+    failure = {
+        "replica": "Worker-0",
+        "pod": "demo-worker-0",
+        "reason": "Error",
+        "exitCode": 1,
+        "message": first,
+        "consequence": first == LOST,
+    }
     end, reason = (kind, f"{TEST_JOB.kind}{kind}") if kind in ("Failed", "Succeeded") else ("Failed", kind)
     status = finished_status(end, reason) | {"failures": [failure] if first else []}
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"cleanPodPolicy": "Running"}, status=status)
