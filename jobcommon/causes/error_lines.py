@@ -28,7 +28,7 @@ _NO_MESSAGE = re.compile(
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
     r"\*\*\* SIG\w+ |\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\s*\"?\w+\"?: ?[\[{]$|"
-    r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$"
+    r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$|[\w./-]+\.p\w+:\d+: \w+$"
 )
 _MARKED = re.compile(
     r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|CMake Error\b|[Ff]atal:|fatal error:|forrtl: |F\d{4} )"
@@ -39,7 +39,7 @@ _WORD = re.compile(r"\w")
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
     r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|Pipeline completed with errors|"
-    r"failed \d+ times; aborting job$|"
+    r"failed \d+ times; aborting job$|^\.\. \S+ pid \d+: Test failure|"
     r"not deleting files as there were|"
     r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"

@@ -60,7 +60,9 @@ _ENDS_OTHERS = re.compile(
 )
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 _NO_PROGRAM = re.compile(
-    r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long", re.IGNORECASE
+    r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long|nicht gefunden|"
+    r"introuvable|未找到命令",
+    re.IGNORECASE,
 )
 # A kubelet takes as much of a log. Patterns take their time with a longer line.
 _MESSAGE, _LONGEST = 2048, 400
@@ -255,8 +257,10 @@ _SILENT = "it printed nothing: make the program print why it ends, and run pytho
 
 def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, local: bool) -> Cause:
     of_shell = (message.splitlines() or lines) if exit_code in (126, 127) else ()
-    text = next((in_short(line) for line in reversed(of_shell) if _NO_PROGRAM.search(line)), in_short(message))
-    text = text or next((in_short(line) for line in reversed(lines) if line.strip()), "")
+    text = next(
+        (in_short(line) for line in reversed(of_shell) if _NO_PROGRAM.search(line)), "" if of_shell else in_short(message)
+    )
+    text = text or next((in_short(line) for line in reversed(of_shell or lines) if line.strip()), "")
     if (missing := revealed(text, INTERPRETERS)) is not None:
         return replace(missing, text=f"{missing.text} (exit code {exit_code}): {text}")
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"

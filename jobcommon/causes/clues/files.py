@@ -24,7 +24,8 @@ FILES = (
         "the account has used up its quota on the server: buy more, or load the files from elsewhere",
     ),
     Clue(
-        r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
+        r"No space left on device|kein Speicherplatz mehr verfügbar|Aucun espace disponible|设备上没有空间|"
+        r"Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC|code: 28, kind: StorageFull|"
         # torch.save, numpy and TensorFlow name no disk.
         r"PytorchStreamWriter failed|inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error|"
         r"\b\d+ requested and \d+ written|file write failed",

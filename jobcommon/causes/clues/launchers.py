@@ -94,10 +94,13 @@ REMAINS = (
         r"(?<!raise )(?-i:\b[A-Z]\w*(?:Error|Exception))(?:\(|: | in rule )(?!\s*=)", Reason.PYTHON_EXCEPTION, "",
         "correct what the message names: the program, its data or its settings",
     ),
-    Clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
+    # Here and below, in the languages that shells and commands speak most.
+    Clue(r"Permission denied|Operation not permitted|EACCES|"
+         r"Keine Berechtigung|Permission non accordée|权限不够", Reason.PERMISSION_DENIED, "",
          OWNER),
     Clue(r"(?:can't cd to|cd: .*No such file|(?:cannot|can't) (?:open|access|stat|find|read|load)\b.*|"
-         r"No such file or directory)",
+         r"No such file or directory|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier de ce (?:type|nom)|"
+         r"没有那个文件或目录)",
          Reason.FILE_NOT_FOUND, "", PATHS, local=LOCAL_PATHS),
 )  # fmt: skip
 
