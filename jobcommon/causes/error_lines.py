@@ -12,7 +12,7 @@ from jobcommon.causes.tracebacks import plain
 LOGGED_FATAL = re.compile(r"^F\d{4} \d\d:")
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|"
-    r"invalid|denied|is missing|^[EF]\d{4} \d\d:|"
+    r"invalid|denied|is missing|undefined reference|multiple definition|^[EF]\d{4} \d\d:|"
     r"not found|not a valid|not in \w+ format|unexpected (?:end|EOF)|assert",
     re.IGNORECASE,
 )
@@ -28,6 +28,7 @@ _NO_MESSAGE = re.compile(
     r"\[[\w.-]+:\d+\] (?:\[ ?\d+\] |Signal|Failing at|\*\*\*)|\s*#\d+ |\s*\d+: 0x|"
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
     r"\*\*\* SIG\w+ |\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\s*\"?\w+\"?: ?[\[{]$|"
+    r"The above exception was|During handling of the above|\S+: note: |"
     r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$|[\w./-]+\.p\w+:\d+: \w+$"
 )
 _MARKED = re.compile(
@@ -55,8 +56,10 @@ BY_LAUNCHER = re.compile(
     r"slurmstepd): |"
     r"^Abort\(\d+\)|^\s*raise\b"
 )
-# Of a compiler, whose first error leads to its others, and to those of the build.
-_COMPILED = re.compile(r"[^\s:()]+(?::\d+:\d+:|\(\d+\):) (?:fatal )?error: |error\[E\d+\]: ")
+#: Of a compiler or linker, whose first error leads to its others, and to those of the build.
+COMPILED = re.compile(
+    r"[^\s:()]+(?::\d+:\d+:|\(\d+\):) (?:fatal )?error: |error\[E\d+\]: |\S+ (?:undefined reference to|multiple definition of) "
+)
 # The last errors of a program that has failed, each of which follows from the one before.
 _GIVES_UP = re.compile(
     r"^(?:\S+ ){,3}(?:exiting|aborting|shutting down|terminating|quitting|giving up|stopping)\b(?!:)|"
@@ -98,7 +101,7 @@ def last_line(lines: Sequence[str]) -> str:
         # Of what a launcher says of its own failure, the first line decides.
         return next((line for line in errors if BY_LAUNCHER.search(line)), errors[0])
     own = [line for line in own if not MERELY_A_WARNING.search(line)] or own
-    if compiled := next(filter(_COMPILED.match, own), None):
+    if compiled := next(filter(COMPILED.match, own), None):
         return compiled
     marked = [line for line in own if _MARKED.match(line)] or own
     if not marked:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jobcommon.causes.cause import MAX_TEXT, Cause, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.error_lines import BY_LAUNCHER, joined
+from jobcommon.causes.error_lines import BY_LAUNCHER, COMPILED, joined
 from jobcommon.causes.programs import EXCEPTIONS, LINES
 from jobcommon.causes.tracebacks import OF_HUB, Raised
 
@@ -23,7 +23,7 @@ _MARK = re.compile(r'in "[^"]+", line \d+')
 _FIELDS = re.compile(r"\d+ validation errors? for \S+$")
 _OF_FIELD = re.compile(r"\s*[\[(]type=[\w.]+(?:; .*|, (input_value=(?!\{|\w+\().*), input_type=.*|, input_value=.*)?[\])]$")
 # Of torch.load, the line that names the class.
-_OF_WEIGHTS = "WeightsUnpickler error: "
+_OF_WEIGHTS = "WeightsUnpickler error:"
 _OF_STATE = "RuntimeError: Error(s) in loading state_dict for "
 # Of XGBoost: what failed, and in the next lines why.
 _LINK = re.compile(r"- \[[\w.]+:\d+\|[\d:]+\]: (.+)")
@@ -118,8 +118,11 @@ def _quoted(one: Raised, reason: str) -> str:
         first = revealing = f"{first} in: {sources[-1]}" if sources else first
     if _FIELDS.search(one.lines[0]):
         first, revealing = one.lines[0], "; ".join(_fields(one.lines[1:])) or one.lines[0]
-    if of_weights := [line for line in one.lines if line.startswith(_OF_WEIGHTS)]:
-        first, revealing = one.lines[0].partition(". ")[0], of_weights[0]
+    if of_weights := [at for at, line in enumerate(one.lines) if _OF_WEIGHTS in line]:
+        first = one.lines[0].partition(". ")[0]
+        revealing = _OF_WEIGHTS + joined(one.lines[of_weights[0] :])[0].rpartition(_OF_WEIGHTS)[2]
+    if compiled := [line for line in one.lines if COMPILED.match(line)]:
+        first, revealing = in_short(one.lines[0], 120), compiled[0]
     if first.startswith(_OF_STATE) and (keys := one.lines[1:]):
         # Which are missing, and which there are instead, perhaps with a prefix.
         first, revealing = one.lines[0], "; ".join(in_short(line, max(380 // len(keys), 140)) for line in keys)
