@@ -14,7 +14,8 @@ from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, OF_SHELL, join
 from jobcommon.causes.exceptions import NAMED, chains_of, of_exception, unknown
 from jobcommon.causes.programs import EXCEPTIONS, LINES, MERELY_A_WARNING
 from jobcommon.causes.stacks import telling
-from jobcommon.causes.tracebacks import Raised, begin_of_stack, in_stacks, plain, raised, unfolded
+from jobcommon.causes.tracebacks import Raised, begin_of_stack, in_stacks, plain, raised
+from jobcommon.causes.unfolding import unfolded
 
 _RAISES = re.compile(r"\s*(?:raise\b|(?:major|minor): )")
 # An error far before the end was perhaps overcome; it counts only if these lines tell no cause.

@@ -1,39 +1,17 @@
 """The exceptions that a program printed, read from its last lines: Python's, and the errors of other languages."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.causes import languages
 
-# What torchrun, mpirun and exception groups put before the lines of a process.
-_PROCESS = re.compile(
+#: What torchrun, mpirun and exception groups put before the lines of a process.
+PROCESS = re.compile(
     r"^(?:(?:\w{3} \w{3} +\d+ [\d:]+ \d{4}|[\w.-]+: )?\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|"
     r"\(\w+(?: \w+=\S+)* pid=\d+[^)]*\)\s?)"
 )
-# mpirun tags each write, of which a line may be made of several, perhaps of several ranks.
-_TAG = re.compile(r"(\[\d+,\d+\]<std(?:out|err)>:)")
-# srun --label
-_LABEL, _OF_SRUN = re.compile(r"^ *(\d+):(?: |$)"), re.compile(r"^ *\d+: Traceback \(most|^srun: error: ")
 _GROUP = re.compile(r"^(?:\s*\|\s?|\s*\+[-+ ]*)")
-# What a logger puts before each line, so also before those of a traceback: a time, a level, a name.
-_LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-]$")
-_NUMBER = re.compile(r"\d+")
-# The fields of a line of JSON that have its message and its exception.
-_FIELDS = (
-    "msg", "message", "event", "error", "error.message", "exc", "exc_info", "exception", "traceback", "stack_trace",
-    "stacktrace",
-    "error.stack_trace", "stack", "reason",
-)  # fmt: skip
-# Parts of it that have such fields: of MongoDB, of Rust's tracing, of loguru, and of pino, whose levels are numbers.
-_PARTS = ("attr", "fields", "record", "err")
-_FATAL = ("error", "critical", "fatal", "e", "f", "50", "60")
-_SAYS_SO = re.compile(r"error|exception|fatal|fail", re.IGNORECASE)
-_CALM = ("info", "debug", "trace", "i", "d", "30", "20", "10")
-_LEVELS = ("level", "levelname", "log.level", "severity", "s")
-# Of a line of JSON that a kubelet has cut, the rest of its traceback.
-_CUT = re.compile(r'(?=[^{].*\\n.*\\n)((?:[^"\\]|\\.)+)".*\}$')
 _LOG = re.compile(
     r'^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8}|\{")'
 )
@@ -42,15 +20,15 @@ _OTHERS = re.compile(
     r"^(?:=+> |\++ [\w./]|wandb: |\S+ - (?:DEBUG|INFO|WARN|ERROR|CRITICAL)|make(?:\[\d+\])?: |[^\s:]+: line \d+: |"
     r"(?:[Ee]rror|ERROR|FATAL|fatal): )|.*\d%\|.*[|\]]"
 )
-_HEADER = re.compile(r"Traceback \(most recent call last\)")
+HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^[\s>]\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 # Classes begin with a capital letter, or are of a module, as socket.timeout.
 _EXCEPTION = re.compile(r"^(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+|[A-Z_]\w*)(?:\(\w+\))?(?::(?:\s|$)|$)")
 # A progress bar, and an exception in the same line.
 _BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
 _CUT_OFF = re.compile(r"(?:[ \t]+\S.*\n)+[A-Za-z_][\w.]*(?:Error|Exception): ")
-_CAUSED, _MEANWHILE = "The above exception was the direct cause", "During handling of the above exception"
-_CHAINED = re.compile(rf"^(?:{_MEANWHILE}|({_CAUSED}))")
+CAUSED, MEANWHILE = "The above exception was the direct cause", "During handling of the above exception"
+_CHAINED = re.compile(rf"^(?:{MEANWHILE}|({CAUSED}))")
 # Tracebacks after these lines belong to clean-up, or were only logged.
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
 # These only report that another process has failed.
@@ -76,7 +54,7 @@ _CRASHED_OUTSIDE = re.compile(
 _CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (\S+):(\d+)\n(\S+) at (\S+)")
 _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
-_MOST_LINES = 12
+MOST_LINES = 12
 # A line that is indented explains a brief message; but for fields, and for places in YAML.
 _BRIEF = re.compile(r"[\w.]+: (?!.*\bvalidation error).{,70}[^:]$")
 _EXPLAINS = re.compile(r"\s+(?![a-z_]+: \S+$|in \")[\w(\'].*")
@@ -86,18 +64,6 @@ _NCCL = "Last error:"
 OF_HUB = "(Request ID: "
 # Frames of other languages, which are named below the program's own.
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs|pyx)$")
-_RULE = 74 * "-"
-# What begins a message that goes on in the next lines: a frame that rich draws (not around a stack), and CMake's errors.
-_MESSAGES = (
-    (re.compile(r"[╭+][─-] (?!Traceback)(\w[\w ]*) [─-]+[╮+]$"), re.compile(r"[│|](.*)[│|]$")),
-    (re.compile(r"(CMake Error\b.*):$"), re.compile(r"  (\S.*)")),
-)
-_FRAME_ENDS = re.compile(r"[╰+][─-]+[╯+]$")
-_RICH_FROZEN = re.compile(r"in (__getitem__):(\d+)$")
-_RICH_FRAME = re.compile(r"(\S+\.\w+):(\d+) in ?(\S*)$")
-# What pip puts around the output of a build, and before each line of it.
-_BUILD = re.compile(r"\s*(?:╰─> (\[\d+ lines? of output\])|\[end of output\]|│ exit code: \d+)$")
-_BUILD_INDENT = 6 * " "
 _BOILERPLATE = re.compile(r"The error could be from a previous operation|The tasks have crashed")
 _ROOT_ERRORS = "root error(s) found."
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{(?:function_)?node ")
@@ -147,26 +113,8 @@ class Raised:
 
 def plain(line: str) -> str:
     """The line without the prefix of its process."""
-    without = _PROCESS.sub("", line, count=1)
+    without = PROCESS.sub("", line, count=1)
     return without if without != line else _GROUP.sub("", line, count=1)
-
-
-def unfolded(lines: Sequence[str]) -> list[str]:
-    """The lines without what a logger puts before each line of a traceback. Of one in JSON, the message and the exception; of a
-    message between two rules, as Open MPI prints them, or in a frame, one line.
-    """
-    shown = [
-        part
-        for line in _boxed(_framed(_of_builds(_of_rich(_tagged(lines)))))
-        for part in (_fields(line) if line.startswith("{") else (line,))
-    ]
-    found = (plain(line).partition("Traceback (most recent call last)") for line in shown)
-    prefixes = {_NUMBER.sub("0", before): before for before, header, _ in found if header and _LOGGER.match(before)}
-    if not prefixes:
-        return shown
-    written = "|".join(r"\d+".join(map(re.escape, _NUMBER.split(before))) for before in prefixes.values())
-    prefix = re.compile(rf"^({_PROCESS.pattern[1:]})?(?:{written})")
-    return [prefix.sub(r"\1", line, count=1) for line in shown]
 
 
 def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
@@ -183,139 +131,6 @@ def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
     own = next((name for file, name in named if not _OF_LIBRARY.search(file)), "")
     place = named[0][1]
     return (place if own in ("", place) else f"{place}, called by {own}"), frames[0][2]
-
-
-def _tagged(lines: Sequence[str]) -> Iterator[str]:
-    """The lines, each with the prefix of the process that wrote it at its beginning."""
-    by_srun = any(map(_OF_SRUN.match, lines))
-    for line in lines:
-        if line.count("]<std") > 1:
-            before, *tagged = _TAG.split(line)
-            last, text = "", before
-            for tag, part in zip(tagged[::2], tagged[1::2], strict=True):
-                if tag != last and text:
-                    yield text
-                text, last = (text if tag == last else tag) + part, tag
-            yield text
-        else:
-            yield _LABEL.sub(r"[\1]: ", line) if by_srun else line
-
-
-def _of_rich(lines: Iterable[str]) -> Iterator[str]:
-    """The lines, those of a traceback that rich draws as Python prints them. Its frame may be cut at the beginning."""
-    inside, wrapped = True, ""
-    for line in lines:
-        text = plain(line)
-        begins = text.startswith("╭") and _HEADER.search(text) is not None
-        inside = begins or (inside and text.startswith("│"))
-        if begins or not inside:
-            yield line
-            continue
-        prefix, text = line.removesuffix(text), text.strip("│ ")
-        if (frame := _RICH_FRAME.match(wrapped + text)) is not None:
-            yield f'{prefix}  File "{frame[1]}", line {frame[2]}, in {frame[3]}'
-        elif (frozen := _RICH_FROZEN.match(text)) is not None:
-            yield f'{prefix}  File "<frozen os>", line {frozen[2]}, in {frozen[1]}'
-        elif text.startswith("❱"):
-            yield f"{prefix}    {text.lstrip('❱ ').partition(' ')[2].replace('│', '').strip()}"
-        wrapped = text if text.startswith("/") and frame is None else ""
-
-
-def _of_builds(lines: Iterable[str]) -> Iterator[str]:
-    """The lines, those of a build without what pip puts around and before them."""
-    depth = 0
-    for line in lines:
-        if (edge := _BUILD.match(line)) is None:
-            yield line.removeprefix(depth * _BUILD_INDENT)
-        elif "exit code" not in line:
-            depth = max(depth + (1 if edge[1] else -1), 0)
-
-
-def _framed(lines: Iterable[str]) -> Iterator[str]:
-    title, inside, parts = "", None, list[str]()
-    for line in lines:
-        if inside is not None:
-            if (part := inside.match(line)) is not None:
-                parts.append(part[1].strip())
-                continue
-            yield f"{title}: {' '.join(parts[:_MOST_LINES])}"
-            inside = None
-            if _FRAME_ENDS.match(line):
-                continue
-        title, inside, parts = next(
-            ((found[1], of, []) for begin, of in _MESSAGES if (found := begin.match(line))), ("", None, [])
-        )
-        if inside is None:
-            yield line
-    if inside is not None:
-        yield f"{title}: {' '.join(parts[:_MOST_LINES])}"
-
-
-def _boxed(lines: Iterable[str]) -> Iterator[str]:
-    lines = [*lines]
-    # Of the first box perhaps the beginning is missing.
-    inside = sum(plain(line).strip() == _RULE for line in lines) % 2 == 1
-    box: list[str] | None = None
-    for line in lines:
-        if (part := plain(line).strip()) == _RULE:
-            if box:
-                yield " ".join(box)
-            inside = not inside
-            box = [] if inside else None
-        elif box is None:
-            yield line
-        elif len(box) == _MOST_LINES or _HEADER.search(line):
-            yield from (*box, line)
-            box = None
-        elif part:
-            box.append(part)
-    yield from box or ()
-
-
-def _fields(line: str) -> Iterator[str]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    found = found if isinstance(found, dict) else {}
-    parts = [found, *(more for name in _PARTS if isinstance(more := found.get(name), dict))]
-    levels = (level for part in parts for name in _LEVELS if (level := part.get(name)))
-    level = next(levels, "")
-    level = str(level.get("name", "") if isinstance(level, dict) else level).lower()
-    texts = [text for part in parts for field in _FIELDS if isinstance(text := part.get(field), str)]
-    texts += ["\n".join(_stack(stack)) for part in parts if isinstance(stack := part.get("exception"), list)]
-    # loguru: the whole record, as text
-    texts += [text for text in (found.get("text"),) if isinstance(text, str) and _HEADER.search(text)]
-    said = ": ".join(text for text in texts if "\n" not in text)
-    if "Traceback" not in line and level not in _FATAL:
-        yield f"INFO: {said}" if said and level in _CALM else line
-        return
-    yield said if not said or _SAYS_SO.search(said) else f"ERROR: {said}"
-    for text in texts:
-        # A message ends with its line of JSON.
-        yield from (*text.splitlines(), "") if "\n" in text else ()
-    if not texts:
-        yield line
-
-
-def _stack(raised: Sequence[object]) -> Iterator[str]:
-    """The tracebacks of the exceptions that structlog lists, the last one first."""
-    link = ""
-    for one in reversed([one for one in raised if isinstance(one, dict)]):
-        frames = [frame for frame in one.get("frames") or () if isinstance(frame, dict)]
-        yield from (link, "Traceback (most recent call last):")
-        yield from (f'  File "{frame.get("filename")}", line {frame.get("lineno")}, in {frame.get("name")}' for frame in frames)
-        yield f"{one.get('exc_type')}: {one.get('exc_value')}"
-        link = _CAUSED if one.get("is_cause") else _MEANWHILE
-
-
-def of_cut_record(line: str) -> list[str]:
-    """The rest of the traceback in a line of JSON whose beginning is missing; the line itself, if it is no such line."""
-    cut = _CUT.match(line)
-    try:
-        return ["Traceback (most recent call last):", *json.loads(f'"{cut[1]}"').splitlines(), ""] if cut else [line]
-    except ValueError:
-        return [line]
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:
@@ -339,7 +154,7 @@ def begin_of_stack(lines: Sequence[str], number: int) -> int:
 def _all(lines: Sequence[str]) -> list[Raised]:
     streams: dict[str, list[tuple[int, str]]] = {}
     for number, line in enumerate(lines):
-        process = _PROCESS.match(line)
+        process = PROCESS.match(line)
         stream = streams.setdefault(process[0].strip() if process else "", [])
         stream += ((number, part) for part in _parts(plain(line)))
     found = [one for process, stream in streams.items() for one in _raised(process, stream)]
@@ -370,13 +185,13 @@ def _raised(process: str, stream: Sequence[tuple[int, str]]) -> Iterator[Raised]
     frames: list[str] = []
     where = ""
     # What a kubelet keeps of a log may begin within a traceback.
-    inside = _CUT_OFF.match("\n".join(lines[:_MOST_LINES])) is not None
+    inside = _CUT_OFF.match("\n".join(lines[:MOST_LINES])) is not None
     chained = direct = ignored = False
     begin, end = 0, -1
     for at, line in enumerate(lines):
         if at <= end:
             continue
-        if _HEADER.search(line):
+        if HEADER.search(line):
             inside, frames, where, begin = True, [], "", at
             ignored = at > 0 and _IGNORED.match(lines[at - 1]) is not None
         elif (frame := _FRAME.match(line)) is not None:
@@ -427,7 +242,7 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
         headed = message[-2:-1] if len(message) > 1 and message[-2].endswith(":") else []
         return (found[0], " ".join(headed + message[-1:])), node
     if found[0].endswith(_ROOT_ERRORS):
-        first = next((line.strip() for line in lines[at + 1 : at + _MOST_LINES] if line.strip().startswith("(0) ")), "")
+        first = next((line.strip() for line in lines[at + 1 : at + MOST_LINES] if line.strip().startswith("(0) ")), "")
         return (found[0], *([first] if first else [])), at
     # DALI says in the middle of its message where the program built the pipeline.
     quotes, end = False, at
@@ -439,9 +254,9 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
         if quotes and line.strip() == "encountered:":
             found = found[:1]
             continue
-        over = any(begins.match(line) for begins in (_CHAINED, _IGNORED, _LOG)) or _HEADER.search(line) is not None
+        over = any(begins.match(line) for begins in (_CHAINED, _IGNORED, _LOG)) or HEADER.search(line) is not None
         over = over or (_OTHERS.match(line) is not None and not found[-1].endswith(":"))
-        if not line.strip() or over or len(found) == _MOST_LINES:
+        if not line.strip() or over or len(found) == MOST_LINES:
             break
         if _OTHERS_FRAME.match(line) or line.strip() == '"""':
             # concurrent.futures quotes a traceback.
