@@ -270,6 +270,8 @@ RICH = """╭──────────── Traceback (most recent call la
 KeyError: 'DATABASE_URL'"""
 
 ADVISED = [
+    ("conda, a version that is nowhere", 1, "Solving environment: failed\n\nResolvePackageNotFound: \n  - cudatoolkit=12.9\n", "VersionsConflict", "- cudatoolkit=12.9", "version of cudatoolkit=12.9:"),
+    ("conda, versions that do not fit", 1, "Solving environment: failed\n\nUnsatisfiableError: The following specifications were found to be incompatible with each other:\n\nPackage python conflicts for:\npython=3.13", "VersionsConflict", "UnsatisfiableError", "fit together"),
     ("a checkpoint of a wrapped model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "fc.weight".\n\tUnexpected key(s) in state_dict: "module.fc.weight".'), "CheckpointMismatch", "Unexpected key(s)", "the prefix module."),
     ("an array of terabytes", 1, trace("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 524. TiB for an array with shape (12000000, 12000000) and data type float32"), "MemoryExhausted", "524. TiB", "the shape is wrong"),
     ("fields, of pydantic", 1, trace(FIELDS), "ConfigInvalid", "for S: data_url: Field required; lr: Input should be a valid number (input_value='2,') (train.py", "the message names"),

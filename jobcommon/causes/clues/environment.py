@@ -103,11 +103,16 @@ MODULES = (
         "a newer version of the library wrote the file: pip install -U tokenizers transformers",
     ),
     Clue(
-        r"nothing provides (?:requested )?(\S+)|ResolvePackageNotFound:?\s*(?:- )?(\S+)|"
-        r"PackagesNotFoundError", Reason.VERSIONS_CONFLICT, "",
-        "no channel has a compatible version of {0}: choose other versions; __cuda and __glibc stand for this machine's "
+        r"nothing provides (?:requested )?(\S+)|ResolvePackageNotFound:?\s*(?:- )?(\S+)",
+        Reason.VERSIONS_CONFLICT, "",
+        "no channel has a compatible version of {0}{1}: choose other versions; __cuda and __glibc stand for this machine's "
         "driver and "
         "libc (CONDA_OVERRIDE_CUDA names another)",
+    ),
+    Clue(
+        r"PackagesNotFoundError|UnsatisfiableError", Reason.VERSIONS_CONFLICT, "",
+        "no channel has these packages in versions that fit together: choose other versions, or add the channel that has them "
+        "(-c)",
     ),
     Clue(
         r"Cannot install .*conflicting dependencies", Reason.VERSIONS_CONFLICT, "",
