@@ -13,9 +13,10 @@ from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, LOGGED_FATAL, 
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
+from jobcommon.causes.records import of_cut_record
 from jobcommon.causes.stacks import is_hint, telling
 from jobcommon.causes.tracebacks import crashed, raised
-from jobcommon.causes.unfolding import of_cut_record, unfolded
+from jobcommon.causes.unfolding import unfolded
 
 # What runc prints for the program that it could not start.
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")

@@ -1,10 +1,10 @@
 """The lines that a program printed, one message to a line: without what launchers, loggers and tools put around them."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobcommon.causes.tracebacks import CAUSED, HEADER, MEANWHILE, MOST_LINES, PROCESS, plain
+from jobcommon.causes.records import messages_of
+from jobcommon.causes.tracebacks import HEADER, MOST_LINES, PROCESS, plain
 
 # mpirun tags each write, of which a line may be made of several, perhaps of several ranks.
 _TAG = re.compile(r"(\[\d+,\d+\]<std(?:out|err)>:)")
@@ -13,20 +13,6 @@ _LABEL, _OF_SRUN = re.compile(r"^ *(\d+):(?: |$)"), re.compile(r"^ *\d+: Traceba
 # What a logger puts before each line, so also before those of a traceback: a time, a level, a name.
 _LOGGER = re.compile(r"^(?=.*\d|.*\b(?:ERROR|CRITICAL|FATAL)\b).{4,120}[\s:|\]>-]$")
 _NUMBER = re.compile(r"\d+")
-# The fields of a line of JSON that have its message and its exception.
-_FIELDS = (
-    "msg", "message", "event", "error", "error.message", "exc", "exc_info", "exception", "traceback", "stack_trace",
-    "stacktrace",
-    "error.stack_trace", "stack", "reason",
-)  # fmt: skip
-# Parts of it that have such fields: of MongoDB, of Rust's tracing, of loguru, and of pino, whose levels are numbers.
-_PARTS = ("attr", "fields", "record", "err")
-_FATAL = ("error", "critical", "fatal", "e", "f", "50", "60")
-_SAYS_SO = re.compile(r"error|exception|fatal|fail", re.IGNORECASE)
-_CALM = ("info", "debug", "trace", "i", "d", "30", "20", "10")
-_LEVELS = ("level", "levelname", "log.level", "severity", "s")
-# Of a line of JSON that a kubelet has cut, the rest of its traceback.
-_CUT = re.compile(r'(?=[^{].*\\n.*\\n)((?:[^"\\]|\\.)+)".*\}$')
 _RULE = 74 * "-"
 # What begins a message that goes on in the next lines: a frame that rich draws (not around a stack), and CMake's errors.
 _MESSAGES = (
@@ -48,7 +34,7 @@ def unfolded(lines: Sequence[str]) -> list[str]:
     shown = [
         part
         for line in _boxed(_framed(_of_builds(_of_rich(_tagged(lines)))))
-        for part in (_fields(line) if line.startswith("{") else (line,))
+        for part in (messages_of(line) if line.startswith("{") else (line,))
     ]
     found = (plain(line).partition("Traceback (most recent call last)") for line in shown)
     prefixes = {_NUMBER.sub("0", before): before for before, header, _ in found if header and _LOGGER.match(before)}
@@ -144,49 +130,3 @@ def _boxed(lines: Iterable[str]) -> Iterator[str]:
         elif part:
             box.append(part)
     yield from box or ()
-
-
-def _fields(line: str) -> Iterator[str]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    found = found if isinstance(found, dict) else {}
-    parts = [found, *(more for name in _PARTS if isinstance(more := found.get(name), dict))]
-    levels = (level for part in parts for name in _LEVELS if (level := part.get(name)))
-    level = next(levels, "")
-    level = str(level.get("name", "") if isinstance(level, dict) else level).lower()
-    texts = [text for part in parts for field in _FIELDS if isinstance(text := part.get(field), str)]
-    texts += ["\n".join(_stack(stack)) for part in parts if isinstance(stack := part.get("exception"), list)]
-    # loguru: the whole record, as text
-    texts += [text for text in (found.get("text"),) if isinstance(text, str) and HEADER.search(text)]
-    said = ": ".join(text for text in texts if "\n" not in text)
-    if "Traceback" not in line and level not in _FATAL:
-        yield f"INFO: {said}" if said and level in _CALM else line
-        return
-    yield said if not said or _SAYS_SO.search(said) else f"ERROR: {said}"
-    for text in texts:
-        # A message ends with its line of JSON.
-        yield from (*text.splitlines(), "") if "\n" in text else ()
-    if not texts:
-        yield line
-
-
-def _stack(raised: Sequence[object]) -> Iterator[str]:
-    """The tracebacks of the exceptions that structlog lists, the last one first."""
-    link = ""
-    for one in reversed([one for one in raised if isinstance(one, dict)]):
-        frames = [frame for frame in one.get("frames") or () if isinstance(frame, dict)]
-        yield from (link, "Traceback (most recent call last):")
-        yield from (f'  File "{frame.get("filename")}", line {frame.get("lineno")}, in {frame.get("name")}' for frame in frames)
-        yield f"{one.get('exc_type')}: {one.get('exc_value')}"
-        link = CAUSED if one.get("is_cause") else MEANWHILE
-
-
-def of_cut_record(line: str) -> list[str]:
-    """The rest of the traceback in a line of JSON whose beginning is missing; the line itself, if it is no such line."""
-    cut = _CUT.match(line)
-    try:
-        return ["Traceback (most recent call last):", *json.loads(f'"{cut[1]}"').splitlines(), ""] if cut else [line]
-    except ValueError:
-        return [line]
