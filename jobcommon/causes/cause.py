@@ -70,7 +70,8 @@ def revealed(text: str, clues: Iterable[Clue], *, local: bool = False) -> Cause 
 
 def in_short(text: str, limit: int = MAX_TEXT) -> str:
     """The text in one line of at most `limit` characters, without a full stop."""
-    return without_middle(" ".join(text.split()).removesuffix("."), limit)
+    line = " ".join(text.split())
+    return without_middle(line if line.endswith("..") else line.removesuffix("."), limit)
 
 
 def without_middle(line: str, limit: int) -> str:

@@ -166,7 +166,7 @@ def _last_words(lines: Sequence[str]) -> str:
     """Of the last lines of a replica the error, or else the very last one; "" if they are a stack."""
     said = [line for line in telling(lines) if not is_stack(line)]
     errors = [line for line in said[-_AFTER_IT:] if ERROR_LINE.search(line) and not MERELY_A_WARNING.search(line)]
-    return in_short(plain([*said, *errors][-1]), _MOST) if said else ""
+    return plain([*said, *errors][-1]) if said else ""
 
 
 def _others(found: Found, without: Collection[str], now: float, at: float | None) -> list[Other]:
@@ -237,7 +237,9 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
     if stop is not None:
         lines = (stop.message or "").splitlines()
-        text = "was running when the job ended" + (f", its last line: {last}" if (last := _last_words(lines)) else "")
+        text = "was running when the job ended" + (
+            f", its last line: {in_short(last, _MOST)}" if (last := _last_words(lines)) else ""
+        )
         return Other(name, text, node=stop.node or "", lines=lines)
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         # A server that was stopped has hardly printed what was wrong.

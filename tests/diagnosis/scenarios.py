@@ -1289,7 +1289,11 @@ SCENARIOS = (
         )
         for what, last, more in (
             ("is ahead", "fused_adam is loaded", ()),
-            ("gives up as well", f"  what(): {TIMED_OUT_IN_7}", ("reading shard-0117.tar",)),
+            (
+                "gives up as well",
+                f"  what(): [PG ID 0 Rank 1] {'watchdog ' * 9}: {TIMED_OUT_IN_7} {'ran ' * 30}",
+                ("reading shard-0117.tar",),
+            ),
         )
     ),
     scenario(
