@@ -110,7 +110,7 @@ MODULES = (
         "libc (CONDA_OVERRIDE_CUDA names another)",
     ),
     Clue(
-        r"PackagesNotFoundError|UnsatisfiableError", Reason.VERSIONS_CONFLICT, "",
+        r"PackagesNotFoundError|UnsatisfiableError:", Reason.VERSIONS_CONFLICT, "",
         "no channel has these packages in versions that fit together: choose other versions, or add the channel that has them "
         "(-c)",
     ),
