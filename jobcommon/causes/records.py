@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jobcommon.causes.tracebacks import CAUSED, HEADER, MEANWHILE
 
+#: The beginning of a message that is no error, whatever its words are.
+INFORMATION = "INFO: "
 _HEADER = "Traceback (most recent call last):"
 # The names of fields, without underscores and in small letters; those of a part after a dot. The message comes first.
 _PART = r"(?:(?:attr|attributes|fields|record)\.)*"
@@ -19,7 +21,7 @@ _FATAL = (
     "error", "err", "eror", "critical", "crit", "fatal", "panic", "dpanic", "alert", "emergency", "severe", "e", "f", "50",
     "60",
 )  # fmt: skip
-_CALM = ("info", "information", "debug", "trace", "i", "d", "30", "20", "10")
+_INFORMS = ("info", "information", "debug", "trace", "i", "d", "30", "20", "10")
 _SAYS_SO = re.compile(r"error|exception|fatal|fail", re.IGNORECASE)
 _DEEPEST = 4
 # Of a line that a kubelet has cut, the rest of its traceback.
@@ -41,7 +43,7 @@ def messages_of(line: str) -> Iterator[str]:
     words = dict.fromkeys(text for kind in kinds for name, text in texts if kind.match(name))
     said = ": ".join(text for text in words if "\n" not in text)
     if not stacks and level not in _FATAL:
-        yield f"INFO: {said}" if said and level in _CALM else line
+        yield INFORMATION + said if said and level in _INFORMS else line
         return
     yield said if not said or _SAYS_SO.search(said) else f"ERROR: {said}"
     for text in (*(text for text in words if "\n" in text and text not in stacks), *stacks):

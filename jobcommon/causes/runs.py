@@ -13,7 +13,7 @@ from jobcommon.causes.error_lines import BY_LAUNCHER, ERROR_LINE, LOGGED_FATAL, 
 from jobcommon.causes.exceptions import NAMED
 from jobcommon.causes.packages import program_package
 from jobcommon.causes.printed import printed
-from jobcommon.causes.records import of_cut_record
+from jobcommon.causes.records import INFORMATION, of_cut_record
 from jobcommon.causes.stacks import is_hint, telling
 from jobcommon.causes.tracebacks import crashed, raised
 from jobcommon.causes.unfolding import unfolded
@@ -129,7 +129,7 @@ def end_of_program(
     said = "its last lines may say why" if any(line.strip() for line in output) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
-    is_error = ERROR_LINE.search(last) is not None
+    is_error = ERROR_LINE.search(last) is not None and not last.startswith(INFORMATION)
     # A program may use 2 or 255 for another thing, which its last line says.
     meaning = "" if is_error or (last and exit_code != _TIMEOUT) else _CODES.get(exit_code or 0, "")
     if exit_code == _TIMEOUT:

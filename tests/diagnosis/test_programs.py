@@ -784,7 +784,7 @@ ROWS = [
     ("an exception in JSON, without a stack", 1, json.dumps({"@l": "Fatal", "@m": "run failed", "error": {"message": "shard 7", "type": "ValueError"}}), "PythonException", "1: run failed: ValueError: shard 7"),
     ("an object of JSON that is too deep", 1, "shard 7 is invalid\n" + '{"a":' + 2000 * "[", "ProgramFailed", "failed with exit code 1: shard 7 is invalid"),
     ("an error in JSON, by its level alone", 1, '{"level":"ERROR","fields":{"message":"quota used up"}}\n{"level":"INFO","fields":{"message":"Shutting down"}}', "ProgramFailed", "failed with exit code 1: ERROR: quota used up"),
-    ("no error in JSON", 1, '{"level": "info", "msg": "start", "error": null}', "ProgramFailed", "failed with exit code 1; its last line: INFO: start"),
+    ("no error in JSON", 1, '{"level": "info", "msg": "upload failed, the next attempt follows", "error": null}', "ProgramFailed", "failed with exit code 1; its last line: INFO: upload failed"),
     ("more than weights, with the class", 1, trace(WEIGHTS), "CheckpointMismatch", "Weights only load failed: WeightsUnpickler error: Unsupported global: GLOBAL numpy.dtype was"),
     ("a cell of a notebook", 1, NOTEBOOK, "PythonException", "exit code 1: ValueError: bad n"),
     ("a message before make's", 2, trace("FileNotFoundError: [Errno 2] No such file or directory: 'a.json'") + "\nmake: *** [Makefile:7: train] Error 1", "FileNotFound", "'a.json' (train.py"),
