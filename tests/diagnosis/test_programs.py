@@ -783,6 +783,7 @@ ROWS = [
     ("an exception in JSON, in a part of it", 1, json.dumps({"log": {"level": "error"}, "message": "run failed", "error": {"type": "ValueError", "message": "7", "stack_trace": trace("ValueError: shard 7").splitlines()}}), "PythonException", "1: ValueError: shard 7 (train.py, line 12)"),
     ("an exception in JSON, without a stack", 1, json.dumps({"@l": "Fatal", "@m": "run failed", "error": {"message": "shard 7", "type": "ValueError"}}), "PythonException", "1: run failed: ValueError: shard 7"),
     ("an object of JSON that is too deep", 1, "shard 7 is invalid\n" + '{"a":' + 2000 * "[", "ProgramFailed", "failed with exit code 1: shard 7 is invalid"),
+    ("credentials, by the class of the exception", 1, trace("redis.exceptions.AuthenticationError: HELLO must be called with the client already authenticated"), "AccessDenied", "HELLO must be called"),
     ("an error in JSON, by its level alone", 1, '{"level":"ERROR","fields":{"message":"quota used up"}}\n{"level":"INFO","fields":{"message":"Shutting down"}}', "ProgramFailed", "failed with exit code 1: ERROR: quota used up"),
     ("no error in JSON", 1, '{"level": "info", "msg": "upload failed, the next attempt follows", "error": null}', "ProgramFailed", "failed with exit code 1; its last line: INFO: upload failed"),
     ("more than weights, with the class", 1, trace(WEIGHTS), "CheckpointMismatch", "Weights only load failed: WeightsUnpickler error: Unsupported global: GLOBAL numpy.dtype was"),

@@ -107,7 +107,7 @@ HOSTS = (
         r"40[13]: (?:Unauthorized|Forbidden)|"
         r"Access to .{,80} is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
-        r"InvalidAccessKeyId|AccessDenied|Authorization(?:PermissionMismatch|Failure)|AuthenticationFailed|"
+        r"InvalidAccessKeyId|AccessDenied|Authorization(?:PermissionMismatch|Failure)|AuthenticationFailed|\bAuthenticationError\b|"
         r"SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
         r"api_key not configured|No API key|InvalidToken|"
         r"Invalid (?:username or password|API key|user token)|authentication (?:failed|required)|Unauthorized|"
