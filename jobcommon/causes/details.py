@@ -174,8 +174,8 @@ def _crash(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
     crash = crashed(lines) if cause.reason == Reason.WORKER_PROCESS_KILLED else None
     if crash is None:
         return None
-    place, function = crash
-    return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see the library that {function} calls")
+    place, library = crash
+    return replace(cause, text=f"{cause.text}; it crashed in {place}", advice=f"see {library}")
 
 
 def _file(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:

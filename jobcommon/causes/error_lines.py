@@ -29,7 +29,8 @@ _NO_MESSAGE = re.compile(
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
     r"\*\*\* SIG\w+ |\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\s*\"?\w+\"?: ?[\[{]$|"
     r"The above exception was|During handling of the above|\S+: note: |"
-    r"If there are any errors|wandb: (?!ERROR)|<?https?://\S+$|[\w./-]+\.p\w+:\d+: \w+$"
+    r"If there are any errors|The above exception was|During handling of the above|"
+    r"wandb: (?!ERROR)|<?https?://\S+$|[\w./-]+\.p\w+:\d+: \w+$"
 )
 _MARKED = re.compile(
     r"(?:[\w./-]+: )?\[?(?:ERROR|FATAL|CRITICAL|[Ee]rror:|CMake Error\b|[Ff]atal:|fatal error:|forrtl: |F\d{4} )"

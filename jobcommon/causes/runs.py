@@ -121,9 +121,9 @@ def end_of_program(
             shown, advice = f", after it printed {error.text}", f"{error.advice}; if that does not explain it: {advice}"
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
         if crash is not None:
-            place, function = crash
+            place, library = crash
             shown = f" in {place}{shown}"
-            advice = advice.replace(_FAULTHANDLER, f"see the library that {function} calls")
+            advice = advice.replace(_FAULTHANDLER, f"see {library}")
         named = code if reason in text else f"{reason}, {code}"
         return Cause(reason, f"{text} ({named}){shown}", advice, symptom=reason == "SIGTERM")
     said = "its last lines may say why" if any(line.strip() for line in output) else _GONE if gone else _SILENT

@@ -13,7 +13,8 @@ PROCESS = re.compile(
 )
 _GROUP = re.compile(r"^(?:\s*\|\s?|\s*\+[-+ ]*)")
 _LOG = re.compile(
-    r'^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8}|\{")'
+    r"^(?:\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL):[\w.]+:|LAUNCH [A-Z]+ |"
+    r'[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8}|\{")'
 )
 # What other programs print below a message: make, shells, launchers, and bars of tqdm.
 _OTHERS = re.compile(
@@ -52,6 +53,9 @@ _CRASHED_OUTSIDE = re.compile(
     r"Fatal Python error: .*\n(?:.*\n)*?(?:Thread|Stack) .*\(most recent call first\):\n((?:\s+File .*\n?)+)"
 )
 _CRASHED_JULIA = re.compile(r"signal \([\d.]+\): .*\nin expression starting at (\S+):(\d+)\n(\S+) at (\S+)")
+# Of a frame's file, what stands before the package, or before the name of a file of the program.
+_PACKAGE = re.compile(r"(?:site|dist)-packages/(\w+)/")
+_OF_PACKAGE = re.compile(r".*(?:site|dist)-packages/|.*/(?!.*(?:site|dist)-packages/)")
 _CRASH_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 # Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
 MOST_LINES = 12
@@ -118,19 +122,28 @@ def plain(line: str) -> str:
 
 
 def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
-    """Where the thread that crashed was, by Python's faulthandler, and the innermost function; None if that printed nothing."""
+    """Where the thread that crashed was, by Python's faulthandler, and which library that is; None if it printed nothing."""
     text = "\n".join(map(plain, lines))
     found = _CRASHED.search(text) or _CRASHED_OUTSIDE.search(text)
     frames = [frame for frame in _CRASH_FRAME.findall(found[1]) if not frame[0].startswith("<")] if found else []
     if not frames:
         julia = _CRASHED_JULIA.search("\n".join(lines))
         return (
-            (f"{julia[3]} ({julia[4]}), called by {julia[1].rpartition('/')[2]}, line {julia[2]}", julia[3]) if julia else None
+            (
+                f"{julia[3]} ({julia[4]}), called by {julia[1].rpartition('/')[2]}, line {julia[2]}",
+                f"the library that {julia[3]} calls",
+            )
+            if julia
+            else None
         )
-    named = [(file, f"{function} ({file.rpartition('/')[2]}, line {number})") for file, number, function in frames]
+    named = [(file, f"{function} ({_OF_PACKAGE.sub('', file, count=1)}, line {number})") for file, number, function in frames]
     own = next((name for file, name in named if not _OF_LIBRARY.search(file)), "")
     place = named[0][1]
-    return (place if own in ("", place) else f"{place}, called by {own}"), frames[0][2]
+    package = _PACKAGE.search(named[0][0])
+    library = (
+        f"the package {package[1]}, its version and what it was given" if package else f"the library that {frames[0][2]} calls"
+    )
+    return (place if own in ("", place) else f"{place}, called by {own}"), library or f"the library that {frames[0][2]} calls"
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:

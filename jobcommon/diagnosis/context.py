@@ -10,6 +10,7 @@ from jobcommon.api.job import template_for
 from jobcommon.api.template import command_line, containers_of, mapping_of, mappings_in
 from jobcommon.causes.cause import Cause, listed
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.clues.advice import REMOTE
 from jobcommon.causes.programs import unreachable
 from jobcommon.diagnosis.found import Found
 
@@ -78,7 +79,7 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
             "directories above it (on a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
-    if cause.reason in _OF_IMAGE and found.local and (image := next(_images(template), "")):
+    if cause.reason in _OF_IMAGE and found.local and REMOTE not in cause.advice and (image := next(_images(template), "")):
         return replace(cause, advice=f"{cause.advice}; {_NOT_IN_USE.format(image)}")
     letters = _LIMITED.get(cause.reason, "")
     if limits := [match[0] for match in _LIMIT.finditer(command_line(template)) if match[1] in letters]:

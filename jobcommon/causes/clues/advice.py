@@ -5,6 +5,7 @@ LOCAL_HUB = "check the address and this machine's network or proxy; what it down
 _SERVER = "check the server's address and port, whether it is running, and"
 SERVER = f"{_SERVER} whether this pod may reach it (DNS, proxy, NetworkPolicy)"
 LOCAL_SERVER = f"{_SERVER} this machine's network or proxy"
+REMOTE = "correct the name of the model, data set, repository or object; if it is private, a token is needed, too"
 SLOW = "the server was reached, but did not answer in time: check its load and log, retry, or raise the client's time limit"
 DISK = (
     "the volume or its inodes are used up (df -h, df -i): use a larger volume, or keep fewer files and checkpoints; the "

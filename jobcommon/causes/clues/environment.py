@@ -165,7 +165,11 @@ MODULES = (
         "unknown name",
     ),
     Clue(
-        r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|"
+        r"Numpy is not available|_ARRAY_API not found|compiled using NumPy 1", Reason.VERSIONS_CONFLICT, "",
+        "a module was built for NumPy 1 and NumPy 2 is installed: pip install 'numpy<2', or a newer version of the module",
+    ),
+    Clue(
+        r"cannot import name '|numpy\.dtype size changed|"
         r"module '[\w.]+' has no attribute '\w+'(?!\. Did you mean)|"
         r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but (?!got)|is required)|"
         r"is required for a normal functioning",

@@ -9,6 +9,7 @@ from jobcommon.causes.clues.advice import (
     LOCAL_SERVER,
     LOCAL_UNREACHED,
     LOST_PEERS,
+    REMOTE,
     SERVER,
     SLOW,
     UNREACHED,
@@ -130,7 +131,7 @@ HOSTS = (
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
         r"fatal: (?:repository )?'.+' (?:does not appear to be a git repository|does not exist|not found)",
         Reason.FILE_NOT_FOUND, "",
-        "correct the name of the model, data set, repository or object; if it is private, a token is needed, too",
+        REMOTE,
     ),
     Clue(
         r"(?:host=|//|at ')'?(?:127\.0\.0\.1|localhost|0\.0\.0\.0)\b[\s\S]*(?:refused|Max retries|Failed to (?:connect|"
