@@ -1,21 +1,28 @@
 """Why a job is as it is: a pure function of what was found on the API server."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.pod import ContainerView, Terminated
 from jobcommon.api.status import ConditionType, Failure, JobCondition
-from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.beside import lines_beside
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
-from jobcommon.diagnosis.failures import alike, cause_of_failure, first_failure, lines_of, other_failures, outline, root
+from jobcommon.diagnosis.failures import (
+    alike,
+    cause_of_failure,
+    consequences,
+    first_failure,
+    lines_of,
+    other_failures,
+    outline,
+    root,
+)
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, error_of_running, last_exception, recreated, servers_gone, silent
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
@@ -30,11 +37,13 @@ from jobcommon.diagnosis.others import (
     printed_last_by,
     size_expected,
 )
+from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
 from jobcommon.diagnosis.starting import BARE
+from jobcommon.diagnosis.stops import hook_of
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
@@ -73,23 +82,10 @@ def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
     ]
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     shown = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
-    sentence, progress = made.sentence + _hook(found, made), reported(found.status, now)
+    sentence, progress = made.sentence + hook_of(found, made.reason, made.replicas), reported(found.status, now)
     lines = (*shown_end(made), *lines_beside(found, made.replicas, made.sentence))
     advice = in_namespace(made.advice, found.read.namespace)
     return replace(made, state=state, advice=advice, evidence=shown, lines=lines, sentence=sentence, progress=progress)
-
-
-def _hook(found: Found, made: Diagnosis) -> str:
-    """What a postStart hook runs: newer kubelets do not say it."""
-    if made.reason != Reason.POST_START_HOOK_FAILED or not made.replicas:
-        return ""
-    spec = found.read.replica_specs.get(made.replicas[0].rpartition("-")[0])
-    containers = mappings_in((spec.template.get("spec") or {}).get("containers")) if spec is not None else ()
-    hooks = ((one.get("lifecycle") or {}).get("postStart") for one in containers)
-    hook: Mapping[str, Any] = next(filter(None, hooks), {})
-    words = (hook.get("exec") or {}).get("command") or ()
-    what = " ".join(map(str, words)) if words else " ".join(f"{kind} {spec}" for kind, spec in hook.items())
-    return f"; it is: {in_short(what, 200)}" if what else ""
 
 
 def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
@@ -300,19 +296,21 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     evidence = [f"{failure.replica} {ended} at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
-        lost = f"; {charged.replica} failed because of it" if not cause.symptom else ""
+        lost = f"; {listed(consequences(found, failure, charged))} failed because of it" if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     facts, first = other_failures(found, cause, failure, charged)
     evidence += facts
     others = meanwhile(found, cause, replicas, now, parse_time(failure.time))
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
-        lines = (failure.message or "").splitlines()
+        said = (failure.message or "").splitlines()
+        # What the platform says of an end the program has not printed.
+        lines = said if ended_by_platform(failure.reason) is None else ()
         code = f"exit code {failure.exit_code}" if failure.exit_code is not None else ""
         node = f"its node {failure.node}" if failure.node else ""
-        kept = listed([*filter(None, (code, node, "the message" if lines else ""))] or ["no exit code"])
+        kept = listed([*filter(None, (code, node, "the message" if said else ""))] or ["no exit code"])
         evidence.append(f"the log of {failure.pod} is gone; the status keeps {kept}")
-        if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
+        if not said and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
     sentence = f"{size_expected(found, cause)}{listed(replicas)}{where}: {cause.text}{lost}{others}"
     if (early := ended_early(found, cause, parse_time(failure.time))) is not None:

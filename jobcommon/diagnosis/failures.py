@@ -134,6 +134,14 @@ def alike(found: Found, failure: Failure, cause: Cause) -> list[Failure]:
     return [failure, *(f for f in close[:_MOST_ALIKE] if outline(cause_of_failure(found, f)) == outline(cause))]
 
 
+def consequences(found: Found, failure: Failure, charged: Failure) -> list[str]:
+    """The replicas that failed because of that failure, the `charged` one first."""
+    others = [f for f in ends(found) if f.reason != STOPPED and f.replica not in (failure.replica, charged.replica)]
+    close = [f for f in _of_its_attempt(found, others, charged) if _apart(f, charged) <= TOGETHER_SECONDS]
+    lost = [f.replica for f in close[:_MOST_ALIKE] if cause_of_failure(found, f).symptom]
+    return [charged.replica, *dict.fromkeys(lost)]
+
+
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
     """Why a failure occurred."""
     message = failure.message or ""

@@ -1140,15 +1140,16 @@ SCENARIOS = (
         "the cause ends after those that lost it, and is not on record",
         "PythonException",
         "Worker-1 on node node-1: exit code 1: RuntimeError: mat1",
-        "; Worker-0 failed because of it",
+        "; Worker-0, Worker-2 failed because of it",
     ).of(
         then(
             found(
-                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
+                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running},
+                replicas={"Worker": 3},
                 run_policy={"cleanPodPolicy": "None"},
-                logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK},
+                logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK, "demo-worker-2": RESET},
             ),
-            {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8)},
+            {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8), "Worker-2": lambda pod: pod.failed(134, at=NOW - 19)},
         )
     ),
     scenario(
@@ -1554,6 +1555,16 @@ SCENARIOS = (
     ),
     # the platform
     scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted())),
+    *(
+        scenario(f"evicted for a limit of the pod, of {what}", "Evicted", f"evicted by its node: {said[:-1]}").of(
+            removed(beside(lambda pod, said=said: pod.evicted(message=said)))
+        )
+        for what, said in (
+            ("its containers", "Pod ephemeral local storage usage exceeds the total limit of containers 20Gi."),
+            ("a container", 'Container pytorch exceeded its local ephemeral storage limit "20Gi".'),
+            ("a volume", 'Usage of EmptyDir volume "cache" exceeds the limit "1Gi".'),
+        )
+    ),
     scenario("evicted and replaced", "Evicted", "low on resource").of(beside(lambda pod: pod.evicted(), policy="ExitCode")),
     scenario("node lost", "NodeLost", "lost with its node").of(
         beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))

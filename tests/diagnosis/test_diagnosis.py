@@ -385,6 +385,12 @@ def test_a_thread_that_died_while_its_program_prints_on_is_told() -> None:
     assert any(fact.startswith(told) for fact in made.evidence)
 
 
+def test_what_the_platform_says_is_no_line_of_the_program() -> None:
+    seeded = next(one for one in SCENARIOS if one.name == "evicted for a limit of the pod, of a volume")
+    made = diagnose(seeded.found, NOW)
+    assert (made.lines, made.node) == ((), "node-1")
+
+
 def test_the_end_of_a_replica_that_lost_its_peer_is_evidence() -> None:
     made = diagnose(next(one for one in SCENARIOS if one.name == "a peer that was deleted").found, NOW)
     assert any(fact.startswith("Worker-0 ended at ") and "Connection reset by peer" in fact for fact in made.evidence)
@@ -417,6 +423,10 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a connection of a job without peers", "whether a server listens there"),
         ("a deadline, and a replica that waits for something else", "if it hung, see what Worker-1 waited for: while it runs"),
         ("a deadline, and a replica that prints steps", "if it was slow, raise runPolicy.activeDeadlineSeconds, or train"),
+        ("evicted", "request what it really uses"),
+        ("evicted for a limit of the pod, of its containers", "raise resources.limits.ephemeral-storage, or write"),
+        ("evicted for a limit of the pod, of a container", "raise resources.limits.ephemeral-storage, or write"),
+        ("evicted for a limit of the pod, of a volume", "raise the sizeLimit of this emptyDir, or write"),
         ("a peer that was deleted", "find out who deletes pods; if replicas cannot continue without each other"),
     ],
 )
