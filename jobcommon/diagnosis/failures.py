@@ -21,7 +21,7 @@ from jobcommon.diagnosis.pods import ended, of_init, state_of_node
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
-from jobcommon.reconcile.slots import restart_policy
+from jobcommon.reconcile.slots import attempt_of, restart_policy
 from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
 # Times on record are whole seconds.
@@ -58,13 +58,32 @@ def ends(found: Found) -> list[Failure]:
 def _end_of(member: Member, found: Found) -> Failure | None:
     pod = member.pod
     replica = next((one for one in found.read.replicas if str(one) == member.replica), None)
-    if replica is None or pod.phase != "Failed":
+    if replica is None or pod.phase not in ("Failed", "Succeeded"):
+        return None
+    if pod.deletion_time is not None and not _is_stopped_by_operator(member, found):
+        ending = ending_of(pod, found.framework.container, RestartPolicy.NEVER)
+        return failure_of(replica, pod, ending) if ending is not None else None
+    if pod.phase == "Succeeded":
         return None
     if pod.deletion_time is not None or pod.uid in found.status.stopped_pods:
         run = last_run(pod, found.framework.main_container(found.read.replica_specs[replica.type], replica.index))
         return failure_of(replica, pod, run) if run is not None and run.reason != STOPPED else None
     ending = ending_of(pod, found.framework.container, RestartPolicy.NEVER)
     return failure_of(replica, pod, ending) if ending is not None else None
+
+
+def _is_stopped_by_operator(member: Member, found: Found) -> bool:
+    """Whether the operator has deleted the pod, which it records before, but for the pods of a job that has finished."""
+    pod, job = member.pod, found.read
+    over = found.status.finished or job.deleting or job.suspended
+    return over or pod.uid in found.status.counted_pods or attempt_of(pod) < job.attempt
+
+
+def deleted_before(found: Found, lost: Sequence[Member]) -> Failure | None:
+    """The first end of a pod that others have deleted, before these failed, which have lost a peer."""
+    known = [(member, end) for member in found.members if (end := _end_of(member, found)) is not None]
+    last = max((_time(end) for member, end in known if member in lost), default=0.0)
+    return min((end for _, end in known if end.reason == "Deleted" and _time(end) <= last), key=_time, default=None)
 
 
 def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, Failure] | None:

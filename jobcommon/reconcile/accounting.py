@@ -218,8 +218,10 @@ def recorded_failed_runs(job: Job) -> dict[str, int]:
 
 
 def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
-    """The first failures, in the order in which they happened; a requested deletion is no failure."""
+    """The first failures, in the order in which they happened; a requested deletion is none, unless others failed of it."""
     faults = [e for e in entries if e.ending.type not in _NO_FAULT and not e.ending.deleted]
+    lost = [e.ending.finished_at or 0.0 for e in faults if e.ending.distance]
+    faults += filter(None, (deletion_before(entries, max(lost)),)) if lost else ()
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
     new = (failure_of(e.replica, e.pod, e.ending) for e in faults)
     known = job.status.failures
@@ -227,6 +229,12 @@ def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
     # is, and a replica may fail in two attempts within a second.
     new = (f for f in new if job.restarts_together or f.time is None or not is_on_record(f, known))
     return (*known, *new)[:MAX_FAILURES]
+
+
+def deletion_before(entries: Iterable[Slot], at: float) -> Slot | None:
+    """The first of the pods that others have deleted and that ended by then: it explains why another lost its peer."""
+    deleted = [e for e in entries if e.ending.deleted and (e.ending.finished_at or 0.0) <= at]
+    return min(deleted, key=lambda e: e.ending.finished_at or 0.0, default=None)
 
 
 def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str, Failure]:

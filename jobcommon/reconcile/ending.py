@@ -1,10 +1,10 @@
 """How a pod ended and what follows from it: the table of exit codes and restart policies.
 
 The platform's reason takes precedence over the program's: a disruption, or a deletion before the pod's end was recorded, is
-the cause of its end, regardless of the exit code. No timestamp is compared: a kubelet's last DELETE sets deletionTimestamp to
-the time of that DELETE (API servers since 1.33), and nodes have clocks of their own. Otherwise the main container decides; the
-exit codes of other containers are ignored. Without any exit code no program failed (the reference used the number 0xbeef for
-"no exit code" and so treated evictions as retryable by accident; reference: common/pod.go).
+the cause of its end, regardless of the exit code. No timestamp is compared for it: a kubelet's last DELETE sets
+deletionTimestamp to the time of that DELETE (API servers since 1.33), and nodes have clocks of their own. Otherwise the main
+container decides; the exit codes of other containers are ignored. Without any exit code no program failed (the reference used
+the number 0xbeef for "no exit code" and so treated evictions as retryable by accident; reference: common/pod.go).
 """
 
 from dataclasses import dataclass, replace
@@ -41,6 +41,8 @@ STOPPED = "Stopped"
 _ENDED = ("Succeeded", "Failed")
 _SIDECAR = "Always"
 _NEVER = "Never"
+# By these the kubelet stops a program.
+_OF_STOP = ("SIGTERM", "SIGKILL", "Completed")
 
 # By number, on Linux, where pods run; the operator's own system may count differently.
 SIGNALS = (
@@ -205,7 +207,10 @@ def ending_by_others(pod: PodView, policy: RestartPolicy, run: Terminated | None
         return _without_fault(pod, policy, run)
     if pod.deletion_time is None:
         return None
-    return Ending(EndType.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
+    # A program that had lost others by then, and failed, did not end of the deletion.
+    stopped = run is not None and (decode(run) in _OF_STOP or not distance(decode(run), run.exit_code, run.message))
+    at = (run.finished_at if run is not None and stopped else None) or pod.deletion_time
+    return Ending(EndType.DISRUPTED, "Deleted", message=pod.message, finished_at=at, deleted=True)
 
 
 def main_failed(pod: PodView, main_container: str) -> bool:

@@ -11,7 +11,7 @@ from jobcommon.api import reasons
 from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, ConditionType
 from jobcommon.framework import Job
 from jobcommon.reconcile import limits
-from jobcommon.reconcile.accounting import Accounting, is_counted, runs_in_place
+from jobcommon.reconcile.accounting import Accounting, deletion_before, is_counted, runs_in_place
 from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
 from jobcommon.reconcile.ending import EndType, described_end, described_failure, ending_by_others
 from jobcommon.reconcile.rendering import Note
@@ -112,9 +112,15 @@ def _failed_for_good(situation: Situation) -> Verdict | None:
     ]
     if not final:
         return None
-    first = _decisive(final)
-    text = f"{job.kind} {job.name} has failed because {first.ending.describe(first.replica, first.pod.node_name)}"
+    text = f"{job.kind} {job.name} has failed because {_because(situation.accounting, final)}"
     return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, _still_terminating(job, situation.slots))
+
+
+def _because(accounting: Accounting, ends: Sequence[Slot]) -> str:
+    """The end that explains the others; of a consequence, also the deletion by others that it follows from."""
+    first = _decisive(ends)
+    before = deletion_before(accounting.entries, first.ending.finished_at or 0.0) if first.ending.distance else None
+    return "; ".join(end.ending.describe(end.replica, end.pod.node_name) for end in (before, first) if end is not None)
 
 
 def _decisive(ends: Sequence[Slot]) -> Slot:
@@ -170,8 +176,7 @@ def _backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
     limit += f"restarts allowed {job.run_policy.backoff_limit}"
     causes = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
-        end.ending.describe(end.replica, end.pod.node_name)
-        for end in map(_decisive, filter(None, [accounting.having(EndType.RETRYABLE)]))
+        _because(accounting, ends) for ends in filter(None, [accounting.having(EndType.RETRYABLE)])
     ]
     # A failure that a suspension was recorded with ends the job when it is resumed.
     causes = causes or [described_failure(failure) for failure in job.status.failures[-1:]]

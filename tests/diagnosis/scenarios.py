@@ -753,6 +753,11 @@ def leaving_peer(*changes: str) -> Found:
     return found(pods, logs={"demo-worker-0": RESET})
 
 
+def deleted(pod: Pod) -> Pod:
+    """Another client has deleted it, and our finalizer holds it."""
+    return pod.failed(143, at=NOW - 24).last_delete(at=NOW - 24)
+
+
 def launching(pod: Pod) -> Pod:
     """Its launcher waits for the next start."""
     return pod.crash_looping(3, 255)
@@ -1920,6 +1925,34 @@ SCENARIOS = (
     scenario(
         "the operator died before a pod failed", "NoOperator", "Worker-1 ended 18 min", "named 'einops'", now=NOW + 1080
     ).of(then(both_running(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-1": EINOPS})),
+    *(
+        scenario(
+            f"a pod was deleted {what}",
+            reason,
+            f"Worker-1{words}; Worker-0 failed because of it",
+            now=NOW + 1080,
+        ).of(
+            after(
+                both_running(),
+                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted},
+                logs={"demo-worker-0": RESET},
+            )
+        )
+        for what, reason, words, after in (
+            (
+                "after the operator died",
+                "NoOperator",
+                f": deleted, by a user or another controller, ended at {format_time(NOW - 24)}",
+                then,
+            ),
+            (
+                "while no operator was running",
+                "Deleted",
+                " on node node-1: deleted, by a user or another controller",
+                lambda _, pods, **more: found(pods, **more),
+            ),
+        )
+    ),
     scenario("the operator died before pods ran", "NoOperator", "Worker-0 has run for", now=NOW + 600).of(
         then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running})
     ),

@@ -107,6 +107,34 @@ def test_the_end_of_a_job_names_the_pods_that_others_are_deleting(policy: str, b
     assert condition.message.endswith(f"{last}; still terminating: {', '.join(ends)}")
 
 
+LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "ValueError: no shard"
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "message", "of_peer", "is_cause"),
+    [
+        pytest.param(5, 143, "", LOST, True, id="stopped before"),
+        pytest.param(5, 0, "", LOST, True, id="ended well when stopped"),
+        pytest.param(5, 1, LOST, LOST, False, id="had lost a peer by itself"),
+        pytest.param(15, 143, "", LOST, False, id="stopped afterwards"),
+        pytest.param(5, 143, "", OWN, False, id="its peer has an error of its own"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_pod_that_others_deleted_before_its_peers_failed_is_the_cause(
+    policy: str, at: int, code: int, message: str, of_peer: str, is_cause: bool
+) -> None:
+    """No operator was running then: all have ended when it comes."""
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}, policy=policy, run_policy={"backoffLimit": 0}))
+    failed, deleted = (Pod.of(TEST_JOB, job, "Worker", index).running() for index in range(2))
+    deleted = deleted.failed(code, START + at, message=message).last_delete(START + 60)
+    pods = failed.failed(1, START + 10, message=of_peer).view, deleted.view
+    status = status_of(plan(TEST_JOB, job, Observed(pods=pods), START + 90))
+    assert [f.replica for f in status.failures] == (["Worker-1", "Worker-0"] if is_cause else ["Worker-0"])
+    first = "Worker-1: Deleted on node node-1; " if is_cause else ""
+    assert f" has failed because {first}Worker-0: {of_peer}; exited with code 1" in status.conditions[-1].message
+
+
 @pytest.mark.parametrize("cause", [20, 600, 2000])
 @pytest.mark.parametrize("of_others", [100, 330, 2000])
 def test_long_messages_of_the_pods_that_others_are_deleting_leave_room_for_the_cause(cause: int, of_others: int) -> None:
