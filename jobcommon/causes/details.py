@@ -25,8 +25,14 @@ _READ = re.compile(r"[Ff]ailed to (?:read|open|load|decode|parse) (?:file )?['\"
 # Of torch.distributed.checkpoint: all ranks raise what one of them has raised.
 _OF_RANK = re.compile(r"Traceback \(most recent call last\): \(RANK (\d+)\)")
 _OF_SUMMARY = re.compile(r"^traceback : (?=Signal )")
-# Of pdsh and torch. What is shorter is no message.
-_OF_HOST = re.compile(r"(?!\d+:)([\w.-]+): \[rank(\d+)\]:\s?(\S.{20,})")
+# Of pdsh and torch; of mpirun and horovodrun. What is shorter is no message.
+_OF_HOST = re.compile(
+    r"(?!\d+:)(?P<host>[\w.-]+): \[rank(?P<rank>\d+)\]:\s?(?P<said>\S.{20,})|"
+    r"[\w :]*\[(?:\d+,)?(?P<number>\d+)\]<std\w+>:\s?(?P<tagged>\S.{9,})"
+)
+# What mpirun reports of ranks whose lines it does not tag.
+_FIRST_OF_MPI = re.compile(r"first process to do so was: Process name: \[(?:\[\d+,\d+\]|[\w.-]+@\d+),(\d+)\]")
+_HAS_RANK = re.compile(r"\brank \d+(?: ended| failed| called|: )", re.IGNORECASE)
 # What torch warns of when it counts the GPUs, and Ascend's own codes, which it prints after the exception.
 _NO_DEVICE = re.compile(r"cudaGetDeviceCount\(\).*(Error \d+: [^(]+?) ?(?:\(|$)")
 _ASCEND = re.compile(r"\bE[A-Z]\d{4}: .+")
@@ -186,10 +192,19 @@ def _file(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
 
 def _process(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
     """The rank and its host, if a launcher has put them before the line."""
-    matches = (match for match in map(_OF_HOST.match, lines) if match and in_short(match[3])[:40] in cause.text)
-    found = {(match[2], match[1]) for match in matches}
+    if _HAS_RANK.search(cause.text):
+        return None
+    # Another rank has led to a consequence.
+    matches = (match for match in map(_OF_HOST.match, lines) if match and not cause.symptom)
+    same = (match for match in matches if in_short(match["said"] or match["tagged"])[:40] in cause.text)
+    found = {(match["rank"] or match["number"], match["host"]) for match in same}
+    if not found and (first := _first(_FIRST_OF_MPI, lines)) is not None:
+        return replace(cause, text=f"rank {first[1]} failed first: {cause.text}")
     # Of an error that all have, no rank is the cause.
-    return replace(cause, text="rank {} on {}: {}".format(*found.pop(), cause.text)) if len(found) == 1 else None
+    if len(found) != 1:
+        return None
+    rank, host = found.pop()
+    return replace(cause, text=f"rank {rank} on {host}: {cause.text}" if host else f"rank {rank}: {cause.text}")
 
 
 def _asserted(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:

@@ -36,11 +36,13 @@ _LIMITED = {
 _OF_IMAGE = (Reason.COMMAND_NOT_FOUND, Reason.FILE_NOT_FOUND)
 _NOT_IN_USE = "this cluster runs pods as processes of this machine, and the files of image {} are not on it"
 # A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
-_RANK = re.compile(r"rank (\d+) called MPI_Abort")
+_RANK = re.compile(r"rank (\d+)(?: called MPI_Abort| failed first| ended first|(?=: ))")
 _RANK_ON = re.compile(r"\b(rank \d+) on ([\w.-]+): ")
 _TASK = re.compile(r"/job:(?!localhost)(\w+)/replica:\d+/task:(\d+)")
-# Options of mpirun that place ranks in another way.
-_PLACED = re.compile(r"\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
+# Options of mpirun that place ranks by the hostfile, and those that place them in another way.
+_BY = re.compile(r"\s--?map-by[ =](slot|node)(?=\s|$)")
+_PER_HOST = re.compile(r"\s-(?:-?npernode|N)[ =](\d{1,6})(?=\s|$)")
+_PLACED = re.compile(r"\bhorovodrun\b|\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
 _RDZV_ENDPOINT = re.compile(r"--rdzv[-_]endpoint\b")
 _OWN_ENDPOINT = "remove {} from the command and set elasticPolicy, so that the operator sets the endpoint; or correct the host"
@@ -153,11 +155,15 @@ def _of_rank(cause: Cause, found: Found) -> Cause:
     launcher = found.read.replica_specs.get("Launcher")
     # A launcher with a GPU may be a host, too.
     works = launcher is not None and (spec.get("runLauncherAsWorker") or "gpu" in str(launcher.template.get("spec")))
-    if match is None or works or not isinstance(slots, int) or slots < 1 or _PLACED.search(" ".join(commands)):
+    options = " ".join(commands)
+    if match is None or launcher is None or works or not isinstance(slots, int) or _PLACED.search(_BY.sub("", options)):
         return cause
-    if int(match[1]) // slots >= workers:
+    rank, by, per_host = int(match[1]), _BY.search(options), _PER_HOST.search(options)
+    each = max(int(per_host[1]), 1) if per_host is not None else slots
+    index = rank % max(workers, 1) if by is not None and by[1] == "node" else rank // max(each, 1)
+    if rank >= workers * slots or index >= workers:
         return cause
-    return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{int(match[1]) // slots} by the hostfile)"))
+    return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{index} by the hostfile)", 1))
 
 
 def _of_process(cause: Cause, found: Found) -> Cause:

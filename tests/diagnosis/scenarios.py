@@ -995,6 +995,17 @@ SCENARIOS = (
             1, *EINOPS[:1], "ValueError: bad shard", "-" * 74, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD"
         )
     ),
+    scenario(
+        "the rank that mpirun tags",
+        "FileNotFound",
+        "exit code 1: rank 1 (Worker-1 by the hostfile): FileNotFoundError: /data/part-00002",
+    ).of(
+        launched(
+            1,
+            *(f"[1,1]<stderr>:{line}" for line in (EINOPS[0], "FileNotFoundError: /data/part-00002")),
+            *(f"[1,0]<stderr>:{line}" for line in (EINOPS[0], "RuntimeError: Horovod has been shut down. This was caused by")),
+        )
+    ),
     scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(
         failed(
             128,

@@ -107,7 +107,8 @@ REMAINS = (
 #: What launchers report of a process that has ended, the first first. The lines before say more, if they have an error.
 REPORTS = (
     Clue(
-        r"first process to do so was: Process name: \[\[\d+,\d+\],(\d+)\] Exit code: +(\d+)", Reason.PROGRAM_FAILED,
+        r"first process to do so was: Process name: \[(?:\[\d+,\d+\]|[\w.-]+@\d+),(\d+)\] Exit code: +(\d+)",
+        Reason.PROGRAM_FAILED,
         "rank {0} ended first, with exit code {1}", "see the lines that this rank printed before", symptom=True,
     ),
     Clue(
