@@ -34,7 +34,9 @@ _AFTER = (
     "holdApplicationUntilProxyStarts), or let the program try again"
 )
 _UNREAD = "see whether its container {} had failed or was not ready: cleanPodPolicy: None keeps the pod and its logs"
-_OF_ACCOUNT = re.compile(r"service ?account|permission|\bIAM\b|NOT_AUTHORIZED|not authorized|AssumeRole", re.IGNORECASE)
+_OF_ACCOUNT = re.compile(
+    r"service ?account|permission(?! denied \(publickey)|\bIAM\b|NOT_AUTHORIZED|not authorized|AssumeRole", re.IGNORECASE
+)
 # Of go-hclog: the lines of a value, and the values after it.
 _VALUE = re.compile(r"\s+(?:\| ?|(?=\w+=))")
 # What a program that runs has overcome is no error; it stands before so many entries of its log.

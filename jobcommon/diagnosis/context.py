@@ -83,6 +83,8 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
         return replace(cause, advice=advice)
     if cause.reason in _OF_IMAGE and found.local and REMOTE not in cause.advice and (image := next(_images(template), "")):
         return replace(cause, advice=f"{cause.advice}; {_NOT_IN_USE.format(image)}")
+    if cause.reason == "SIGTERM" and any("livenessProbe" in one for one in containers_of(template)):
+        return replace(cause, advice=f"{cause.advice}, or the kubelet, because its livenessProbe failed")
     letters = _LIMITED.get(cause.reason, "")
     if limits := [match[0] for match in _LIMIT.finditer(command_line(template)) if match[1] in letters]:
         return replace(cause, advice=f"the command sets {', '.join(limits)}: raise or remove the limit that it reached")

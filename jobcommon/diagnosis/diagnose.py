@@ -302,7 +302,9 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     evidence = [f"{failure.replica} {ended} at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
-        lost = f"; {listed(consequences(found, failure, charged))} failed because of it" if not cause.symptom else ""
+        names = consequences(found, failure, charged)
+        lost = f"; {'its later runs' if names == [failure.replica] else listed(names)} failed because of it"
+        lost = lost if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     facts, first = other_failures(found, cause, failure, charged)
     evidence += facts

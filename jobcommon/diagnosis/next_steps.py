@@ -30,6 +30,8 @@ def replacement(found: Found, now: float, what: str = "the operator replaces the
     if (stops := stops_awaited(found, now)) is not None:
         return f"{stops[0]}{left}", stops[1]
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
+    if not pods and any(container.restart_count for member in found.members for container in member.pod.containers):
+        return "the kubelet restarts the container", None
     if any(_ends_job(found, pod) for pod in pods):
         return "the job fails: the replica's restartPolicy does not restart it", None
     later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now)) > now]

@@ -851,6 +851,7 @@ ATTEMPTS: tuple[tuple[Any, ...], ...] = (
     ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "DataInvalid", "Worker-0", "EOFError"),
     ("a permanent code after a crash that was restarted", 2, {}, (("Worker-1", 139, ""), ("Worker-0", 1, "\n".join((*EINOPS[:1], "sqlite3.OperationalError: no such table: trials")))), "PythonException", "Worker-0", "no such table", "; the first failure was a different one, of Worker-1"),
     ("runs that cannot join again after a peer's own failure", 40, {"backoffLimit": 2}, (("Worker-1", 255, EMPTY), *[("Worker-0", 255, OTHERS)] * 2), "DataInvalid", "Worker-1", "EOFError"),
+    ("a run that cannot join again after its own failure", 40, {"backoffLimit": 1}, (("Worker-1", 255, EMPTY), ("Worker-1", 255, OTHERS)), "DataInvalid", "Worker-1", "EOFError", "; its later runs failed because of it"),
     ("a last attempt that was killed", 40, TOGETHER, (*[("Worker-0", 255, EMPTY)] * 2, ("Worker-1", 137, "")), "SIGKILL", "Worker-1"),
     ("attempts without a peer, after one that failed by itself", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, OTHERS)] * 2), "PeersUnreachable", "Worker-0 on node node-1: exit code 255"),
     ("runs without a peer that was killed", 5, {"backoffLimit": 1}, (("Worker-1", 137, ""), ("Worker-0", 255, OTHERS)), "SIGKILL", "Worker-1", "; Worker-0 failed because of it"),
@@ -870,6 +871,9 @@ SCENARIOS = (
         waiting("CreateContainerError", 'failed to create containerd container: mkdir "/var/lib": no space left on device')
     ),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
+    scenario("exit code 143, of a container with a probe", "SIGTERM", "SIGTERM").of(
+        failed(143, container={"livenessProbe": {"httpGet": {"port": 80}}})
+    ),
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
     scenario("out of memory, by a limit of the template", "OOMKilled", "more memory than its limit of 2Gi (OOM").of(
         failed(137, reason="OOMKilled", container={"resources": {"limits": {"memory": "2Gi"}}})

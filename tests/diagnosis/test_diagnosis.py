@@ -434,6 +434,7 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
         ("a connection of a job without peers", "whether a server listens there"),
         ("a deadline, and a replica that waits for something else", "if it hung, see what Worker-1 waited for: while it runs"),
         ("a deadline, and a replica that prints steps", "if it was slow, raise runPolicy.activeDeadlineSeconds, or train"),
+        ("exit code 143, of a container with a probe", "or the kubelet, because its livenessProbe failed"),
         ("evicted", "request what it really uses"),
         ("evicted for a limit of the pod, of its containers", "raise resources.limits.ephemeral-storage, or write"),
         ("evicted for a limit of the pod, of a container", "raise resources.limits.ephemeral-storage, or write"),
