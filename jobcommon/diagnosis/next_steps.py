@@ -22,20 +22,21 @@ def after_the_end(found: Found) -> tuple[str, float | None]:
     return "nothing: the job has finished", None
 
 
-def replacement(found: Found, now: float, what: str = "the operator replaces the pod") -> tuple[str, float | None]:
-    """What becomes of failed pods, `what` if nothing else, and when at the earliest by the pace of restarts; None: at once."""
+def replacement(found: Found, now: float, what: str = "") -> tuple[str, float | None]:
+    """What becomes of failed pods, `what` if it is known, and when at the earliest by the pace of restarts; None: at once."""
     status, limit = found.status, found.read.run_policy.backoff_limit
     used = sum(of_type.charged for of_type in status.replica_statuses.values())
     left = f"; {used} failed runs so far, {limit + 1} end the job (backoffLimit {limit})" if limit is not None else ""
     if (stops := stops_awaited(found, now)) is not None:
         return f"{stops[0]}{left}", stops[1]
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
-    if not pods and any(container.restart_count for member in found.members for container in member.pod.containers):
+    restarted = any(container.restart_count for member in found.members for container in member.pod.containers)
+    if restarted and not pods and not what:
         return "the kubelet restarts the container", None
     if any(_ends_job(found, pod) for pod in pods):
         return "the job fails: the replica's restartPolicy does not restart it", None
     later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now)) > now]
-    return f"{what}{left}", min(later, default=None)
+    return f"{what or 'the operator replaces the pod'}{left}", min(later, default=None)
 
 
 def _ends_job(found: Found, pod: PodView) -> bool:

@@ -15,6 +15,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
 from jobcommon.diagnosis.failures import first_failure
+from jobcommon.diagnosis.next_steps import replacement
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import START, job_manifest
@@ -412,6 +413,13 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     before = found({"Worker-0": running, "Worker-1": running}, policy=policy)
     after = found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(1, at=NOW - 1)}, policy=policy)
     assert diagnose(replace(after, job=before.job), NOW).then.startswith(then)
+
+
+def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
+    made = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0]).found
+    pods = {"Worker-0": running, "Worker-1": lambda pod: pod.restarted_after(1)}
+    assert replacement(found(pods, policy="OnFailure"), NOW) == ("the kubelet restarts the container", None)
+    assert replacement(made, NOW)[0].startswith("the operator replaces the pod")
 
 
 @pytest.mark.parametrize(
