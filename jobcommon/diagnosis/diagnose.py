@@ -255,7 +255,9 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     text = f"active for longer than runPolicy.activeDeadlineSeconds ({found.read.run_policy.active_deadline_seconds} s)"
     waited = said_after(message, SAYS_WAITING)
     if not waited:
-        return ended_by_limit(found, Reason.DEADLINE_EXCEEDED, text)
+        made = ended_by_limit(found, Reason.DEADLINE_EXCEEDED, text)
+        late = [*never_started(found)]
+        return replace(led_by_absent(made, late, made.sentence, certain=True), reason=made.reason) if late else made
     causes = (
         (f"{other.replica} {other.text}", other.cause.advice) for other in never_started(found) if other.cause is not None
     )

@@ -214,9 +214,16 @@ def _to_be_replaced(cause: Cause, failure: Failure, found: Found) -> Cause:
     return replace(cause, advice="; ".join(filter(None, (cause.advice, _REPLACED))))
 
 
+def init_when_stopped(failure: Failure) -> tuple[str, list[str]]:
+    """The init container that ran in a replica which was stopped with its job, and its last lines; "" if the program did."""
+    message = failure.message or ""
+    init = _OF_INIT.search(message) if failure.reason == STOPPED else None
+    return (init[1], _OF_INIT.sub("", message).splitlines()) if init is not None else ("", [])
+
+
 def _when_stopped(found: Found, failure: Failure) -> Cause:
     """What a replica had failed of, by its last lines, that had not ended when its job failed."""
-    lines = (failure.message or "").splitlines()
+    lines = (failure.message or "").splitlines() if not init_when_stopped(failure)[0] else []
     cause = last_exception(lines, local=found.local)[0] or unresolved(lines, failure.replica, found)
     if cause is None and (by := next((line for line in lines if _BY_WATCHDOG in line), "")):
         cause = printed([by], local=found.local)

@@ -9,7 +9,7 @@ from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.stacks import telling
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import first_failure
+from jobcommon.diagnosis.failures import first_failure, init_when_stopped
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.reconcile.ending import STOPPED
 
@@ -47,7 +47,7 @@ def without_progress(found: Found, text: str, now: float) -> Diagnosis:
 
 def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     """The diagnosis of a job that a limit has ended, and no replica, with what its replicas printed until then."""
-    stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED}
+    stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED and not init_when_stopped(f)[0]}
     tails = {name: said for name, f in stopped.items() if (said := telling((f.message or "").splitlines()))}
     advice = "; ".join(reversed(_ADVICE[reason]))
     made = Diagnosis(reason, text, evidence=tuple(first_failure(found)), advice=advice.format("each replica"))

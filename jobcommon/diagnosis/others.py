@@ -16,12 +16,13 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.error_lines import ERROR_LINE
+from jobcommon.causes.printed import printed
 from jobcommon.causes.programs import MERELY_A_WARNING
 from jobcommon.causes.stacks import is_stack, telling
 from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends
+from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends, init_when_stopped
 from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.no_progress import straggler
 from jobcommon.diagnosis.pods import CALM, cause_of
@@ -235,6 +236,8 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
     name, pod = str(replica), found.read.pod_name(replica)
     events = found.events_of(pod)
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
+    if stop is not None and (init := init_when_stopped(stop))[0]:
+        return _of_init_container(name, stop, *init, found)
     if stop is not None:
         lines = (stop.message or "").splitlines()
         text = "was running when the job ended" + (
@@ -247,6 +250,18 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
         return Other(name, _LOG_GONE) if found.status.finished and not known else None
     cause = _before_start(found, replica, events)
     return Other(name, f"had not started: {in_short(cause.text, _MOST)}", cause=cause) if cause is not None else None
+
+
+def _of_init_container(name: str, stop: Failure, init: str, lines: Sequence[str], found: Found) -> Other:
+    """A replica that was stopped while an init container ran, with the error that this printed, or its last line."""
+    error = printed(lines, local=found.local)
+    said = f"; its log says: {error.text}" if error is not None else ""
+    if error is None and (last := _last_words(lines)):
+        said = f", its last line: {in_short(last, _MOST)}"
+    advice = f"{error.advice}; " if error is not None else ""
+    text = f"had not started: its init container {init} was running{said}"
+    cause = Cause(Reason.INIT_CONTAINER_RUNNING, text, f"{advice}see what the init container {init} waits for")
+    return Other(name, text, cause=cause, node=stop.node or "", lines=lines)
 
 
 def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -> Cause | None:

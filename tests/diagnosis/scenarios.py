@@ -417,13 +417,26 @@ def stalled(**tails: Sequence[str]) -> Found:
     return replace(made, job={**made.job, "status": status})
 
 
-def ended_by_limit(reason: str, *tails: Sequence[str]) -> Found:
-    """The job has failed by a limit, and its pods are stopped: with it those lines are recorded."""
+WAITS = ("nc: bad address", "waiting for cache:6379")
+
+
+def ended_by_limit(reason: str, *tails: Sequence[str], init: Sequence[int] = ()) -> Found:
+    """The job has failed by a limit, and its pods are stopped: with it those lines are recorded; of `init`, of an init container."""
+
+    def stopped(pod: Pod, lines: Sequence[str], *, of_init: bool) -> Pod:
+        made = pod.running().failed(143, message="\n".join(lines)).last_delete()
+        if of_init:
+            (main,) = made.raw["status"]["containerStatuses"]
+            made = made.with_init(143)
+            made.raw["status"]["initContainerStatuses"][0]["state"] = main["state"]
+            main["state"] = {"waiting": {"reason": "PodInitializing"}}
+        return made
+
     made = stalled(**{f"worker_{number}": lines for number, lines in enumerate(tails)})
     condition = {"type": "Failed", "status": "True", "reason": reason, "message": "PyTorchJob demo: no progress since 22:13"}
     status = {**made.job["status"], "conditions": [condition], "completionTime": format_time(NOW - 1)}
     ends = {
-        f"Worker-{number}": lambda pod, lines=lines: pod.running().failed(143, message="\n".join(lines)).last_delete()
+        f"Worker-{number}": lambda pod, lines=lines, number=number: stopped(pod, lines, of_init=number in init)
         for number, lines in enumerate(tails)
     }
     return recorded(then(replace(made, job={**made.job, "status": status}, tails={}, last_lines={}), ends))
@@ -2030,6 +2043,12 @@ SCENARIOS = (
     ).of(
         ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER)
     ),
+    scenario(
+        "a deadline, and replicas in an init container",
+        "DeadlineExceeded",
+        "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active",
+        "; the last line of Worker-0: waiting for 2 workers",
+    ).of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS, init=(1, 2))),
     scenario("a deadline, and a replica that is behind", "DeadlineExceeded", "; the last line of Worker-2: step 3").of(
         ended_by_limit("DeadlineExceeded", AT_BARRIER, ("step 3", "saved"), ("step 3",))
     ),

@@ -441,6 +441,7 @@ def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
         ("a peer whose pod was still being evicted", "under restartPolicy OnFailure or ExitCode the operator replaces"),
         ("a connection of a job without peers", "whether a server listens there"),
         ("a deadline, and a replica that waits for something else", "if it hung, see what Worker-1 waited for: while it runs"),
+        ("a deadline, and replicas in an init container", "see what the init container prepare waits for"),
         ("a deadline, and a replica that prints steps", "if it was slow, raise runPolicy.activeDeadlineSeconds, or train"),
         ("exit code 143, of a container with a probe", "or the kubelet, because its livenessProbe failed"),
         ("evicted", "request what it really uses"),

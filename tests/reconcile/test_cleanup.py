@@ -64,6 +64,12 @@ LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "Value
         pytest.param("Stalled", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a stall"),
         pytest.param("DeadlineExceeded", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a deadline"),
         pytest.param("DeadlineExceeded", "", OWN, "last_delete", ("Stopped", 143, OWN), id="a deadline, and no failure before"),
+        pytest.param(
+            "DeadlineExceeded", "", "", "in_init", ("Stopped", 143, "(init container prepare)"), id="an init container"
+        ),
+        pytest.param(
+            "DeadlineExceeded", "", OWN, "in_init", ("Stopped", 143, f"{OWN} (init container prepare)"), id="its last lines"
+        ),
     ],
 )
 def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
@@ -82,8 +88,13 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
     status = finished_status(end, reason) | {"failures": [failure] if first else []}
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"cleanPodPolicy": "Running"}, status=status)
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).running().failed(143, message=message)
-    for change in changed.split(","):
-        pod = getattr(pod, change)()
+    if changed == "in_init":
+        # The kubelet says so of a container that it has not started.
+        pod = pod.failed(137, reason="ContainerStatusUnknown", message="could not be located").with_init(143).last_delete()
+        pod.raw["status"]["initContainerStatuses"][0]["state"]["terminated"]["message"] = message
+    else:
+        for change in changed.split(","):
+            pod = getattr(pod, change)()
     observed = Observed(pods=(pod.view,))
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 9)
     after = decided.status.failures if decided.status else ()
