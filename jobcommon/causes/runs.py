@@ -61,6 +61,8 @@ _ENDS_OTHERS = re.compile(
     r"Forcefully terminating all other processes|Received sigquit from a child process|^(?:\S+ )*KeyboardInterrupt$"
 )
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
+# Of a runtime, about a command that was not split into words.
+_WORDS = re.compile(r'exec: "[^"\s]+\s[^"]+"')
 _NO_PROGRAM = re.compile(
     r"not found|lookup error|no such file|denied|cannot execute|not executable|format error|too long|nicht gefunden|"
     r"introuvable|未找到命令",
@@ -275,6 +277,8 @@ def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, lo
     advice = (known.local if local and isinstance(known, Clue) and known.local else "") or known.advice
     if local and (match := _PROGRAM.search(text)) is not None and (install := program_package(match[1] or match[2])):
         advice = f"install it on this machine ({install}), or correct command in the pod template"
+    if _WORDS.search(text):
+        advice = "this is a whole command line in one item: give each word an item, or command: [sh, -c, 'the whole line']"
     what = _NO_COMMAND.get(reason, "the command cannot be executed")
     return Cause(reason, f"{what} ({code})" + (f": {text}" if text else ""), advice)
 

@@ -937,6 +937,11 @@ def test_faulthandler_is_not_advised_where_it_has_printed() -> None:
     assert "faulthandler" not in end_of_program("SIGSEGV", 139, "", FAULT.splitlines()).advice
 
 
+def test_a_command_line_in_one_item_is_told_from_a_missing_program() -> None:
+    message = 'exec: "python train.py --lr 3e-4": executable file not found in $PATH'
+    assert "give each word an item" in end_of_program("StartError", 128, message).advice
+
+
 def test_last_lines_are_referred_to_where_there_are_some() -> None:
     assert "last lines" in end_of_program("Error", 1, "", ["bye"]).advice
     assert "last lines" not in end_of_program("Error", 1, "", ["", " "]).advice
