@@ -259,9 +259,9 @@ def _of_init_container(name: str, stop: Failure, init: str, lines: Sequence[str]
     if error is None and (last := _last_words(lines)):
         said = f", its last line: {in_short(last, _MOST)}"
     advice = f"{error.advice}; " if error is not None else ""
-    text = f"had not started: its init container {init} was running{said}"
+    text = f"had not started: its init container {init} was running"
     cause = Cause(Reason.INIT_CONTAINER_RUNNING, text, f"{advice}see what the init container {init} waits for")
-    return Other(name, text, cause=cause, node=stop.node or "", lines=lines)
+    return Other(name, f"{text}{said}", cause=cause, node=stop.node or "", lines=lines)
 
 
 def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -> Cause | None:

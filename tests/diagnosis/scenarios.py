@@ -2048,7 +2048,7 @@ SCENARIOS = (
         "DeadlineExceeded",
         "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active",
         "; the last line of Worker-0: waiting for 2 workers",
-    ).of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS, init=(1, 2))),
+    ).of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS[::-1], init=(1, 2))),
     scenario("a deadline, and a replica that is behind", "DeadlineExceeded", "; the last line of Worker-2: step 3").of(
         ended_by_limit("DeadlineExceeded", AT_BARRIER, ("step 3", "saved"), ("step 3",))
     ),
