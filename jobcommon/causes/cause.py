@@ -82,8 +82,8 @@ def without_middle(line: str, limit: int) -> str:
 
 def listed(names: Sequence[str], most: int = 3) -> str:
     """``Worker-0, Worker-1, Worker-2 and 5 more``."""
-    told = ", ".join(names[:most])
-    return f"{told} and {len(names) - most} more" if len(names) > most else told
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def span(seconds: float) -> str:

@@ -79,8 +79,8 @@ def _between(chain: Sequence[Raised]) -> str:
         return ""
     first, said, last = (in_short(one.lines[0]) for one in (*chain[:2], chain[-1]))
     words = said.partition(": ")[2]
-    told = not words or words in last or first.partition(": ")[2] in said
-    return "" if told or len(first + said + last) > MAX_TEXT else f"{said}, after "
+    quoted = not words or words in last or first.partition(": ")[2] in said
+    return "" if quoted or len(first + said + last) > MAX_TEXT else f"{said}, after "
 
 
 def _quoted(one: Raised, reason: str) -> str:
