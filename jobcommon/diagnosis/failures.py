@@ -49,6 +49,9 @@ def ends(found: Found) -> list[Failure]:
             known.append(end)
     said = [(event.message, format_time(event.at)) for event in reversed(found.events_of(found.read.uid)) if event.warning]
     said += [(c.message, c.last_transition_time or "") for c in found.status.conditions if c.message]
+    if found.status.last_restart_cause:
+        # The events go after an hour.
+        said.append((found.status.last_restart_cause, found.status.last_restart_time or ""))
     on_record = {(failure.replica, failure.reason) for failure in known}
     by_others = {(*match.groups(), at) for text, at in said for match in _BY_OTHERS.finditer(text)}
     new = (one for one in sorted(by_others, key=str) if one[:2] not in on_record)

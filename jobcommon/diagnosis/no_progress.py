@@ -90,6 +90,16 @@ def straggler(tails: Mapping[str, Sequence[str]], since: Mapping[str, float] = M
     return ranked[0] if ranked and (len(ranked) == 1 or order(ranked[0]) < order(ranked[1])) else ""
 
 
+def as_far_as(waited: Sequence[str], tails: Mapping[str, Sequence[str]]) -> set[str]:
+    """Of replicas that one has waited for, by what each has printed, those that had come as far as that one: their last line is
+    the last that it shares with them.
+    """
+    last = {name: _outline(said[-1]) for name, lines in tails.items() if (said := telling(lines))}
+    printed = {_outline(line) for lines in tails.values() for line in lines}
+    shared = next((outline for line in reversed(waited) if (outline := _outline(line)) in printed), None)
+    return {name for name, outline in last.items() if outline == shared}
+
+
 def _outline(line: str) -> str:
     return _NUMBER.sub("", line)
 

@@ -22,9 +22,9 @@ from jobcommon.causes.stacks import is_stack, telling
 from jobcommon.causes.tracebacks import plain
 from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends, init_when_stopped
+from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends, init_when_stopped, lines_of
 from jobcommon.diagnosis.found import EventView, Found, Member
-from jobcommon.diagnosis.no_progress import straggler
+from jobcommon.diagnosis.no_progress import as_far_as, straggler
 from jobcommon.diagnosis.pods import CALM, cause_of
 from jobcommon.diagnosis.scheduling import unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
@@ -98,6 +98,9 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
         return (), False
     came = {f.replica for f in ends(found) if cause_of_failure(found, f).reason in _LOST}
     late = [other for other in known if other.replica not in came and not _waits(other.lines)]
+    tails = {other.replica: other.lines for other in late}
+    equal = as_far_as(lines_of(found, failure), tails)
+    late = [other for other in late if other.replica not in equal] or late
     last = straggler({other.replica: other.lines for other in late})
     if cause.reason == Reason.COLLECTIVE_TIMEOUT and len(late) != 1:
         # The time-out of one ends them all.

@@ -104,7 +104,7 @@ def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
         "restart the node; if it is shut down for good, taint it with "
         f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete pod {pod.name} --force"
         + (safe if found.read.run_policy.node_loss_seconds is not None else ""),
-        then="the replica is replaced when the pod is gone",
+        then="when the pod is gone, the replica is replaced, or, under restartPolicy Never, the job fails",
     )
 
 

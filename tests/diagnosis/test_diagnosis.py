@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api.kueue import QUEUE_LABEL
-from jobcommon.api.timestamp import parse_time
+from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
 from jobcommon.diagnosis.failures import first_failure
 from jobcommon.diagnosis.next_steps import replacement
+from jobcommon.diagnosis.no_progress import as_far_as
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import START, job_manifest
@@ -47,6 +48,7 @@ from tests.diagnosis.scenarios import (
     both_running,
     created,
     creating,
+    deleted_peer,
     deleted_with,
     elastic,
     event,
@@ -413,6 +415,24 @@ def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) ->
     before = found({"Worker-0": running, "Worker-1": running}, policy=policy)
     after = found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(1, at=NOW - 1)}, policy=policy)
     assert diagnose(replace(after, job=before.job), NOW).then.startswith(then)
+
+
+def test_a_deletion_is_named_when_the_events_are_gone() -> None:
+    known = deleted_peer()
+    status = {
+        **known.job["status"],
+        "lastRestartCause": "Worker-1: Deleted on node node-2",
+        "lastRestartTime": format_time(NOW - 22),
+    }
+    made = diagnose(replace(known, events=(), job={**known.job, "status": status}), NOW)
+    assert (made.reason, made.replicas) == ("Deleted", ("Worker-1",))
+
+
+def test_who_has_come_as_far_as_the_one_that_waited_is_not_behind() -> None:
+    tails = {"Worker-1": ["[rank 2] step 9"], "Worker-2": ["[rank 3] step 9", "reading part-3"]}
+    assert as_far_as(["[rank 0] step 9", "[rank0]: timed out"], tails) == {"Worker-1"}
+    tails = {"Worker-1": ["loading", "ready"], "Worker-2": ["loading"]}
+    assert as_far_as(["loading", "ready", "timed out"], tails) == {"Worker-1"}
 
 
 def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:

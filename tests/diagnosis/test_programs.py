@@ -270,6 +270,7 @@ RICH = """╭──────────── Traceback (most recent call la
 KeyError: 'DATABASE_URL'"""
 
 ADVISED = [
+    ("an argument that a launcher adds", 2, "train.py: error: unrecognized arguments: --local-rank=1", "WrongArguments", "--local-rank=1", "read LOCAL_RANK"),
     ("conda, a version that is nowhere", 1, "Solving environment: failed\n\nResolvePackageNotFound: \n  - cudatoolkit=12.9\n", "VersionsConflict", "- cudatoolkit=12.9", "version of cudatoolkit=12.9:"),
     ("conda, versions that do not fit", 1, "Solving environment: failed\n\nUnsatisfiableError: The following specifications were found to be incompatible with each other:\n\nPackage python conflicts for:\npython=3.13", "VersionsConflict", "UnsatisfiableError", "fit together"),
     ("a checkpoint of a wrapped model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "fc.weight".\n\tUnexpected key(s) in state_dict: "module.fc.weight".'), "CheckpointMismatch", "Unexpected key(s)", "the prefix module."),
@@ -573,7 +574,7 @@ ROWS = [
     ("java's heap, below Spark", 1, trace(SPARK + 30 * "\tat org.apache.spark.X(X.scala:1)\n" + f"Caused by: {JAVA}"), "MemoryExhausted", "Caused by: java.lang.OutOfMemoryError"),
     # checkpoints, numbers, configuration
     ("another model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: copying a param with shape torch.Size([10, 4])'), "CheckpointMismatch", "size mismatch for fc.weight"),
-    ("a damaged checkpoint", 1, trace("RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"), "CheckpointMismatch", "central directory"),
+    ("a damaged checkpoint", 1, trace("RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"), "DataInvalid", "central directory"),
     ("an empty checkpoint", 1, trace("EOFError: Ran out of input"), "DataInvalid", "Ran out of input"),
     ("a loss of nan", 1, trace("ValueError: loss is nan at step 120"), "NotANumber", "loss is nan"),
     ("a gradient of nan", 1, trace("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."), "NotANumber", "nan values"),
@@ -839,6 +840,7 @@ ROWS = [
     ("an explanation that is indented", 1, trace("torch._dynamo.exc.Unsupported: Failed to trace builtin operator\n  Explanation: Dynamo does not know how to trace `print`\n  Hint: Avoid it\n  Hint: Or\n  Hint: Else"), "PythonException", "how to trace `print`"),
     ("an exception without a message, in a library", 1, 'Traceback (most recent call last):\n  File "/w/train.py", line 2, in <module>\n    asyncio.run(main())\n  File "/usr/lib/python3.11/asyncio/runners.py", line 190, in run\n    return runner.run(main)\nTimeoutError', "PythonException", "in: asyncio.run(main()) (train.py, line 2)"),
     ("a traceback in a field of JSON", 1, json.dumps({"level": "ERROR", "msg": "fatal", "exc": trace("FileNotFoundError: [Errno 2] No such file or directory: '/t'")}), "FileNotFound", "'/t'"),
+    ("another module built for NumPy 1", 1, trace("ImportError: numpy.core.multiarray failed to import"), "VersionsConflict", "multiarray"),
     ("a module built for NumPy 1", 1, trace("RuntimeError: Numpy is not available"), "VersionsConflict", "Numpy is not available"),
     ("a launcher's line below the message", 1, trace("AssertionError: Sum of batch sizes differs") + "\nLAUNCH INFO 2026-11-26 18:40:11,202 Exit code 1", "PythonException", "batch sizes differs (train.py, line 12)"),
     ("a package that crashed", 139, "Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f2b (most recent call first):\n  File \"/opt/lib/python3.10/site-packages/decord/_ffi/function.py\", line 173 in __call__\n  File \"/w/video.py\", line 52 in __getitem__", "SIGSEGV", "__call__ (decord/_ffi/function.py, line 173), called by __getitem__ (video.py, line 52)"),

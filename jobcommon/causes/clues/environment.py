@@ -165,7 +165,8 @@ MODULES = (
         "unknown name",
     ),
     Clue(
-        r"Numpy is not available|_ARRAY_API not found|compiled using NumPy 1", Reason.VERSIONS_CONFLICT, "",
+        r"Numpy is not available|_ARRAY_API not found|numpy\.core\.multiarray failed to import|compiled using NumPy 1",
+        Reason.VERSIONS_CONFLICT, "",
         "a module was built for NumPy 1 and NumPy 2 is installed: pip install 'numpy<2', or a newer version of the module",
     ),
     Clue(
@@ -192,6 +193,10 @@ MODULES = (
 )  # fmt: skip
 
 ARGUMENTS = (
+    Clue(
+        r"unrecognized arguments: --local[-_]rank", Reason.WRONG_ARGUMENTS, "",
+        "torch.distributed.launch adds this argument: start the script with torchrun, and read LOCAL_RANK from the environment",
+    ),
     Clue(
         r"(?<!\w)error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
         r"one of the arguments|invalid choice)|"

@@ -147,14 +147,16 @@ DATA = (
         "without the optimizer's state",
     ),
     Clue(
+        r"finding central directory|invalid header or archive is corrupted|MetadataIncompleteBuffer|"
+        r"checkpoint\b.*(?:corrupt|truncated)|PytorchStreamReader failed", Reason.DATA_INVALID, "",
+        "the file is damaged or incomplete: resume from an earlier checkpoint, or load it again; write checkpoints under "
+        "another name first, and rename them when they are complete",
+    ),
+    Clue(
         r"Error\(s\) in loading state_dict|size mismatch for \S+(?::|\.(?:weight|bias))|(?:Missing|"
         r"Unexpected) key\(s\) in state_dict|"
-        r"PytorchStreamReader failed|"
-        r"invalid header or archive is corrupted|loaded state dict|"
-        r"MetadataIncompleteBuffer|"
-        r"SafetensorError|not compatible with .*(?<!gradient )checkpoint\b|"
-        r"checkpoint\b.*(?:corrupt|truncated|mismatch|"
-        r"incompatible)|"
+        r"loaded state dict|SafetensorError|not compatible with .*(?<!gradient )checkpoint\b|"
+        r"checkpoint\b.*(?:mismatch|incompatible)|"
         r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|"
         r"Shapes .* incompatible[\s\S]*(?:checkpoint|restore|load_weights)|"
         r"doesn't match (?:the )?(?:size of )?checkpoint",
