@@ -18,7 +18,8 @@ SHARED_MEMORY = (
         "enlarge /dev/shm",
     ),
     Clue(
-        r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm\S*.*No space left|"
+        r"insufficient shared memory|DataLoader (?:worker|process) .*killed by signal: Bus error|"
+        r"insufficient shared storage|/dev/shm\S*.*No space left|"
         r"No space left.*/dev/shm|"
         r"(?:creating|attaching|extend|allocat\w*) shared memory segment|shm_open|unable to (?:open|write|mmap) .*shm|"
         r"torch_shm_manager|shared memory object|"

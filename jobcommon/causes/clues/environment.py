@@ -59,13 +59,19 @@ MODULES = (
         local="install it in the environment that pods use: pip install {pip}; or correct PYTHONPATH and workingDir",
     ),
     Clue(
+        r"\.so\S*: undefined symbol", Reason.VERSIONS_CONFLICT, "",
+        "this module was built for another version of a library that it uses (such as torch): install the build that fits "
+        "it, or "
+        "build it again",
+    ),
+    Clue(
         r"torch_extensions/.*cannot open shared object", Reason.LIBRARY_NOT_FOUND, "",
         "the extension was not built: see the compiler's error before; if the cache is stale, remove ~/.cache/torch_extensions",
     ),
     Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
         r"GLIBCXX|CXXABI)_[\d.]+' not found|"
-        r"undefined symbol|Cannot load (?:symbol |lib)\S+|Unable to load any of \{lib",
+        r"Cannot load (?:symbol |lib)\S+|Unable to load any of \{lib",
         Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that matches the image",
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),

@@ -97,9 +97,11 @@ HOSTS = (
     ),
     Clue(
         r"GatedRepoError|gated repo|Access to model \S+ is restricted", Reason.ACCESS_DENIED, "",
-        "accept the terms of this model or data set on its page, with the account whose token the program has (HF_TOKEN from a "
-        "Secret)",
-        local="accept the terms of this model or data set on its page, with the account whose token the program has (HF_TOKEN)",
+        "give the program a token (HF_TOKEN from a Secret), and accept the terms of this model or data set on its page with "
+        "the "
+        "token's account",
+        local="give the program a token (HF_TOKEN), and accept the terms of this model or data set on its page with its "
+        "account",
     ),
     Clue(
         r"40[13] Client Error|(?:ServiceException|AccessDeniedException|HTTPError):? 40[13]|\b403 (?:Access Denied|GET|POST)\b|"
