@@ -226,7 +226,9 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
     found, text = None, ""
     before = range(max(begin - _BEFORE, 0), begin)
     if earlier:
-        found, text = of_exception(earlier[-1], local=local), in_short(" ".join(earlier[-1][-1].lines), 200)
+        first, *more = earlier[-1][-1].lines
+        text = in_short(" ".join((first, *more)) if first.endswith(":") else first, 200)
+        found = of_exception(earlier[-1], local=local)
         before = range(before.start, earlier[-1][0].begin)
     # In a script the first command that fails explains the others.
     decides = _decisive(cause, unknown=unknown)
@@ -250,7 +252,9 @@ def _earlier(cause: Cause, lines: Sequence[str], local: bool) -> Cause | None:
         found = known or cause
     if found is None or _DIGITS.sub("", text[-80:]) in _DIGITS.sub("", cause.text):
         return None
-    if points or (by_command and found.reason in decides):
+    # A script of Python that ran before, without what it imports.
+    by_script = earlier and cause.reason == Reason.FILE_NOT_FOUND and found.reason == Reason.MODULE_NOT_FOUND
+    if points or by_script or (by_command and found.reason in decides):
         return replace(found, text=f"{in_short(cause.text, 200)}, after: {text}")
     shell = " (set -eo pipefail)" if decides and by_command else ""
     advice = f"check whether what was printed before explains it{shell}; {cause.advice}"
