@@ -159,6 +159,9 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
             long = state.started_at is not None and now - state.started_at >= RELAPSE_SECONDS
             return _preparing(member, found, container.name, since, now, long=long)
         if _not_started(member, container.name):
+            # Between two runs that ended by themselves, the probe says less than these.
+            if container.last is not None and container.last.exit_code not in (0, 137, 143):
+                return _restarting(member, found, container, container.last)
             said = unhealthy(events, container.name, Reason.STARTUP_PROBE_FAILED)
             if said is not None:
                 detail = said.text.partition(": ")[2] or said.text

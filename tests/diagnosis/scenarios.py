@@ -234,9 +234,9 @@ def hook_failed(pod: Pod) -> Pod:
     return pod.waiting("PostStartHookError", 'Exec lifecycle hook ([false]) for Container "pytorch" failed')
 
 
-def with_sidecar(pod: Pod, *, started: bool) -> Pod:
-    """A native sidecar runs, and the main container waits for it."""
-    made = pod.waiting("PodInitializing", "").with_init(None, policy="Always")
+def with_sidecar(pod: Pod, *, started: bool, last: int | None = None) -> Pod:
+    """A native sidecar runs, perhaps after a run that ended with `last`, and the main container waits for it."""
+    made = pod.waiting("PodInitializing", "").with_init(None, policy="Always", restarts=3 if last else 0, last=last)
     status = made.raw["status"]["initContainerStatuses"][0]
     status |= {"started": started, "state": {"running": {"startedAt": format_time(START)}}}
     return made
@@ -1528,6 +1528,9 @@ SCENARIOS = (
         "StartupProbeFailed",
         "its sidecar prepare has not passed its startup probe (100 s): HTTP probe failed",
     ).of(beside(lambda pod: with_sidecar(pod, started=False), events=probed("Startup", "prepare")[:1])),
+    scenario("a sidecar that fails again and again", "ProgramFailed", "container prepare: failed with exit code 3").of(
+        beside(lambda pod: with_sidecar(pod, started=False, last=3), events=probed("Startup", "prepare")[:1])
+    ),
     scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(
         beside(lambda pod: with_sidecar(pod, started=True))
     ),
