@@ -199,7 +199,8 @@ def _process(cause: Cause, lines: Sequence[str], _local: bool) -> Cause | None:
     same = (match for match in matches if in_short(match["said"] or match["tagged"])[:40] in cause.text)
     found = {(match["rank"] or match["number"], match["host"]) for match in same}
     if not found and (first := _first(_FIRST_OF_MPI, lines)) is not None:
-        return replace(cause, text=f"rank {first[1]} failed first: {cause.text}")
+        text = f"{cause.text}; rank {first[1]} failed first" if cause.symptom else f"rank {first[1]} failed first: {cause.text}"
+        return replace(cause, text=text)
     # Of an error that all have, no rank is the cause.
     if len(found) != 1:
         return None

@@ -45,7 +45,7 @@ _PASSED_ON = re.compile(
     r"error reading from connection|CheckpointException ranks:|`Termination signal` is detected|Any \{ \.\. \}$|"
     r"\bPoisonError \{|# The last \d+ lines of "
 )
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$")
+_LIBRARY = re.compile(r"__autograph_generated|site-packages|dist-packages|/lib/python|^<|/bin/[^/.]+$")
 _OF_LIBRARY = re.compile(rf"{_LIBRARY.pattern}|/usr/lib|python\d")
 _CRASHED = re.compile(r"Current thread .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
 # Of a crash in a thread that Python did not start, all threads that it did.
@@ -70,6 +70,7 @@ OF_HUB = "(Request ID: "
 _NATIVE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs|pyx)$")
 _BOILERPLATE = re.compile(r"The error could be from a previous operation|The tasks have crashed")
 _ROOT_ERRORS = "root error(s) found."
+_USER_CODE = "in user code:"
 _GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{(?:function_)?node ")
 
 
@@ -254,6 +255,11 @@ def _message(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], int]:
             return (found[0], f"{roots[0]} {lines[node].strip()}"), node
         headed = message[-2:-1] if len(message) > 1 and message[-2].endswith(":") else []
         return (found[0], " ".join(headed + message[-1:])), node
+    if found[0].endswith(_USER_CODE):
+        # The frames of AutoGraph, and the exception below them.
+        inner = (number for number in range(at + 1, len(lines)) if _EXCEPTION.match(lines[number].strip()))
+        number = next(inner, at)
+        return (lines[number].strip(),), number
     if found[0].endswith(_ROOT_ERRORS):
         first = next((line.strip() for line in lines[at + 1 : at + MOST_LINES] if line.strip().startswith("(0) ")), "")
         return (found[0], *([first] if first else [])), at

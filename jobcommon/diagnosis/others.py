@@ -100,7 +100,9 @@ def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Se
     late = [other for other in known if other.replica not in came and not _waits(other.lines)]
     tails = {other.replica: other.lines for other in late}
     equal = as_far_as(lines_of(found, failure), tails)
-    late = [other for other in late if other.replica not in equal] or late
+    behind = [other for other in late if other.replica not in equal]
+    # One that was stopped after the first time-out, with its own a moment later, has waited, too.
+    late = behind if behind or cause.reason == Reason.COLLECTIVE_TIMEOUT else late
     last = straggler({other.replica: other.lines for other in late})
     if cause.reason == Reason.COLLECTIVE_TIMEOUT and len(late) != 1:
         # The time-out of one ends them all.

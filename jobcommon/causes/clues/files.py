@@ -147,7 +147,8 @@ DATA = (
         "without the optimizer's state",
     ),
     Clue(
-        r"finding central directory|invalid header or archive is corrupted|MetadataIncompleteBuffer|"
+        r"finding central directory|\[Errno 22\] Invalid argument[\s\S]*torch/serialization\.py|"
+        r"invalid header or archive is corrupted|MetadataIncompleteBuffer|"
         r"checkpoint\b.*(?:corrupt|truncated)|PytorchStreamReader failed", Reason.DATA_INVALID, "",
         "the file is damaged or incomplete: resume from an earlier checkpoint, or load it again; write checkpoints under "
         "another name first, and rename them when they are complete",
