@@ -270,6 +270,7 @@ RICH = """╭──────────── Traceback (most recent call la
 KeyError: 'DATABASE_URL'"""
 
 ADVISED = [
+    ("an argument that a launcher adds, of transformers", 1, trace("ValueError: Some specified arguments are not used by the HfArgumentParser: ['--local-rank=0']"), "WrongArguments", "--local-rank=0", "read LOCAL_RANK"),
     ("an argument that a launcher adds", 2, "train.py: error: unrecognized arguments: --local-rank=1", "WrongArguments", "--local-rank=1", "read LOCAL_RANK"),
     ("conda, a version that is nowhere", 1, "Solving environment: failed\n\nResolvePackageNotFound: \n  - cudatoolkit=12.9\n", "VersionsConflict", "- cudatoolkit=12.9", "version of cudatoolkit=12.9:"),
     ("conda, versions that do not fit", 1, "Solving environment: failed\n\nUnsatisfiableError: The following specifications were found to be incompatible with each other:\n\nPackage python conflicts for:\npython=3.13", "VersionsConflict", "UnsatisfiableError", "fit together"),

@@ -132,7 +132,13 @@ DEVICES = (
         local="torch is built without kernels for this GPU (see torch.cuda.get_arch_list()): install a build for it",
     ),
     Clue(
-        r"FlashAttention only supports [\w ]*GPUs|only (?:supported|available) on GPUs with compute capability|"
+        r"setup doesn't support bf16/gpu", Reason.GPU_UNUSABLE, "",
+        "no GPU is visible to the program (request nvidia.com/gpu in resources.limits), or it is too old for bf16: use fp16",
+        local="no GPU is visible to the program, or it is too old for bf16: use fp16, or fp32 on a CPU",
+    ),
+    Clue(
+        r"FlashAttention only supports [\w ]*GPUs|only (?:supported|"
+        r"available) on GPUs with compute capability|"
         r"requires (?:a )?GPUs? with compute capability",
         Reason.GPU_UNUSABLE, "",
         "the node's GPU is too old for the program: select other nodes (nodeSelector nvidia.com/gpu.product), or use another "
@@ -175,7 +181,7 @@ DEVICES = (
         local="this torch is built without CUDA: install a build with it, or use the device cpu",
     ),
     Clue(
-        r"NVIDIA driver on your system|setup doesn't support bf16/gpu|can only be used on (?:CUDA|GPU) devices|"
+        r"NVIDIA driver on your system|can only be used on (?:CUDA|GPU) devices|"
         r"on CUDA device \d|Invalid device id|no CUDA-capable device|"
         r"CUDA_ERROR_NO_DEVICE|"
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"

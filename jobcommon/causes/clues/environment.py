@@ -200,7 +200,7 @@ MODULES = (
 
 ARGUMENTS = (
     Clue(
-        r"unrecognized arguments: --local[-_]rank", Reason.WRONG_ARGUMENTS, "",
+        r"(?:unrecognized arguments: |HfArgumentParser: \[')--local[-_]rank", Reason.WRONG_ARGUMENTS, "",
         "torch.distributed.launch adds this argument: start the script with torchrun, and read LOCAL_RANK from the environment",
     ),
     Clue(
@@ -212,7 +212,7 @@ ARGUMENTS = (
         r"(?<!\w)Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
         r"No such command)|"
         r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|(?<!set: )illegal option|"
-        r"Could not consume arg",
+        r"Could not consume arg|not used by the HfArgumentParser",
         Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; with jobcommon run, the arguments after --",
     ),
 )  # fmt: skip
