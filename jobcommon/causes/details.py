@@ -73,8 +73,7 @@ _POINTS = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? [1-9]|non-zero|[Ss]ee (?:the )?(?:root cause|errors?|logs?|"
     r"output)?\b.{,20}\babove|"
     r"errors? above|DNN library (?:is not found|initialization failed)|ActorDiedError|WorkerCrashedError|KilledWorker|"
-    r"No best trial found|Trials did not complete|"
-    r"(?:previous|above) (?:error|exception|traceback|"
+    r"No best trial found|Trials did not complete|(?:previous|above) (?:error|exception|traceback|"
     r"message)|Error building extension|HDFS connection failed"
 )
 # What is a warning where it is printed: huggingface_hub then uses its cache, Dask starts another worker.

@@ -29,7 +29,7 @@ _NO_MESSAGE = re.compile(
     r"==\d+==ABORTING|Allocations: \d|\((?:ERR|OK)\):|(?:major|minor): |\*{3} Check failure stack trace|"
     r"\*\*\* SIG\w+ |\*\*\* Aborted at \d+ \(unix time\)|\[\S+\] Set MCA parameter|\s*\"?\w+\"?: ?[\[{]$|"
     r"The above exception was|During handling of the above|\S+: note: |"
-    r"If there are any errors|The above exception was|During handling of the above|"
+    r"If there are any errors|"
     r"wandb: (?!ERROR)|<?https?://\S+$|[\w./-]+\.p\w+:\d+: \w+$"
 )
 _MARKED = re.compile(
@@ -41,8 +41,7 @@ _WORD = re.compile(r"\w")
 _FOLLOWS = re.compile(
     r"^tar: (?:Child returned status|Error is not recoverable|Exiting with failure)|\bunexpected end of file$|"
     r"not in gzip format$|does not look like a tar archive|write error: Broken pipe|Pipeline completed with errors|"
-    r"failed \d+ times; aborting job$|^\.\. \S+ pid \d+: Test failure|"
-    r"not deleting files as there were|"
+    r"failed \d+ times; aborting job$|^\.\. \S+ pid \d+: Test failure|not deleting files as there were|"
     r"^CommandException: \d+ files?/objects? could not|[Ll]ook above for|smudge filter \w+ failed|"
     r"external filter|(?:[Rr]efer to|"
     r"[Ss]ee) (?:the )?logs? for|^make(?:\[\d+\])?: \*\*\*|^terminate called |-- Configuring incomplete|"
@@ -54,8 +53,7 @@ BY_LAUNCHER = re.compile(
     r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
     r"^Primary job|"
     r"exited with non-zero|Per user-direction|Process \d+ exit|: line \d+: +\d+ Aborted|Terminating remaining|^(?:srun|"
-    r"slurmstepd): |"
-    r"^Abort\(\d+\)|^\s*raise\b"
+    r"slurmstepd): |^Abort\(\d+\)|^\s*raise\b"
 )
 #: Of a compiler or linker, whose first error leads to its others, and to those of the build.
 COMPILED = re.compile(

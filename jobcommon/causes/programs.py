@@ -41,8 +41,7 @@ EXCEPTIONS = (
         r"\b(?:nan|inf|infinity|infinite|non-?finite|not finite)\b|FloatingPointError|NaNLoss|NanLoss|\bdiverged",
         Reason.NOT_A_NUMBER, "",
         "find where a value is first infinite or NaN (set_detect_anomaly(True) names the operation): lower the learning "
-        "rate, clip "
-        "gradients, use bf16 or fp32 instead of fp16, or check the data for NaN",
+        "rate, clip gradients, use bf16 or fp32 instead of fp16, or check the data for NaN",
     ),
     Clue(
         r"'ascii' codec can't|'latin-1' codec can't encode|'charmap' codec can't encode", Reason.ENVIRONMENT_MISSING, "",
@@ -67,8 +66,7 @@ EXCEPTIONS = (
     Clue(
         r"Can't get attribute '\w+' on <module '__main__'", Reason.PYTHON_EXCEPTION, "",
         "the pickle names a class of the script that wrote it: define or import that class in this script, or write the "
-        "file from "
-        "a module",
+        "file from a module",
     ),
     Clue(
         r"Can't pickle (?:local object|<function)|Can't get (?:local )?(?:attribute|object) '|cannot pickle '",
@@ -80,12 +78,9 @@ EXCEPTIONS = (
         r"contains pickled \(object\) data|reading magic string|Failed to interpret file|containing pickled data|"
         r"EmptyDataError|ArrowInvalid.*(?:magic|footer|thrift|truncated|Arrow file|too small|size)|"
         r"Format not recognised|UnidentifiedImageError|Unrecognized image format|nvJPEG error|UnicodeDecodeError|"
-        r"(?:checksum|CRC|"
-        r"hash) (?:mismatch|check failed)|"
+        r"(?:checksum|CRC|hash) (?:mismatch|check failed)|"
         r"\bcorrupt(?:ed)?\b|(?:file|data|image|record|archive|stream|jpe?g|png|is|was|pickle)\b.{,20} truncated|"
-        r"truncated (?:file|data|image|"
-        r"record|archive|stream|jpe?g|png)|"
-        r"zlib\.error|ParserError|DataLossError",
+        r"truncated (?:file|data|image|record|archive|stream|jpe?g|png)|zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "check the file: it is damaged, incomplete or not in the format that the program reads",
     ),
     Clue(

@@ -144,7 +144,7 @@ def crashed(lines: Sequence[str]) -> tuple[str, str] | None:
     library = (
         f"the package {package[1]}, its version and what it was given" if package else f"the library that {frames[0][2]} calls"
     )
-    return (place if own in ("", place) else f"{place}, called by {own}"), library or f"the library that {frames[0][2]} calls"
+    return (place if own in ("", place) else f"{place}, called by {own}"), library
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:

@@ -34,8 +34,7 @@ def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
 
 def until(body: bytes, at: float | None) -> bytes:
     """A log with timestamps up to the lines of that moment."""
-    lines = with_own_lines(body).split(b"\n")
     if at is None:
         return body
-    stamps = ((line, STAMP.match(line)) for line in lines)
+    stamps = ((line, STAMP.match(line)) for line in with_own_lines(body).split(b"\n"))
     return b"\n".join(line for line, stamp in stamps if stamp is None or (parse_time(stamp[1].decode()) or 0.0) <= at + _LATER)

@@ -189,12 +189,13 @@ def last_run(pod: PodView, main_container: str) -> Ending | None:
     run = main.state if main is not None else None
     if not isinstance(run, Terminated) or _code_is_unknown(run):
         # The kubelet fills in an end for a container that it has not started.
-        inits = (c for c in pod.init_containers if c.restart_policy != _SIDECAR)
-        ran = ((c.name, c.state) for c in inits if isinstance(c.state, Terminated) and c.state.exit_code)
-        stopped = ((name, one) for name, one in ran if not _code_is_unknown(one))
-        return next(
-            (Ending(EndType.STOPPED, STOPPED, one.exit_code, one.message, one.finished_at, name) for name, one in stopped), None
+        stopped = (
+            Ending(EndType.STOPPED, STOPPED, c.state.exit_code, c.state.message, c.state.finished_at, c.name)
+            for c in pod.init_containers
+            if c.restart_policy != _SIDECAR and isinstance(c.state, Terminated) and c.state.exit_code
+            if not _code_is_unknown(c.state)
         )
+        return next(stopped, None)
     if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
         # A node that shuts down stops the program, whose peers fail, before the kubelet reports why.
         return replace(_without_fault(pod, RestartPolicy.NEVER), finished_at=run.finished_at)

@@ -9,9 +9,9 @@ REMOTE = "correct the name of the model, data set, repository or object; if it i
 SLOW = "the server was reached, but did not answer in time: check its load and log, retry, or raise the client's time limit"
 DISK = (
     "the volume or its inodes are used up (df -h, df -i): use a larger volume, or keep fewer files and checkpoints; the "
-    "file left "
-    "behind is incomplete"
+    "file left behind is incomplete"
 )
+NO_JSON = "what the program read is no valid JSON, or is empty: correct the file or value, or see what the server answered"
 OWNER = "check the owner of the file and the user of the pod (securityContext: runAsUser, fsGroup)"
 SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB"
 LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"

@@ -19,12 +19,10 @@ SHARED_MEMORY = (
     ),
     Clue(
         r"insufficient shared memory|DataLoader (?:worker|process) .*killed by signal: Bus error|"
-        r"insufficient shared storage|/dev/shm\S*.*No space left|"
-        r"No space left.*/dev/shm|"
+        r"insufficient shared storage|/dev/shm\S*.*No space left|No space left.*/dev/shm|"
         r"(?:creating|attaching|extend|allocat\w*) shared memory segment|shm_open|unable to (?:open|write|mmap) .*shm|"
         r"torch_shm_manager|shared memory object|"
-        r"not enough (?:free )?space for (?:the )?shared memory|shared memory backing file|"
-        r"unable to allocate shared memory",
+        r"not enough (?:free )?space for (?:the )?shared memory|shared memory backing file|unable to allocate shared memory",
         Reason.SHARED_MEMORY_FULL, "", SHM, local=LOCAL_SHM,
     ),
 )  # fmt: skip
@@ -60,8 +58,7 @@ DEVICES = (
     Clue(
         r"CUBLAS_STATUS_NOT_INIT|CUDNN_STATUS_NOT_INIT|CUDNN_STATUS_INTERNAL_ERROR", Reason.GPU_ERROR, "",
         "usually the memory of the GPU is used up (another process, or a batch that is too large), or an index was out of "
-        "range "
-        "before (CUDA_LAUNCH_BLOCKING=1 shows it), or the driver does not fit the library",
+        "range before (CUDA_LAUNCH_BLOCKING=1 shows it), or the driver does not fit the library",
     ),
     Clue(
         r"Loaded runtime CuDNN library: .* but source was compiled with", Reason.VERSIONS_CONFLICT, "",
@@ -113,8 +110,7 @@ DEVICES = (
     ),
     Clue(
         r"illegal memory access|unspecified launch failure|NVRM: Xid|misaligned address|"
-        r"CUDNN_STATUS_(?!NOT_INIT|NOT_SUPP)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT|NOT_SUPP)|"
-        r"ncclUnhandledCudaError|"
+        r"CUDNN_STATUS_(?!NOT_INIT|NOT_SUPP)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT|NOT_SUPP)|ncclUnhandledCudaError|"
         r"unhandled cuda error|CUDA_ERROR_(?!NO_|OUT_OF|SYSTEM_DRIVER)\w+|CUDA error: (?!out of|no |invalid dev|initial)",
         Reason.GPU_ERROR, "",
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
@@ -137,8 +133,7 @@ DEVICES = (
         local="no GPU is visible to the program, or it is too old for bf16: use fp16, or fp32 on a CPU",
     ),
     Clue(
-        r"FlashAttention only supports [\w ]*GPUs|only (?:supported|"
-        r"available) on GPUs with compute capability|"
+        r"FlashAttention only supports [\w ]*GPUs|only (?:supported|available) on GPUs with compute capability|"
         r"requires (?:a )?GPUs? with compute capability",
         Reason.GPU_UNUSABLE, "",
         "the node's GPU is too old for the program: select other nodes (nodeSelector nvidia.com/gpu.product), or use another "
@@ -182,12 +177,9 @@ DEVICES = (
     ),
     Clue(
         r"NVIDIA driver on your system|can only be used on (?:CUDA|GPU) devices|"
-        r"on CUDA device \d|Invalid device id|no CUDA-capable device|"
-        r"CUDA_ERROR_NO_DEVICE|"
-        r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
-        r"detected)|"
-        r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
-        r"CUDA initialization: |CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVMLError|initiali[sz]e NVML|nvmlInit|"
+        r"on CUDA device \d|Invalid device id|no CUDA-capable device|CUDA_ERROR_NO_DEVICE|"
+        r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|detected)|"
+        r"libcuda\.so|CUDA initialization: |Unable to initialize backend '|NVMLError|initiali[sz]e NVML|nvmlInit|"
         r"torch\.cuda\.is_available\(\) is False|"
         r"deserialize object on a CUDA device|You need a GPU|cannot find any torch accelerator|"
         r"no supported devices found for platform|not compiled with (?:CUDA|GPU)|"

@@ -2,6 +2,7 @@
 
 from jobcommon.causes.cause import Clue
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.clues.advice import NO_JSON
 
 ENVIRONMENT = (
     Clue(
@@ -11,17 +12,15 @@ ENVIRONMENT = (
     ),
     Clue(
         r"KeyError: '((?:LOCAL|GROUP|ROLE)_\w*(?:RANK|SIZE))'", Reason.ENVIRONMENT_MISSING, "",
-        "torchrun sets {0}: start the script with torchrun, or set {0} in env if each pod has one process; "
-        "jobcommon run SCRIPT sets it",
+        "torchrun sets {0}: start the script with torchrun, or set {0} in env if each pod has one process; jobcommon run "
+        "SCRIPT sets it",
     ),
     Clue(
         r"(?:coordinator_address|Number of processes|process id)\b.*(?:should|must) be defined|"
         r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ\[.\1\b)|(?:environment variable|"
-        r"env(?:ironment)? var)\W+(\w+)\W+.*"
-        r"(?:not (?:set|defined|found)|missing|required|must be (?:set|specified|defined)\b)|"
+        r"env(?:ironment)? var)\W+(\w+)\W+.*(?:not (?:set|defined|found)|missing|required|must be (?:set|specified|defined)\b)|"
         r"(?-i:\b(?!CMAKE_)[A-Z][A-Z0-9]*_[A-Z0-9_]+) (?:must be|is not|isn't|was not|not) (?:set|defined|given|provided)\b|"
-        r"(?:missing|"
-        r"(?:please|must|need to) (?:set|define)) (?:the )?(?:required )?environment variable:? (\w+)\b(?!=)|"
+        r"(?:missing|(?:please|must|need to) (?:set|define)) (?:the )?(?:required )?environment variable:? (\w+)\b(?!=)|"
         r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
         Reason.ENVIRONMENT_MISSING, "", "set the variable in the container's env; with jobcommon run: --env NAME=VALUE",
     ),
@@ -61,8 +60,7 @@ MODULES = (
     Clue(
         r"\.so\S*: undefined symbol", Reason.VERSIONS_CONFLICT, "",
         "this module was built for another version of a library that it uses (such as torch): install the build that fits "
-        "it, or "
-        "build it again",
+        "it, or build it again",
     ),
     Clue(
         r"torch_extensions/.*cannot open shared object", Reason.LIBRARY_NOT_FOUND, "",
@@ -70,8 +68,7 @@ MODULES = (
     ),
     Clue(
         r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
-        r"GLIBCXX|CXXABI)_[\d.]+' not found|"
-        r"Cannot load (?:symbol |lib)\S+|Unable to load any of \{lib",
+        r"GLIBCXX|CXXABI)_[\d.]+' not found|Cannot load (?:symbol |lib)\S+|Unable to load any of \{lib",
         Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that matches the image",
         local="install the library on this machine{debian}, or a build of the module that fits it",
     ),
@@ -112,8 +109,7 @@ MODULES = (
         r"nothing provides (?:requested )?(\S+)|ResolvePackageNotFound:?\s*(?:- )?(\S+)",
         Reason.VERSIONS_CONFLICT, "",
         "no channel has a compatible version of {0}{1}: choose other versions; __cuda and __glibc stand for this machine's "
-        "driver and "
-        "libc (CONDA_OVERRIDE_CUDA names another)",
+        "driver and libc (CONDA_OVERRIDE_CUDA names another)",
     ),
     Clue(
         r"PackagesNotFoundError|UnsatisfiableError:", Reason.VERSIONS_CONFLICT, "",
@@ -176,8 +172,7 @@ MODULES = (
         "a module was built for NumPy 1 and NumPy 2 is installed: pip install 'numpy<2', or a newer version of the module",
     ),
     Clue(
-        r"cannot import name '|numpy\.dtype size changed|"
-        r"module '[\w.]+' has no attribute '\w+'(?!\. Did you mean)|"
+        r"cannot import name '|numpy\.dtype size changed|module '[\w.]+' has no attribute '\w+'(?!\. Did you mean)|"
         r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but (?!got)|is required)|"
         r"is required for a normal functioning",
         Reason.VERSIONS_CONFLICT, "",
@@ -185,8 +180,7 @@ MODULES = (
         local="install compatible versions (pip check), and rename any file of yours that has the name of a module",
     ),
     Clue(
-        r"SyntaxError: .*\bJSON\b", Reason.CONFIG_INVALID, "",
-        "what the program read is no valid JSON, or is empty: correct the file or value, or see what the server answered",
+        r"SyntaxError: .*\bJSON\b", Reason.CONFIG_INVALID, "", NO_JSON,
     ),
     Clue(
         r"\b(?:SyntaxError|IndentationError|TabError): ", Reason.SYNTAX_ERROR, "",
@@ -207,10 +201,8 @@ ARGUMENTS = (
         r"(?<!\w)error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
         r"one of the arguments|invalid choice)|"
         r"no such option|(?<!TypeError: )(?<!ValueError: )(?:unknown|unrecognized|unexpected) (?:flag|option|argument|"
-        r"command)s?\b|"
-        r"flag provided but not defined|Unrecognized VM option|Invalid maximum heap size|"
-        r"(?<!\w)Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
-        r"No such command)|"
+        r"command)s?\b|flag provided but not defined|Unrecognized VM option|Invalid maximum heap size|"
+        r"(?<!\w)Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|No such command)|"
         r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|(?<!set: )illegal option|"
         r"Could not consume arg|not used by the HfArgumentParser",
         Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; with jobcommon run, the arguments after --",

@@ -32,8 +32,7 @@ LIMITS = (
         r"exit(?:ed with exit)? code 137\b.*(?:OOM|SIGKILL)|possible container OOM|killed by YARN for exceeding|"
         r"Consider boosting spark\.(?:executor|yarn)", Reason.MEMORY_EXHAUSTED, "",
         "executors of Spark are killed for lack of memory: raise spark.executor.memoryOverhead and the memory of their "
-        "pods, or use "
-        "more partitions",
+        "pods, or use more partitions",
     ),
     Clue(
         r"Remote RPC client disassociated|Executor heartbeat timed out", Reason.MEMORY_EXHAUSTED, "",
@@ -41,8 +40,8 @@ LIMITS = (
     ),
     Clue(
         r"JavaScript heap out of memory", Reason.MEMORY_EXHAUSTED, "",
-        "raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB in the container's env, and "
-        "resources.limits.memory above it",
+        "raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB in the container's env, and resources.limits.memory "
+        "above it",
         local="raise the heap of node: NODE_OPTIONS=--max-old-space-size=MIB",
     ),
     Clue(
@@ -53,8 +52,7 @@ LIMITS = (
     ),
     Clue(
         r"DataLoader worker .*killed by signal: (?:Segmentation fault|Aborted|Illegal)", Reason.WORKER_PROCESS_KILLED, "",
-        "a native library crashed in a data loader worker: use num_workers=0 with python -X faulthandler, which "
-        "prints where",
+        "a native library crashed in a data loader worker: use num_workers=0 with python -X faulthandler, which prints where",
     ),
     Clue(
         r"OutOfMemoryError: (?:Java heap|GC overhead|PermGen|Direct buffer|Metaspace|Requested array size)",
@@ -68,8 +66,7 @@ LIMITS = (
     ),
     Clue(
         r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
-        r"Unable to allocate [\d.]+ \w+ for|cannot allocate vector of size|"
-        r"not enough memory: you tried|\[Errno 12\]",
+        r"Unable to allocate [\d.]+ \w+ for|cannot allocate vector of size|not enough memory: you tried|\[Errno 12\]",
         Reason.MEMORY_EXHAUSTED, "", MEMORY,
     ),
     Clue(
@@ -89,8 +86,7 @@ LIMITS = (
     ),
     Clue(
         r"Too many open files|can't start new thread|unable to create (?:new )?native thread|pthread_create|"
-        r"Resource temporarily unavailable|"
-        r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
+        r"Resource temporarily unavailable|received 0 items of ancdata|\[Errno (?:11|24)\]|"
         r"OMP: Error #34|fork: retry|File name too long",
         Reason.LIMIT_REACHED, "",
         "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n for files, ulimit -u and "
@@ -98,8 +94,7 @@ LIMITS = (
     ),
     Clue(
         r"Address already in use|EADDRINUSE|Binding port \d+ failed|\[Errno 98\]|errno: 98\b|Failed to bind|"
-        r"port is already (?:allocated|"
-        r"in use)|Only one usage of each socket|Could not start gRPC server",
+        r"port is already (?:allocated|in use)|Only one usage of each socket|Could not start gRPC server",
         Reason.PORT_IN_USE, "", "choose another port, or stop the process that still uses it",
     ),
     Clue(

@@ -2,7 +2,7 @@
 
 from jobcommon.causes.cause import Clue
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.clues.advice import DISK, LOCAL_PATHS, PATHS
+from jobcommon.causes.clues.advice import DISK, LOCAL_PATHS, NO_JSON, PATHS
 
 FILES = (
     Clue(
@@ -47,8 +47,7 @@ FILES = (
     Clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
          "write to a volume, such as an emptyDir, that is not mounted with readOnly: true"),
     Clue(
-        r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|"
-        r"Transport endpoint is not connected",
+        r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|Transport endpoint is not connected",
         Reason.STORAGE_FAILED, "",
         "the volume does not respond: check its server or driver, and whether other pods on the node can use it",
     ),
@@ -157,10 +156,8 @@ DATA = (
         r"Error\(s\) in loading state_dict|size mismatch for \S+(?::|\.(?:weight|bias))|(?:Missing|"
         r"Unexpected) key\(s\) in state_dict|"
         r"loaded state dict|SafetensorError|not compatible with .*(?<!gradient )checkpoint\b|"
-        r"checkpoint\b.*(?:mismatch|incompatible)|"
-        r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|"
-        r"Shapes .* incompatible[\s\S]*(?:checkpoint|restore|load_weights)|"
-        r"doesn't match (?:the )?(?:size of )?checkpoint",
+        r"checkpoint\b.*(?:mismatch|incompatible)|(?:Unsuccessful TensorSliceReader|not found in checkpoint)|"
+        r"Shapes .* incompatible[\s\S]*(?:checkpoint|restore|load_weights)|doesn't match (?:the )?(?:size of )?checkpoint",
         Reason.CHECKPOINT_MISMATCH, "",
         "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier checkpoint or "
         "delete it",
@@ -173,27 +170,22 @@ DATA = (
     Clue(
         r"(?:requests|httpx|aiohttp)\.\S*(?:JSONDecodeError|ContentTypeError)|JSONDecodeError[\s\S]*(?:requests|httpx)/",
         Reason.DATA_INVALID, "", "the server answered with something else than JSON, such as an error page: print the "
-        "status and "
-        "the text of its answer",
+        "status and the text of its answer",
     ),
     Clue(
-        r"JSONDecodeError", Reason.CONFIG_INVALID, "",
-        "what the program read is no valid JSON, or is empty: correct the file or value, or see what the server answered",
+        r"JSONDecodeError", Reason.CONFIG_INVALID, "", NO_JSON,
     ),
     Clue(
         r"UnpicklingError|pickle data was truncated|Ran out of input", Reason.DATA_INVALID, "",
         "the file is empty, damaged or no pickle: check its content (head -c 200 FILE), which may be an error page or a Git "
-        "LFS "
-        "pointer; of a checkpoint, resume from an earlier one",
+        "LFS pointer; of a checkpoint, resume from an earlier one",
     ),
     Clue(
-        r"yaml\.\w+\.\w+Error|(?<![\w.])(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
-        r"configparser\.\w+Error|"
+        r"yaml\.\w+\.\w+Error|(?<![\w.])(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
         r"jsonschema\.\S*ValidationError|"
         r"Could not override '|Error merging override|Error in call to target '|In '[\w/]+': Could not find '|"
-        r"Missing mandatory value|"
-        r"(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
+        r"Missing mandatory value|(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
         r"InvalidConfig|ConfigError|Invalid TF_CONFIG",
         Reason.CONFIG_INVALID, "", "correct the file or value that the message names",
     ),

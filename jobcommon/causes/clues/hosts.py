@@ -39,8 +39,8 @@ HOSTS = (
         r"\bSSLError\b.*certificate|unable to get local issuer|invalid peer certificate|UnknownIssuer|"
         r"hostname mismatch|x509:|SSL certificate problem",
         Reason.TLS_FAILED, "",
-        "compare the clock with the certificate's dates, and give the program the CA that signed it "
-        "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
+        "compare the clock with the certificate's dates, and give the program the CA that signed it (SSL_CERT_FILE, "
+        "REQUESTS_CA_BUNDLE)",
     ),
     Clue(
         r"Tunnel connection failed|407 Proxy|Proxy Authentication Required", Reason.HOST_UNREACHABLE, "",
@@ -98,8 +98,7 @@ HOSTS = (
     Clue(
         r"GatedRepoError|gated repo|Access to model \S+ is restricted", Reason.ACCESS_DENIED, "",
         "give the program a token (HF_TOKEN from a Secret), and accept the terms of this model or data set on its page with "
-        "the "
-        "token's account",
+        "the token's account",
         local="give the program a token (HF_TOKEN), and accept the terms of this model or data set on its page with its "
         "account",
     ),
@@ -107,12 +106,9 @@ HOSTS = (
         r"40[13] Client Error|(?:ServiceException|AccessDeniedException|HTTPError):? 40[13]|\b403 (?:Access Denied|GET|POST)\b|"
         r"Access denied for user|password authentication failed|Authorization failed|\bCode: 40[13]\b|"
         r"returned error: (?:HTTP/[\d.]+ )?40[13]|\bERROR 40[13]\b|error occurred \(40[13]\)|"
-        r"40[13]: (?:Unauthorized|Forbidden)|"
-        r"Access to .{,80} is restricted|"
-        r"NoCredentialsError|Unable to locate credentials|"
+        r"40[13]: (?:Unauthorized|Forbidden)|Access to .{,80} is restricted|NoCredentialsError|Unable to locate credentials|"
         r"InvalidAccessKeyId|AccessDenied|Authorization(?:PermissionMismatch|Failure)|AuthenticationFailed|"
-        r"\bAuthenticationError\b|"
-        r"SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
+        r"\bAuthenticationError\b|SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
         r"api_key not configured|No API key|InvalidToken|"
         r"Invalid (?:username or password|API key|user token)|authentication (?:failed|required)|Unauthorized|"
         r"wandb\.errors\.\w*(?:Usage|Auth)\w*Error|"
@@ -128,10 +124,8 @@ HOSTS = (
     Clue(
         r"404 Client Error|\b404 (?:GET|POST|PUT)\b|ResourceNotFound|RESOURCE_DOES_NOT_EXIST|"
         r"specified (?:bucket|container|key|blob|object) does not exist|"
-        r"returned error: 404|\bERROR 404\b|RepositoryNotFound|(?<!Local)EntryNotFoundError|RevisionNotFound|"
-        r"NoSuchBucket|"
-        r"NoSuchKey|HTTP Error 404|"
-        r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
+        r"returned error: 404|\bERROR 404\b|RepositoryNotFound|(?<!Local)EntryNotFoundError|RevisionNotFound|NoSuchBucket|"
+        r"NoSuchKey|HTTP Error 404|is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
         r"fatal: (?:repository )?'.+' (?:does not appear to be a git repository|does not exist|not found)",
         Reason.FILE_NOT_FOUND, "",
         REMOTE,
@@ -143,8 +137,7 @@ HOSTS = (
         "the address is that of the pod itself: name the server's own address (of MLflow, MLFLOW_TRACKING_URI), or see why the "
         "server in this pod does not listen",
         local="the address is that of this machine: name the server's own address (of MLflow, MLFLOW_TRACKING_URI), or see "
-        "why the "
-        "server does not listen",
+        "why the server does not listen",
     ),
     Clue(
         rf"(?:Failed to resolve|couldn't connect to|Could not resolve(?: host)?:?|could not connect to server:?|"
@@ -175,8 +168,7 @@ HOSTS = (
     Clue(
         # Of clients of a database, a queue, a store or a service, which is none of the job's replicas.
         r"\b(?:redis|pymongo|psycopg2?|MySQLdb|pymysql|mysql|asyncpg|kafka|aiokafka|pika|amqp\w*|kombu|elastic_transport|"
-        r"elasticsearch|"
-        r"opensearchpy|minio|"
+        r"elasticsearch|opensearchpy|minio|"
         r"botocore|google\.api_core|requests|httpx|httpcore|aiohttp|urllib3|clickhouse\w*|snowflake|pymilvus|qdrant_client|"
         r"weaviate|neo4j|cassandra|openai|hvac|consul|etcd3|ldap3|smtplib|ftplib)\.[\w.]*"
         r"(?-i:Connect|Timeout|DeadlineExceeded|ServiceUnavailable|RetryError|AutoReconnect)|"
@@ -189,8 +181,7 @@ HOSTS = (
         r"curl: \((?:5|6|7|28|35|52|56)\)|^wget: .*(?:failed|refused|timed out)|failed: Connection (?:refused|timed out)\.$|"
         r"NoBrokersAvailable|ServerSelectionTimeoutError|Can't connect to \w+ server|"
         r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|Max retries exceeded with url|urlopen error|ConnectTimeout|"
-        r"EndpointConnectionError|"
-        r"NameResolutionError|ProxyError|UnknownHostException|KafkaTimeoutError|(?-i:_TRANSPORT\b)|"
+        r"EndpointConnectionError|NameResolutionError|ProxyError|UnknownHostException|KafkaTimeoutError|(?-i:_TRANSPORT\b)|"
         r"Broker transport failure|(?:Run initialization|wandb\S*) .*timed out|wandb\.errors\.\S*CommError|"
         r"HDFS connection failed",
         Reason.HOST_UNREACHABLE, "", HUB,
@@ -236,16 +227,14 @@ PEERS = (
         r"Proxy Call to rank \d+ failed|(?:XGBoostError|rabit)\b.*Allreduce failed|failed to recv, got 0 bytes|"
         r"store->get\('\d+'\) got error|lost communication with a remote daemon|communicator was aborted|"
         r"another task died|heartbeat timeout|stopped sending heartbeats|The tasks have crashed|waiting (?:for the barrier|"
-        r"for tasks|for the scheduler)|\d+/\d+ (?:clients )?(?:joined|reached)|"
-        r"RendezvousClosedError|"
+        r"for tasks|for the scheduler)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
         r"\b(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier)\b.*"
         r"(?:timed ?out|timeout (?:after|of|while|waiting|expired|exceeded|reached|error)|refused|reset\b|"
         r"connection.{,20}closed|closed.{,20}(?:connection|peer|by)|Broken pipe|unreachable|remote process|"
         r"(?:could not|failed to|unable to) connect|DEADLINE_EXCEEDED)|"
         r"ncclRemoteError|Socket (?:recv|send) error, code|Collective ops is aborted|HorovodInternalError|"
-        r"Horovod has been shut down|"
-        r"Socket Timeout",
+        r"Horovod has been shut down|Socket Timeout",
         Reason.PEERS_UNREACHABLE, "", LOST_PEERS, symptom=True, local=LOCAL_LOST_PEERS,
     ),
     Clue(

@@ -40,8 +40,7 @@ REMAINS = (
     ),
     Clue(
         r"Signal \d+ \(((?!SIGTERM|SIGABRT)SIG\w+)\) received by PID|"
-        r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
-        r"Terminated)\)|"
+        r"exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|Terminated)\)|"
         r"terminated with signal (SIG\w+)|KILLED BY SIGNAL: 9|EXIT STRING: Killed \(signal 9\)|"
         r": line \d+: +\d+ (?:Killed|Segmentation fault|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"the cause of SIGKILL is usually a lack of memory: {MEMORY}",
@@ -116,8 +115,7 @@ REPORTS = (
         "rank {0} called MPI_Abort ({1})", "see what this rank printed before", symptom=True,
     ),
     Clue(
-        r": line \d+: +\d+ Aborted|Signal 6 \(SIGABRT\) received by PID|(?:return ?code|"
-        r"exit ?code|status)\s*[:=]?\s*-6\b|"
+        r": line \d+: +\d+ Aborted|Signal 6 \(SIGABRT\) received by PID|(?:return ?code|exit ?code|status)\s*[:=]?\s*-6\b|"
         r"(?:status|code) 134\b|MPI_Abort|BY SIGNAL: \d+|EXIT CODE: \d+|the first process to do so was|"
         r"Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)(?!.{,3}Per user)|Process (\d+) exit with status code [1-9]",
         Reason.PROGRAM_FAILED, "", "see the lines that the rank printed before", symptom=True,

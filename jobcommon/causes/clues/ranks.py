@@ -54,9 +54,7 @@ COLLECTIVES = (
     ),
     Clue(
         r"mismatch between collective|collectives? .*mismatch|Mismatched (?:ALLREDUCE|allreduce|ALLGATHER|BROADCAST)|"
-        r"op\.preamble\.length|"
-        r"inconsistent (?:tensor )?(?:shapes?|sizes?) (?:across|between) ranks|"
-        r"appears not to match sizes",
+        r"op\.preamble\.length|inconsistent (?:tensor )?(?:shapes?|sizes?) (?:across|between) ranks|appears not to match sizes",
         Reason.COLLECTIVE_MISMATCH, "",
         "make every rank call the same collectives with tensors of the same shape and in the same order",
     ),
@@ -96,8 +94,7 @@ MPI = (
     Clue(
         r"OFI addrinfo\(\) failed|fi_getinfo|no libfabric provider|OFI (?:endpoint open|get domain|call) failed",
         Reason.MPI_NOT_STARTED, "",
-        "libfabric finds no usable network: set FI_PROVIDER=tcp in env, or install and allow the provider "
-        "(fi_info lists them)",
+        "libfabric finds no usable network: set FI_PROVIDER=tcp in env, or install and allow the provider (fi_info lists them)",
     ),
     Clue(
         r"no available cpus on|more processes (?:than|.{,40}) cpus|binding more processes", Reason.TOO_FEW_SLOTS, "",
@@ -141,8 +138,7 @@ MPI = (
     ),
     Clue(
         r"MPI_Init\S* failed|(?:orte|PMIx?|MPI|ompi_mpi)_init\S* failed|PML add procs failed|No available .*(?:BTL|"
-        r"network)|OPAL ERROR|"
-        r"unable to reach each other for MPI|not built with (?:SLURM|PMI)",
+        r"network)|OPAL ERROR|unable to reach each other for MPI|not built with (?:SLURM|PMI)",
         Reason.MPI_NOT_STARTED, "",
         "use the same version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
     ),
