@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench soak real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release upgrade image clean
+.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release upgrade image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -113,9 +113,6 @@ pictures: $(DEV) ## take the picture in README.md anew
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)
-
-soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished ones, with restarts; SOAK='--minutes 10' for less
-	$(BIN)/python -m benchmarks --only soak $(SOAK)
 
 # An environment each, because their requirements exclude each other's or those of the tests.
 .venv-tf/.ready-$(KEY): | $(BIN)/python

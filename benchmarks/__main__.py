@@ -5,9 +5,7 @@
     python -m benchmarks                        # everything, on the embedded server or on a real one that is given
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,small
-    python -m benchmarks --only 50x8,small --ablate shares
     python -m benchmarks --only sizing
-    python -m benchmarks --only soak --minutes 10 --kept 10000
 """
 
 import argparse
@@ -15,7 +13,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 
-from benchmarks import ablation, operator_process, scenarios, soak
+from benchmarks import scenarios
 from benchmarks.processes import EMBEDDED, REAL, cluster
 from benchmarks.report import Goal, commit, goal_table, machine
 from benchmarks.workloads import ALL, Workload
@@ -25,36 +23,17 @@ OTHERS = ("small",)
 #: On demand alone.
 SIZING = "sizing"
 SIZES = (0, 1000, 5000, 10_000, 20_000)
-#: On demand alone: it takes an hour, and its server is one that may be killed.
-SOAK = "soak"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
-    parser.add_argument(
-        "--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}; or {SIZING}, {SOAK}"
-    )
+    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}; or {SIZING}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     parser.add_argument(
         "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
     )
-    without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
-    parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
-    usual = soak.Soak()
-    options = (
-        ("minutes", "how long jobs are submitted"),
-        ("rate", "jobs submitted a second"),
-        ("kept", "finished jobs that are there"),
-    )
-    for name, what in options:
-        default = getattr(usual, name)
-        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{SOAK}: {what} (default: %(default)g)")
-    given = parser.parse_args()
-    for name, _ in options:
-        if getattr(given, name) <= 0:
-            parser.error(f"--{name} must be more than 0")
-    return given
+    return parser.parse_args()
 
 
 def _names(text: str) -> list[str]:
@@ -62,12 +41,10 @@ def _names(text: str) -> list[str]:
     names = text.split(",") if text else []
     for name in names:
         try:
-            if name not in (*OTHERS, SIZING, SOAK):
+            if name not in (*OTHERS, SIZING):
                 Workload.parse(name)
         except ValueError:
-            what = (
-                f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join((*OTHERS, SIZING, SOAK))}"
-            )
+            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join((*OTHERS, SIZING))}"
             raise argparse.ArgumentTypeError(what) from None
     return names
 
@@ -78,8 +55,8 @@ def _rounds(workload: Workload, arguments: argparse.Namespace) -> int:
     return 5 if workload.pods < 500 else 3 if workload.pods <= 1000 else 1
 
 
-async def _measure(arguments: argparse.Namespace) -> list[Goal]:
-    """Measure and print; every goal that was measured."""
+async def _measure(arguments: argparse.Namespace) -> None:
+    """Measure and print."""
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
     kind = arguments.server or (REAL if envtest.assets() else EMBEDDED)
@@ -89,11 +66,7 @@ async def _measure(arguments: argparse.Namespace) -> list[Goal]:
         name = await server.name()
     for wanted in arguments.only or [*map(str, workloads), *OTHERS]:
         print(f"measuring {wanted} …", file=sys.stderr, flush=True)
-        if wanted == SOAK:
-            churned = await soak.run(kind, soak.Soak(arguments.minutes, arguments.rate, arguments.kept))
-            texts.append(churned.text())
-            goals += churned.goals()
-        elif wanted == SIZING:
+        if wanted == SIZING:
             texts.append((await scenarios.sizing(kind, SIZES[:2] if quick else SIZES)).text())
         elif wanted in OTHERS:
             small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
@@ -103,22 +76,18 @@ async def _measure(arguments: argparse.Namespace) -> list[Goal]:
             size = Workload.parse(wanted)
             lives.append(await scenarios.lives(kind, size, _rounds(size, arguments)))
             goals += lives[-1].goals()
-    without = f"Without {arguments.ablate}. " if arguments.ablate else ""
-    head = f"{without}Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."
+    head = f"Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."
     print(head, *([scenarios.lives_table(lives)] if lives else []), *texts, *([goal_table(goals)] if goals else []), sep="\n\n")
-    return goals
 
 
 def main() -> int:
-    """Exit code 1 if a long run misses a goal, 2 without a server."""
-    arguments = _arguments()
-    operator_process.ABLATED.set(arguments.ablate or "")
+    """Exit code 2 without a server."""
     try:
-        goals = asyncio.run(_measure(arguments))
+        asyncio.run(_measure(_arguments()))
     except envtest.StartError as error:
         print(error, file=sys.stderr)
         return 2
-    return int(SOAK in (arguments.only or ()) and not all(goal.met for goal in goals))
+    return 0
 
 
 if __name__ == "__main__":

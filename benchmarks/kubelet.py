@@ -1,4 +1,4 @@
-"""A kubelet that runs nothing: it watches all pods, and reports them as running or ended, on command or as their fate says.
+"""A kubelet that runs nothing: it watches all pods, and reports them as running or ended, on command.
 
 It is a process of its own, so that it takes no CPU time from the measured one. `Kubelet` drives it: commands and answers
 are lines of JSON. Times are those of the system's monotonic clock, which all processes share.
@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from time import monotonic
 from typing import Any, NamedTuple
@@ -26,7 +26,6 @@ from benchmarks.processes import speaking, stop
 from benchmarks.sending import send
 from benchmarks.watching import watching
 from benchmarks.workloads import IMAGE, IMAGE_ID
-from jobcommon.api.labels import JOB_NAME
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.config import find_cluster
 from jobcommon.client.list_watch import WatchedObject
@@ -35,13 +34,9 @@ from jobcommon.client.request import MERGE_PATCH, Request, Transport
 from jobcommon.client.transport import HttpTransport
 
 CONCURRENCY = 32
-RUNNING, SUCCEEDED, FAILED, PERMANENT = "Running", "Succeeded", "Failed", "Permanent"
+RUNNING, SUCCEEDED = "Running", "Succeeded"
 #: When the pods of this cluster run and end.
 STARTED = format_time(1_790_000_000.0 - 60)
-#: The annotation of a pod that ends by itself: how the first of its job that has it ends, how the second one, and so on as the
-#: last, by commas. One that is empty does not end.
-FATE = "benchmark.example.com/fate"
-RUN_SECONDS = 0.5
 #: A pod that is terminating for longer, without a finalizer, is deleted for good.
 TERMINATION_SECONDS = 2.0
 _UID = "00000000-0000-0000-0000-000000000000"
@@ -55,11 +50,9 @@ class Pod(NamedTuple):
     namespace: str
     name: str
     uid: str
-    job: str
     held: bool
     released: bool
     container: str
-    fate: str | None
 
 
 def pod_of(body: dict[str, Any]) -> Pod:
@@ -67,19 +60,7 @@ def pod_of(body: dict[str, Any]) -> Pod:
     meta, container = body["metadata"], body["spec"]["containers"][0]
     held = bool(meta.get("finalizers"))
     released = "deletionTimestamp" in meta and not held
-    fate = meta.get("annotations", {}).get(FATE)
-    about = (meta["namespace"], meta["name"], meta["uid"], meta.get("labels", {}).get(JOB_NAME, ""))
-    return Pod(*about, held, released, container["name"], fate)
-
-
-@dataclass
-class JobPods:
-    """The pods of a job: when each appeared, how many had a fate, when the last of these ended, and how many are there."""
-
-    appeared: list[float] = field(default_factory=list)
-    fated: int = 0
-    ended: float | None = None
-    present: int = 0
+    return Pod(meta["namespace"], meta["name"], meta["uid"], held, released, container["name"])
 
 
 @dataclass
@@ -88,29 +69,17 @@ class _Space:
 
     seen: Times = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
-    jobs: defaultdict[str, JobPods] = field(default_factory=lambda: defaultdict(JobPods))
     held: int = 0
-    auto: str = ""
 
     def put(self, pod: Pod) -> None:
         self.pods[pod.uid] = pod
         self.held += pod.held
-        self.jobs[pod.job].present += 1
 
     def drop(self, uid: str) -> Pod | None:
         old = self.pods.pop(uid, None)
         if old is not None:
             self.held -= old.held
-            self.jobs[old.job].present -= 1
         return old
-
-    def appeared(self, pod: Pod) -> int:
-        """The number of pods of its job so far that had a fate."""
-        job, now = self.jobs[pod.job], monotonic()
-        self.seen[f"{pod.name}/{pod.uid}"] = now
-        job.appeared.append(now)
-        job.fated += pod.fate is not None
-        return job.fated
 
 
 class Agent:
@@ -131,9 +100,7 @@ class Agent:
         if not event.deleted:
             space.put(pod)
             if old is None:
-                number = space.appeared(pod)
-                if space.auto and not pod.released:
-                    self._start(self._life(space, pod, number))
+                space.seen[f"{pod.name}/{pod.uid}"] = monotonic()
             if pod.released and not (old and old.released):
                 self._start(self._delete(space, pod))
         for holds, changed in self._waiting:
@@ -182,43 +149,26 @@ class Agent:
         """When no pod had a finalizer any more."""
         return await self.until(lambda: not space.held)
 
-    async def auto(self, space: _Space, phase: str) -> None:
-        """From now on bring every new pod into that phase as soon as it appears, and then to its fate."""
-        space.auto = phase
-
     async def mark(self, space: _Space, phase: str) -> Times:
         """Bring all pods into that phase; by name, when the server had answered."""
         pods = list(space.pods.values())
         times = await asyncio.gather(*(self._mark_one(pod, phase) for pod in pods))
         return {pod.name: at for pod, at in zip(pods, times, strict=True)}
 
-    async def job_pods(self, space: _Space, job: str, over: bool = True) -> dict[str, Any]:
-        """What was seen of the job's pods, for the last time; with `over`, once none is there."""
-        if over:
-            await self.until(lambda: not space.jobs[job].present)
-        return asdict(space.jobs.pop(job, JobPods()))
-
     # -- what it does by itself
-
-    async def _life(self, space: _Space, pod: Pod, number: int) -> None:
-        await self._mark_one(pod, space.auto)
-        if pod.fate:
-            await asyncio.sleep(RUN_SECONDS)
-            ends = pod.fate.split(",")
-            space.jobs[pod.job].ended = await self._mark_one(pod, ends[min(number, len(ends)) - 1])
 
     async def _delete(self, space: _Space, pod: Pod) -> None:
         await asyncio.sleep(TERMINATION_SECONDS)
         if pod.uid in space.pods:
             body = msgspec.json.encode({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})
-            await send(self._transport, Request("DELETE", _path(pod), body=body), 404, 409, insist=True)
+            await send(self._transport, Request("DELETE", _path(pod), body=body), 404, 409)
 
     async def _mark_one(self, pod: Pod, phase: str) -> float:
         # The UID makes it a conflict when another pod of that name is there meanwhile.
         body = _patch(phase, pod.container).replace(_UID.encode(), pod.uid.encode())
         request = Request("PATCH", f"{_path(pod)}/status", body=body, content_type=MERGE_PATCH)
         async with self._turns:
-            await send(self._transport, request, 404, 409, insist=True)
+            await send(self._transport, request, 404, 409)
             return monotonic()
 
 
@@ -228,17 +178,15 @@ def _path(pod: Pod) -> str:
 
 @cache
 def _patch(phase: str, container: str) -> bytes:
-    """A pod that runs, or whose container has exited: for good with 1, else with 137."""
-    code = {RUNNING: None, SUCCEEDED: 0, FAILED: 137, PERMANENT: 1}[phase]
-    ready = code is None
+    """A pod that runs, or whose container has exited with 0."""
+    ready = phase == RUNNING
     state: dict[str, Any] = {"running": {"startedAt": STARTED}}
-    if code is not None:
-        times = {"startedAt": STARTED, "finishedAt": STARTED}
-        state = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", **times}}
+    if not ready:
+        state = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": STARTED, "finishedAt": STARTED}}
     image = {"image": IMAGE, "imageID": IMAGE_ID, "restartCount": 0}
     states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
     status = {
-        "phase": FAILED if code else phase,
+        "phase": phase,
         "startTime": STARTED,
         "podIP": "10.0.0.1",
         "podIPs": [{"ip": "10.0.0.1"}],

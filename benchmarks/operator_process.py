@@ -6,7 +6,6 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from time import monotonic
 
 import aiohttp
@@ -21,10 +20,6 @@ _RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\
 _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
-ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
-"""The mechanism that the operators are measured without; see `benchmarks.ablation`."""
-
-
 class Operator:
     """An operator's process, with its descendants, of all frameworks."""
 
@@ -35,7 +30,7 @@ class Operator:
         self._url = f"http://127.0.0.1:{port}"
         self._session = session
         options = ("operator", "--metrics-port", str(port), "--log-level", "warning", "--kubeconfig", kubeconfig)
-        self._command = (*(("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)), *options)
+        self._command = ("jobcommon.cli", *options)
         self._before = 0.0
         self._calls_before: Counter[str] = Counter()
 
@@ -47,13 +42,6 @@ class Operator:
             if self.process.returncode is not None or monotonic() > deadline:
                 raise RuntimeError("the operator did not become ready; its error is above")
             await asyncio.sleep(0.01)
-
-    async def restart(self) -> None:
-        """kill -9, and start it again. `cpu` goes on."""
-        self._before -= cpu_seconds(self.process.pid)
-        self.process.kill()
-        await self.process.wait()
-        await self.start()
 
     async def mark(self) -> None:
         """Start counting `cpu` and `calls`."""

@@ -102,24 +102,18 @@ def _resident(pid: int) -> int:
 
 
 class Server:
-    """An API server that is up. One that is `lasting` may be killed: it comes back as it was."""
+    """An API server that is up."""
 
     endpoint: Endpoint
 
-    def __init__(self, kind: str, directory: Path, *, lasting: bool) -> None:
+    def __init__(self, kind: str, directory: Path) -> None:
         self.kind = kind
-        self._arguments = (kind, str(directory), *((str(directory / "data"),) if lasting else ()))
+        self._arguments = (kind, str(directory))
         self.kubeconfig = directory / "kubeconfig"
 
     async def start(self) -> None:
         """Start it. Raises RuntimeError if it does not."""
         self._process = await speaking("benchmarks.processes", *self._arguments)
-
-    async def restart(self) -> None:
-        """kill -9, of etcd as well, and start it again."""
-        self._process.kill()
-        await self._process.wait()
-        await self.start()
 
     async def end(self) -> None:
         """End it."""
@@ -143,12 +137,12 @@ class Server:
 
 
 @asynccontextmanager
-async def cluster(kind: str, *, lasting: bool = False) -> AsyncIterator[Server]:
+async def cluster(kind: str) -> AsyncIterator[Server]:
     """A server of that kind, with our kinds. Raises RuntimeError, and envtest.StartError if there is no real one."""
     if kind == REAL and envtest.assets() is None:
         raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {' and '.join(envtest.PROGRAMS)}")
     async with AsyncExitStack() as stack:
-        server = Server(kind, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-"))), lasting=lasting)
+        server = Server(kind, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-"))))
         await server.start()
         stack.push_async_callback(server.end)
         server.endpoint = await find_cluster(str(server.kubeconfig))
@@ -169,10 +163,10 @@ async def prepare(transport: HttpTransport, namespace: str) -> None:
             raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
 
 
-async def _serve(kind: str, directory: str, data: str | None = None) -> None:
+async def _serve(kind: str, directory: str) -> None:
     over = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
-    async with local_cluster(data_dir=Path(data) if data else None, node=False, server=kind) as served:
+    async with local_cluster(node=False, server=kind) as served:
         write_secret(Path(directory, "kubeconfig"), served.kubeconfig().encode())
         print(served.url, flush=True)
         await over.wait()

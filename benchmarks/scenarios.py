@@ -128,7 +128,7 @@ async def _life(server: Server, agent: Kubelet, running: Operator, workload: Wor
     async with server.connected() as user:
         await prepare(user, namespace)
         path = collection_path(TF.api_version, TF.plural, namespace)
-        async with job_watch(user, [path]) as jobs:
+        async with job_watch(user, path) as jobs:
             await running.idle()
             await running.mark()
             start = monotonic()
@@ -193,7 +193,7 @@ async def sizing(kind: str, sizes: Iterable[int]) -> Sizing:
                     await agent.ask("seen", namespace, more.pods)
                     await agent.ask("mark", namespace, RUNNING)
                     path = collection_path(TF.api_version, TF.plural, namespace)
-                    async with job_watch(user, [path]) as jobs:
+                    async with job_watch(user, path) as jobs:
                         await jobs.having("Running", more.jobs)
             there = pods
             start = monotonic()
