@@ -12,7 +12,7 @@ from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import MAX_REPLICAS, StallAction
-from jobcommon.api.pod import Terminated
+from jobcommon.api.pod import Running, Terminated
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes
 from jobcommon.api.status import (
     MAX_COUNT,
@@ -41,7 +41,7 @@ from jobcommon.reconcile.reports import (
     takes_reports,
 )
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import Active, Ended, Leaving, Starting
+from jobcommon.reconcile.slots import Active, Ended, Leaving, Slot, Starting
 
 # Seconds between setting Stalled and acting; longer than a report can be delayed: after an outage of the API server the report
 # that ends the stall comes first.
@@ -138,17 +138,22 @@ class ReportedProgress(Extension):
 
     @cached_property
     def _early_failures(self) -> EarlyFailures | None:
-        """The early failures in a row after this pass."""
+        """The early failures in a row after this pass: a longer run between them ends the row, however it has ended."""
         job, accounting, slots = self._job, self._situation.accounting, self._situation.slots
-        if job.run_policy.min_uptime_seconds is None:
+        if (seconds := job.run_policy.min_uptime_seconds) is None:
             return None
         failed = accounting.having(EndType.RETRYABLE)
+        others = [*accounting.having(EndType.DISRUPTED, EndType.PERMANENT, EndType.STOPPED)]
+        if accounting.attempt > job.attempt and not failed:
+            others += [slot for slot in slots.wanted.values() if isinstance(slot.state, Active)]
         in_place = restarts_made(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
         latest = max((run for _, run in runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
         runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
         found = job.status.early_failures
+        if found is not None and any(_ran_for(slot, self._situation.now) >= seconds for slot in others):
+            found = None
         for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
-            found = _one_more(found, run, times, job.run_policy.min_uptime_seconds)
+            found = _one_more(found, run, times, seconds)
         return found
 
     @cached_property
@@ -276,6 +281,16 @@ def _failed_since(status: JobStatus) -> int:
 
 def _end(run: Terminated) -> float:
     return run.finished_at or 0.0
+
+
+def _ran_for(slot: Slot, now: float) -> float:
+    """For how long the latest run of the pod has lasted, or did; of one whose times are lost, since the pod was accepted."""
+    states = [c.state if isinstance(c.state, Running | Terminated) else c.last for c in slot.pod.containers]
+    began = [run.started_at for run in states if run is not None and run.started_at is not None]
+    ended = [run.finished_at for run in states if isinstance(run, Terminated) and run.finished_at is not None]
+    at = slot.ending.finished_at if isinstance(slot.state, Ended) else None
+    since = min(began, default=slot.pod.start_time)
+    return max(ended, default=now if at is None else at) - since if since is not None else 0.0
 
 
 def _one_more(found: EarlyFailures | None, run: Terminated | None, times: int, seconds: int) -> EarlyFailures | None:

@@ -662,7 +662,10 @@ EARLY = {
     "the same exit": ([quick(137)] * 3, [1, 2, 3]),
     "another exit": ([quick(137), quick(139), quick(139)], [1, 1, 2]),
     "one ran long enough": ([quick(137), quick(137, 60), quick(137)], [1, 0, 1]),
-    "an eviction is no failure": ([quick(137), "running,evicted", quick(137)], [1, 1, 2]),
+    "an eviction is no failure": ([quick(137), "running 1700000000,evicted", quick(137)], [1, 1, 2]),
+    "evicted after a long run": ([quick(137), "running 1699990000,evicted", quick(137)], [1, 0, 1]),
+    "deleted after a long run": ([quick(137), "running 1699990000,failed 143 1700000000,deleting", quick(137)], [1, 0, 1]),
+    "its node is lost after a long run": ([quick(137), "lost,running 1699990000,last_delete", quick(137)], [1, 0, 1]),
     "in place": (["crash_looping 1", "crash_looping 2", "crash_looping 5"], [1, 2, 5]),
 }
 
@@ -675,6 +678,14 @@ def test_failures_soon_after_the_start_are_counted(ends: list[str], counts: list
         found = on_record(manifest).early_failures
         assert (found.count if found else 0) == count
         manifest = {**manifest, "status": {**manifest["status"], "countedPods": []}}
+
+
+def test_a_long_run_that_a_resize_ends_ends_the_row_of_early_failures() -> None:
+    status = {**BEGAN, "earlyFailures": {"exit": "exit code 137", "count": 2}, "attemptReplicas": {"Master": 1, "Worker": 1}}
+    manifest = a_job("ExitCode", status=status, minUptimeSeconds=60, restartScope="Job")
+    for seconds, found in ((50, 2), (70, None)):
+        status = status_of(decided(manifest, seconds, {"Master-0": "running", "Worker-0": "running"}))
+        assert (status.attempt, status.early_failures and status.early_failures.count) == (1, found)
 
 
 @pytest.mark.parametrize(("count", "over"), [(2, False), (3, True)])
