@@ -218,7 +218,8 @@ class JobStatus(ApiModel):
     )
     node_failures: list[NodeFailures] = Field(
         default_factory=list,
-        description="How many pods have failed or were lost on each node, if avoidFailedNodes; at most 10 nodes.",
+        description="How many pods have failed or were lost on each node, if avoidFailedNodes; the last 10 that are avoided, "
+        "and the last 10 others.",
     )
     failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
     counted_pods: list[str] = Field(

@@ -149,7 +149,11 @@ def avoided(job: Job) -> list[NodeFailures]:
 
 
 def counted(job: Job, entries: Iterable[Slot]) -> list[NodeFailures]:
-    """The failures by node after those of this pass; of many nodes those with most, the latest last."""
+    """The failures by node after those of this pass, the latest last.
+
+    Of the nodes that are avoided the latest are kept, and of the others, which so push none of them out. Nodes come and go: by
+    their number of failures, nodes that are gone would stay for ever.
+    """
     known = list(job.status.node_failures)
     for slot in entries if _avoids(job) else ():
         node = slot.pod.node_name
@@ -157,7 +161,9 @@ def counted(job: Job, entries: Iterable[Slot]) -> list[NodeFailures]:
             before = next((entry for entry in known if entry.node == node), NodeFailures(node=node, count=0))
             known = [entry for entry in known if entry.node != node]
             known.append(before.model_copy(update={"count": before.count + 1}))
-    return sorted(known, key=lambda entry: entry.count)[-MAX_NODES:]
+    bad = [entry.node for entry in known if entry.count >= AVOIDED_FROM][-MAX_NODES:]
+    others = [entry.node for entry in known if entry.count < AVOIDED_FROM][-MAX_NODES:]
+    return [entry for entry in known if entry.node in (*bad, *others)]
 
 
 def _avoids(job: Job) -> bool:

@@ -133,7 +133,7 @@ SENTENCES = (
     ("docs/restarts", f"kept apart by {limits.FIRST_RESTART_DELAY:g} to {limits.MAX_RESTART_DELAY:g} s"),
     ("docs/restarts", f"`terminationGracePeriodSeconds` + {node_loss.FORCE_AFTER_SECONDS:g} s"),
     ("docs/restarts", f"prefer other nodes than those with {WORDS[node_loss.AVOIDED_FROM]}"),
-    ("docs/restarts", f"At most {node_loss.MAX_NODES} nodes are kept"),
+    ("docs/restarts", f"The last {node_loss.MAX_NODES} nodes that are avoided"),
     ("docs/restarts", f"the last {KIB} KiB that a failed replica printed"),
     ("docs/restarts", f"the first {MAX_FAILURES}, and up to {failed_logs.MAX_LAST} more"),
     (

@@ -208,13 +208,19 @@ def test_a_failure_is_counted_once() -> None:
     assert next_pass(recorded, again)["status"]["nodeFailures"] == [{"node": "node-1", "count": 1}]
 
 
-def test_ten_nodes_are_remembered_those_with_most_failures() -> None:
-    before = [{"node": f"old-{n}", "count": 1} for n in range(8)] + [{"node": f"bad-{n}", "count": 2} for n in range(2)]
-    manifest = a_job(status={"nodeFailures": before}, **N)
-    failed = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).failed(1).scheduled("new").view
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), replace(observe(TEST_JOB, manifest), pods=(failed,)), START + 60)
-    names = [entry.node for entry in status_of(decided).node_failures]
-    assert names == [*(f"old-{n}" for n in range(1, 8)), "new", "bad-0", "bad-1"]
+def test_the_last_ten_nodes_that_are_avoided_are_remembered_and_ten_others() -> None:
+    """Those that are gone are forgotten, and no single failure makes the job forget a node that fails again and again."""
+    once, twice = ([{"node": f"{name}-{n}", "count": count} for n in range(10)] for name, count in (("once", 1), ("twice", 2)))
+    names = [entry["node"] for entry in (*twice, *once)]
+    for node, found in {
+        "new": [*names[:10], *names[11:], "new"],
+        "once-3": [*names[1:13], *names[14:], "once-3"],
+        "twice-0": [*names[1:], "twice-0"],
+    }.items():
+        manifest = a_job(status={"nodeFailures": [*twice, *once]}, **N)
+        failed = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).failed(1).scheduled(node).view
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), replace(observe(TEST_JOB, manifest), pods=(failed,)), START + 60)
+        assert [entry.node for entry in status_of(decided).node_failures] == found
 
 
 #: the run policy, and whether nodes are avoided
