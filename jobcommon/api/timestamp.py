@@ -35,6 +35,14 @@ def parse_time(text: object) -> float | None:
         return None
 
 
+def trusted(time: float | None, now: float, ahead: float = 0.0) -> float | None:
+    """A time that another process or a node has written; None if it is more than `ahead` seconds ahead of `now`, our clock.
+
+    Whatever waits for some seconds from such a time waits at most twice as long if it accepts one so far ahead.
+    """
+    return time if time is not None and time <= now + ahead else None
+
+
 def readable_time(time: str | None, now: float) -> str:
     """`time` if it can be parsed, else `now` (seconds since the epoch)."""
     return time if time is not None and parse_time(time) is not None else format_time(now)

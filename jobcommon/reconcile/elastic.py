@@ -14,7 +14,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import Elasticity
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.api.timestamp import format_moment, parse_time
+from jobcommon.api.timestamp import format_moment, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
 from jobcommon.manifests.size import elastic_of, fixed_counts, named, size_text, within_bounds
@@ -158,7 +158,10 @@ class Elastic(Extension):
     def _missing(self) -> Sequence[tuple[Replica, float]]:
         """The replicas without a node, and since when (seconds since the epoch)."""
         situation, status = self._situation, self._job.status
-        began = max(parse_time(at) or 0.0 for at in (status.start_time, status.last_restart_time))
+        times = (
+            trusted(parse_time(at), situation.now, self._shrink_after) for at in (status.start_time, status.last_restart_time)
+        )
+        began = max((time for time in times if time is not None), default=situation.now)
         found = [(replica, began) for replica in situation.holds] if situation.change.due is None else []
         for slot in (*situation.slots.notable, *situation.slots.earlier):
             if (since := self._silent_since(slot)) is not None:
@@ -202,11 +205,10 @@ class Elastic(Extension):
         situation, job = self._situation, self._job
         if self._policy is None or self._most <= job.count(self._kind):
             return None
-        last = parse_time(job.status.last_resize_time)
         seconds = self._policy.grow_after_seconds
         after = GROW_AFTER if seconds is None else float(seconds)
-        # A time ahead of our clock was written by another one.
-        return 0.0 if last is None else min(last, situation.now) + after
+        last = trusted(parse_time(job.status.last_resize_time), situation.now, after)
+        return 0.0 if last is None else last + after
 
     @cached_property
     def _left_out(self) -> Sequence[Replica]:

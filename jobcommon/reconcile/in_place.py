@@ -25,7 +25,7 @@ from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waitin
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_REPLACED, ConditionType, JobStatus
 from jobcommon.api.template import Positions, mapping_of, mappings_in
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.timestamp import format_time, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import pod_manifest, world
 from jobcommon.manifests.size import size_text, with_size
@@ -204,7 +204,7 @@ def given_up_at(job: Job, replica: Replica, pod: PodView, now: float) -> float:
 def _ordered_at(pod: PodView, now: float) -> float | None:
     """When the pod's program was asked to stop; None if it was not, or the time was written by a clock far ahead."""
     at = parse_time(pod.annotations.get(labels.STOP_ORDERED)) if STOPPING_TAG in pod.containers[0].image else None
-    return at if at is not None and at <= now + STOP_SECONDS else None
+    return trusted(at, now, STOP_SECONDS)
 
 
 def is_stopped(pod: PodView) -> bool:

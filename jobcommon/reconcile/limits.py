@@ -17,7 +17,7 @@ from jobcommon.api.job import CleanPodPolicy, PendingDeadlineAction
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.text import cut
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.timestamp import format_time, parse_time, trusted
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import EndType
@@ -54,9 +54,9 @@ def grace(job: Job, now: float) -> float | None:
     An end that is further ahead of our clock than the clocks of two operators differ was written by a wrong one, and does not
     count.
     """
-    end = parse_time(job.status.completion_time)
+    end = trusted(parse_time(job.status.completion_time), now, GRACE_SECONDS)
     unset = job.run_policy.clean_pod_policy in (None, CleanPodPolicy.DEFAULT)
-    if end is None or not unset or not job.status.has(ConditionType.SUCCEEDED) or end > now + GRACE_SECONDS:
+    if end is None or not unset or not job.status.has(ConditionType.SUCCEEDED):
         return None
     return end + GRACE_SECONDS
 
@@ -77,9 +77,9 @@ def restart_due(started: float | None, earlier: int, now: float, recorded_at: fl
     if earlier <= 1:
         return now
     delay = min(FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), MAX_RESTART_DELAY)
-    if started is not None and started > now:
-        started = recorded_at
-    return max(started + delay, now) if started is not None and started <= now else now
+    if started is not None and trusted(started, now) is None:
+        started = trusted(recorded_at, now)
+    return max(started + delay, now) if started is not None else now
 
 
 def none_left(framework: Framework, job: Job, slots: Slots, missing: Iterable[Replica]) -> str | None:
@@ -131,7 +131,7 @@ def active_deadline(job: Job, start_time: str | None, waiting: tuple[Note, ...] 
     return Deadline(start + seconds, reasons.DEADLINE_EXCEEDED, text, waiting=waiting)
 
 
-def pending_deadline(job: Job, slots: Slots) -> Deadline | None:
+def pending_deadline(job: Job, slots: Slots, now: float) -> Deadline | None:
     """The end of pendingDeadlineSeconds for the replica that has been without a node for longest; None if all have one."""
     seconds = job.run_policy.pending_deadline_seconds
     if seconds is None:
@@ -152,4 +152,5 @@ def pending_deadline(job: Job, slots: Slots) -> Deadline | None:
     message = f"Job {job.name} has failed because {cause}"
     # To a clock ahead of the API server's new pods seem old. Attempts are a deadline apart all the same.
     _, restarted = restarts_so_far(job.status) if job.restarts_together else (0, None)
+    restarted = trusted(restarted, now, seconds)
     return Deadline(max(since, restarted or since) + seconds, reasons.PENDING_TOO_LONG, message, cause, new_attempt)

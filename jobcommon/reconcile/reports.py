@@ -18,7 +18,7 @@ from jobcommon.api.status import (
     TrainerStatus,
 )
 from jobcommon.api.time_spent import TimeSpent
-from jobcommon.api.timestamp import format_moment, format_time, parse_time
+from jobcommon.api.timestamp import format_moment, format_time, parse_time, trusted
 from jobcommon.framework import EnvVar, Job
 from jobcommon.manifests.children import with_env
 from jobcommon.reconcile.extension import Extension
@@ -107,9 +107,7 @@ def plan_report(
     may come after the job has finished.
     """
     known = job.status.progress or JobProgress()
-    times = (parse_time(time) or 0.0 for time in (known.last_report_time, known.recorded_time))
-    # A time ahead of now is one of a wrong clock.
-    last, recorded = (time if time <= now else 0.0 for time in times)
+    last, recorded = (trusted(parse_time(time), now) or 0.0 for time in (known.last_report_time, known.recorded_time))
     if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress or last > arrived:
         return Plan(reason="the report is not wanted")
     if now < (due := recorded + record_seconds(job.status, now)) and not at_once:

@@ -255,7 +255,7 @@ class Situation:
         # A new attempt has times of its own, and of pods whose type cannot be read it is unknown what they do.
         if self.accounting.attempt == self.job.attempt and not self.blocked.unread:
             found += [deadline for extension in self.extensions for deadline in extension.deadlines()]
-            found.append(limits.pending_deadline(self.job, self.slots))
+            found.append(limits.pending_deadline(self.job, self.slots, self.now))
         return tuple(d for d in found if d is not None and not (d.new_attempt and self.keeps_attempt))
 
     @property

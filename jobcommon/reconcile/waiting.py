@@ -19,7 +19,7 @@ from jobcommon.api import reasons
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.text import cut, kind_of
-from jobcommon.api.timestamp import format_time
+from jobcommon.api.timestamp import format_time, trusted
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.ending import Life, awaited, described_end, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
@@ -105,7 +105,7 @@ def waits(
                     kinds[text] = kind_of(said)
                     notes.setdefault(kinds[text], Note(quoted=said))
                 causes.setdefault(kinds[text], []).append(replica)
-        elif (found := _unreported(slot)) is not None:
+        elif (found := _unreported(slot, now)) is not None:
             reason, since = found
             unreported.setdefault(reason, []).append((since, replica, pod))
     wakes: list[float] = []
@@ -180,7 +180,7 @@ def _is_well(slot: Slot) -> bool:
     )
 
 
-def _unreported(slot: Slot) -> tuple[str, float] | None:
+def _unreported(slot: Slot, now: float) -> tuple[str, float] | None:
     """What a pod without a reason in its status waits for, and since when (seconds since the epoch)."""
     pod = slot.pod
     if slot.removal_due is not None:
@@ -189,7 +189,7 @@ def _unreported(slot: Slot) -> tuple[str, float] | None:
         return None
     if not pod.scheduled:
         return (reasons.NO_SCHEDULER, pod.creation_time) if pod.creation_time is not None else None
-    since = pod.started
+    since = trusted(pod.started, now, REPORT_AFTER) or pod.creation_time
     begun = any(isinstance(c.state, Running | Terminated) or c.last for c in (*pod.init_containers, *pod.containers))
     if since is None or begun:
         return None

@@ -8,6 +8,7 @@ import pytest
 from jobcommon.api import labels
 from jobcommon.api.gang import NATIVE
 from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.timestamp import format_moment
 from jobcommon.api.workload import min_count
 from jobcommon.framework import Options
 from jobcommon.testutil.frameworks import SCALED_JOB
@@ -107,6 +108,17 @@ def test_a_suspended_job_is_resumed_with_what_is_asked_for_by_then() -> None:
     assert "attemptReplicas" not in world.status
     world.scale("Worker", 2).edit(suspend=False).react()
     assert (size(world), world.current) == (2, "Running")
+
+
+@pytest.mark.parametrize("ahead", [0, 9000])
+def test_a_restart_that_a_clock_ahead_has_recorded_delays_no_resize(ahead: int) -> None:
+    world = world_of(RECREATE, elastic=ELASTIC)
+    world.lose_node_of("demo-worker-1")
+    world.room = 3
+    world.react()
+    world.manifest["status"]["lastRestartTime"] = format_moment(world.now + ahead)
+    world.wait(69)
+    assert size(world) == 2
 
 
 @pytest.mark.parametrize("method", [IN_PLACE, RECREATE])

@@ -126,5 +126,8 @@ def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:
     assert creates(again) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
     by_a_clock_ahead = decide(TEST_JOB, second, WAITING, START + 239)
     assert holding(by_a_clock_ahead) == ["Created", "Restarting"], "old as the pods seem, the deadline begins anew"
+    second["status"]["lastRestartTime"] = format_time(START + 9000)
+    assert "Failed=T BackoffLimitExceeded" in last(decide(TEST_JOB, second, WAITING, START + 239)), "of a clock far ahead"
+    second["status"]["lastRestartTime"] = format_time(START + 120)
     over = decide(TEST_JOB, second, WAITING, START + 240)
     assert "Failed=T BackoffLimitExceeded" in last(over), "backoffLimit bounds it"

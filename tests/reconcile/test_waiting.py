@@ -6,6 +6,7 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.text import kind_of
+from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.waiting import REPORT_AFTER
 from jobcommon.spec import read_job
@@ -105,6 +106,12 @@ def test_the_condition_names_why_a_pod_waits_while_it_waits(state: Pod, text: st
             "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
             "missing; see kubectl describe pod demo-worker-0",
             id="volume",
+        ),
+        pytest.param(
+            pod().scheduled()._with(status={"startTime": format_time(START + 9000)}),
+            "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
+            "missing; see kubectl describe pod demo-worker-0",
+            id="volume, by the clock of a node that is ahead",
         ),
         pytest.param(
             pod().scheduled()._condition("PodReadyToStartContainers", "True"),
