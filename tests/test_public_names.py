@@ -3,14 +3,20 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import griffe
 import pytest
 
 import jobcommon
+import jobcommon.controller
 
 SOURCE = Path(jobcommon.__file__)
+# A Cluster is an Endpoint to callers; an Env and a Timing give tests their clock; the others are parts of what is not for
+# callers either.
+NOT_PUBLIC = {"Cluster", "Env", "Identity", "JobState", "Templates", "Timing"}
 
 
 @pytest.mark.parametrize("name", jobcommon.__all__)
@@ -24,6 +30,36 @@ def test_the_stub_declares_exactly_the_public_names() -> None:
     assert [alias.asname for alias in declared] == [alias.name for alias in declared], "write `import name as name`"
     assert sorted(alias.name for alias in declared) == jobcommon.__all__
     assert set(jobcommon.__all__) <= set(dir(jobcommon))
+
+
+def test_types_in_public_signatures_are_public() -> None:
+    package = griffe.load("jobcommon", search_paths=[SOURCE.parents[1]], resolve_aliases=True, try_relative_path=False)
+    public = {*jobcommon.__all__, *jobcommon.controller.__all__}
+    signatures = [package[name] for name in jobcommon.__all__] + [
+        package["controller"][n] for n in jobcommon.controller.__all__
+    ]
+    named = {part for found in signatures for part in _classes_named(package, found.final_target if found.is_alias else found)}
+    assert named - public - NOT_PUBLIC == set()
+
+
+def _classes_named(package: griffe.Object, found: griffe.Object) -> Iterator[str]:
+    """The classes of ours in the bases and annotations of a public object."""
+    parts: list[object] = []
+    match found:
+        case griffe.Class():
+            parts += found.bases
+            for name, member in found.members.items():
+                if not member.is_alias and (name == "__init__" or not name.startswith("_")):
+                    yield from _classes_named(package, member)
+        case griffe.Function():
+            parts += [found.returns, *(parameter.annotation for parameter in found.parameters)]
+        case griffe.Attribute():
+            parts.append(found.annotation)
+    names = [
+        name for part in parts if isinstance(part, griffe.Expr) for name in part.iterate() if isinstance(name, griffe.ExprName)
+    ]
+    ours = [name for name in names if name.canonical_path.startswith("jobcommon.")]
+    yield from (name.name for name in ours if package[name.canonical_path.removeprefix("jobcommon.")].is_class)
 
 
 def test_all_of_it_can_be_imported_at_once() -> None:

@@ -1,5 +1,6 @@
 """Hooks of mkdocs: pages that stand outside docs/, and links to files of the repository that are no pages."""
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -50,4 +51,14 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     # Words after the language tell tests what a block is; Python-Markdown would take such a line for text.
     markdown = re.sub(r"^(```\w+) [^\n]*$", r"\1", markdown, flags=re.MULTILINE)
     parts = re.split(r"(```.*?```)", markdown, flags=re.DOTALL)
-    return "".join(part if part.startswith("```") else unlinked(_LINK.sub(resolved, part)) for part in parts)
+    linked = "".join(part if part.startswith("```") else unlinked(_LINK.sub(resolved, part)) for part in parts)
+    return linked.replace("::: jobcommon\n", _public_names())
+
+
+def _public_names() -> str:
+    """An entry for each name of the stub, which mkdocstrings takes for imported ones."""
+    imports = [
+        item for item in ast.parse((ROOT / "jobcommon/__init__.pyi").read_text()).body if isinstance(item, ast.ImportFrom)
+    ]
+    names = sorted((alias.name, item.module) for item in imports for alias in item.names)
+    return "".join(f"::: jobcommon.{module}.{name}\n\n" for name, module in names)

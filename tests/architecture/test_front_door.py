@@ -42,8 +42,7 @@ def deep(syntax: ast.AST) -> list[str]:
 
 def snippets() -> list[tuple[str, str]]:
     """Python that people read and copy: in documents, the examples, and the packages that `jobcommon new` makes."""
-    guides = [document for document in documents() if document.parent != Path("docs/reference")]
-    shown = [(str(document), text) for document in guides for text in FENCE.findall((ROOT / document).read_text("utf-8"))]
+    shown = [(str(document), text) for document in documents() for text in FENCE.findall((ROOT / document).read_text("utf-8"))]
     examples = [(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in (ROOT / "examples").rglob("*.py")]
     package = Package.named("front-door", None, "example.com")
     made = [(name, text) for name, text in package.files().items() if name.startswith(package.module) and name.endswith(".py")]
