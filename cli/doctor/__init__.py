@@ -24,10 +24,11 @@ def examine(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[
         Finding(Severity.UNREAD, what, "could not be read", why, "ask with more rights, or let an administrator run this")
         for what, why in state.unread.items()
     ]
+    # In the order in which they are to be fixed: while another operator runs, nothing is to be changed under it.
     found = [
+        *check_other_operators(state, frameworks, own, now),
         *check_acting(state, frameworks, own, now),
         *check_definitions(state, frameworks, ours),
-        *check_other_operators(state, frameworks, own, now),
         *check_platform(state, frameworks, own),
         *unread,
     ]

@@ -46,6 +46,8 @@ def check_acting(
     ):
         if found:
             yield Finding(Severity.ERROR, subject, f"{what} ({len(found)}): {listed(found)}", _WHY, fix)
+    if own and not any(one.replicas for one in own):
+        return  # Its Deployment says so.
     if renewed is not None and now - renewed[0] > _LEASE_SECONDS:
         yield Finding(
             Severity.ERROR,

@@ -60,8 +60,10 @@ class ReferenceOperator:
 
 
 def own_operators(deployments: Iterable[Json], frameworks: Sequence[Framework]) -> list[OwnOperator]:
-    """Those of ours that have replicas."""
-    return [found for one in deployments if (found := _own(one, frameworks)) is not None and found.replicas]
+    """Those of ours that have replicas, and of the others those for a kind that none of them handles."""
+    found = [own for one in deployments if (own := _own(one, frameworks)) is not None]
+    handled = frozenset[str]().union(*(one.kinds for one in found if one.replicas))
+    return [one for one in found if one.replicas or one.kinds - handled]
 
 
 def reference_operators(deployments: Iterable[Json]) -> list[ReferenceOperator]:

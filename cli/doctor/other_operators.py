@@ -21,7 +21,7 @@ def check_other_operators(
     kinds = {kind for one in own for kind in one.kinds} or {framework.kind for framework in frameworks}
     yield from _deployments(state, kinds)
     yield from _leases(state, own, now)
-    yield from _own_twice(own)
+    yield from _own_twice([one for one in own if one.replicas])
     yield from _webhooks(state, [framework for framework in frameworks if framework.kind in kinds])
     if "MPIJob" in kinds:
         yield from _launchers(state)

@@ -55,7 +55,12 @@ def _version(state: ClusterState) -> Iterator[Finding]:
 
 
 def _deployment(operator: OwnOperator) -> Iterator[Finding]:
-    if not operator.ready:
+    if not operator.replicas:
+        yield Finding(
+            Severity.ERROR, operator.place, "has 0 replicas", "its jobs do not advance",
+            f"kubectl scale deployment {operator.name} --namespace {operator.namespace} --replicas=1",
+        )  # fmt: skip
+    elif not operator.ready:
         yield Finding(
             Severity.ERROR, operator.place, "has no pod that is ready", "its jobs do not advance",
             f"kubectl logs deployment/{operator.name} --namespace {operator.namespace}",

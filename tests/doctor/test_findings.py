@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jobcommon
+from jobcommon.api.kueue import external_name_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.doctor import ClusterState, Severity, examine, our_definitions
 from jobcommon.cli.doctor.state import Denied, Right
@@ -73,10 +74,13 @@ def deployment(
     }
 
 
-def ours(*args: str, name: str = "ours", ready: int = 1, version: str = jobcommon.__version__) -> Json:
+def ours(
+    *args: str, name: str = "ours", ready: int = 1, version: str = jobcommon.__version__, replicas: int | None = None
+) -> Json:
     """A Deployment of this project."""
     part_of = {"app.kubernetes.io/part-of": "jobcommon", "app.kubernetes.io/version": version}
-    return deployment(name, "registry/jobcommon:1", "operator", *args, namespace="training-operators", ready=ready, **part_of)
+    image, place = "registry/jobcommon:1", "training-operators"
+    return deployment(name, image, "operator", *args, namespace=place, ready=ready, replicas=replicas, **part_of)
 
 
 def lease(name: str, age: float = 5, holder: str = "pod_1", namespace: str = "kubeflow") -> Json:
@@ -145,7 +149,7 @@ def pod(phase: str, deleted: float | None = None) -> Json:
 
 @dataclass(frozen=True)
 class Row:
-    """What was read, and the findings: severity, and texts that are all in it. `alone`: no operator has renewed a lease."""
+    """What was read, and the findings in their order: severity, and texts that are all in it. `alone`: no operator has renewed a lease."""
 
     name: str
     read: Mapping[str, Any]
@@ -284,6 +288,16 @@ def _platform_rows() -> Iterator[Row]:
     yield Row("Kubernetes is too old", {"version": "v1.28.9+k3s1"}, ((E, ("v1.28.9+k3s1", "1.29 or later")),))
     yield Row("our operator is not ready", {"deployments": [ours(ready=0)]},
         ((E, ("ours in training-operators has no pod that is ready", "kubectl logs deployment/ours")),))
+    stopped = ours("--kueue=own", "--lease-name=rel", replicas=0, ready=0)
+    scale = (E, ("Deployment ours in training-operators has 0 replicas", "kubectl scale deployment ours --namespace tr", "=1"))
+    known = kueue(external=[external_name_of(one.api_version, one.kind) for one in FRAMEWORKS])
+    yield Row("our operator has 0 replicas",
+        {"deployments": [stopped], "leases": [lease("rel", 1080)], "groups": {"kueue.x-k8s.io"}, "kueue_configuration": known},
+        (scale,), alone=True)
+    yield Row("one of ours was stopped in favour of another", {"deployments": [stopped, ours("--kueue=own", name="second")]})
+    yield Row("what comes first is first", {"deployments": [REFERENCE], "jobs": [job(age=41)]},
+        ((E, ("runs training-operator",)), (E, ("wait for an operator",)), (E, ("tfjobs.kubeflow.org is not installed",))),
+        {**definitions(), "tfjobs.kubeflow.org": None})
     yield Row("our operator is of another version", {"deployments": [ours(version="0.0.9")]}, ((N, ("0.0.9",)),))
     rights = (Right("", "pods", "create"), Right("", "pods", "patch"), Right("kubeflow.org", "tfjobs/status", "update"))
     account = "system:serviceaccount:training-operators:runner"
@@ -354,9 +368,8 @@ def test_findings(row: Row) -> None:
     found = examine(state, FRAMEWORKS, _definitions(), NOW)
     texts = [f"{one.subject} {one.what} {one.why} {one.fix}" for one in found]
     assert len(found) == len(row.found), texts
-    for severity, wanted in row.found:
-        assert any(
-            one.severity is severity and all(part in text for part in wanted) for one, text in zip(found, texts, strict=True)
-        ), (wanted, texts)
+    for (severity, wanted), one, text in zip(row.found, found, texts, strict=True):
+        assert one.severity is severity, (wanted, texts)
+        assert all(part in text for part in wanted), (wanted, texts)
     assert found == sorted(found, key=lambda one: one.severity), "the worst first"
     assert all(one.fix for one in found if one.severity <= Severity.WARNING), "what fixes it is printed"
