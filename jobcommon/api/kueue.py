@@ -153,16 +153,18 @@ class Workload:
         return self.has("Admitted") and not stopped
 
     @property
-    def why_not_admitted(self) -> str:
-        """What Kueue says about one that is not admitted, its reason first (KEP-10852)."""
+    def blocked(self) -> Mapping[str, Any]:
+        """The condition that says why it is not admitted (KEP-10852); empty without one."""
         if self.has("Evicted") and self.has("QuotaReserved"):
-            order = (("Evicted", "True"),)
-        else:
-            order = (("Finished", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))  # type: ignore[assignment]
-        for kind, status in order:
-            found = self.conditions.get(kind, {})
-            if found.get("status") == status:
-                return f"{found.get('reason')}: {found.get('message')}"
+            return self.conditions["Evicted"]
+        order = (("Finished", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
+        return next((one for kind, status in order if (one := self.conditions.get(kind, {})).get("status") == status), {})
+
+    @property
+    def why_not_admitted(self) -> str:
+        """What Kueue says about one that is not admitted, its reason first."""
+        if found := self.blocked:
+            return f"{found.get('reason')}: {found.get('message')}"
         return "spec.active of its Workload is false" if self.spec.get("active") is False else "not yet considered"
 
     @property

@@ -93,7 +93,7 @@ KUEUE = (
 
 _CONFIGURATION = Rule("", "configmaps", ("get",), (CONFIGURATION,))
 KUEUE_RELEASE = (Rule(_KUEUE, "workloads", ("list", "delete", "patch")),)
-"""What ``--kueue release`` adds in the namespaces of the jobs."""
+"""What ``--kueue release`` adds in the namespaces of the jobs, with `resuming`."""
 
 KUEUE_CLUSTER = (
     *(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)),
@@ -107,7 +107,7 @@ KUEUE_RELEASE_CLUSTER = (_CONFIGURATION,)
 
 
 def resuming(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
-    """What ``--kueue own`` adds for jobs that Kueue itself has suspended: they are resumed once, when they are taken over."""
+    """What ``--kueue`` adds for jobs that Kueue itself suspends: when they change hands, their `suspend` is set once."""
     return tuple(Rule(framework.group, framework.plural, ("patch",)) for framework in frameworks)
 
 
@@ -115,7 +115,7 @@ def kueue_rules(how: str, frameworks: Iterable[Framework]) -> tuple[tuple[Rule, 
     """What ``--kueue`` with that value adds, in the namespaces of the jobs and beyond them."""
     if how == OWN:
         return (*KUEUE, *resuming(frameworks)), KUEUE_CLUSTER
-    return (KUEUE_RELEASE, KUEUE_RELEASE_CLUSTER) if how == RELEASE else ((), ())
+    return ((*KUEUE_RELEASE, *resuming(frameworks)), KUEUE_RELEASE_CLUSTER) if how == RELEASE else ((), ())
 
 
 def kueue_reads(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:

@@ -3,17 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.json import encode
+
 from jobcommon.api.gang import OF_THE_GROUP, GroupWaits, size_of, waits_of
-from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.kueue import INTEGRATED, QUEUE_LABEL, Workload, integration_of
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.api.template import mappings_in
+from jobcommon.api.view import object_view
 from jobcommon.api.workload import min_count
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.diagnosis.found import Found, Object
+from jobcommon.diagnosis.found import Found
 from jobcommon.reconcile.gang import AWAITED
-from jobcommon.reconcile.kueue import waits_in
+from jobcommon.reconcile.kueue import OWN_IT, waits_in
 from jobcommon.reconcile.rendering import said_after
 
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")
@@ -26,37 +28,65 @@ def is_queued(status: JobStatus, labels: Mapping[str, Any]) -> bool:
 
 def suspended(found: Found) -> Cause:
     """Why a job is suspended: Kueue has it in a queue, or a user wants it so."""
-    queue = str(found.read.labels.get(QUEUE_LABEL) or "")
-    workload = next(iter(found.workloads), None)
-    if workload is None and not queue:
-        advice = f"kubectl train resume {found.read.name}"
-        return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", advice)
-    queue = queue or str(((workload or {}).get("spec") or {}).get("queueName") or "")
+    queue, resume = str(found.read.labels.get(QUEUE_LABEL) or ""), f"kubectl train resume {found.read.name}"
+    raw = next(iter(found.workloads), None)
+    if raw is None and not queue:
+        return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", resume)
+    if raw is not None:
+        return _in_queue(found, Workload(object_view(encode(raw))))
     message = found.status.conditions[-1].message if found.status.conditions else ""
-    why = said_after(message, waits_in(queue))
-    if workload is None and why:
+    if why := said_after(message, waits_in(queue)):
         return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {why}"), "change what the message names")
-    if workload is None:
-        text = f"in Kueue's queue {queue}, which has not accepted it: it has no Workload yet"
-        return Cause(Reason.QUEUED_BY_KUEUE, text, "kubectl get localqueues; check that Kueue is running and supports the kind")
-    said = _queue_says(workload)
+    text = f"in Kueue's queue {queue}, which has not accepted it: it has no Workload yet"
+    if integration_of(found.read.api_version, found.read.kind) not in INTEGRATED:
+        text = f"its label names queue {queue}, but Kueue has no integration of {found.read.kind}"
+        return Cause(Reason.QUEUED_BY_KUEUE, text, f"{OWN_IT}, or {resume}, which runs it without a queue")
+    advice = f"jobcommon doctor reports whether Kueue is there and queues the kind; if a user has suspended the job: {resume}"
+    return Cause(Reason.QUEUED_BY_KUEUE, text, advice)
+
+
+_STOPPED = (
+    "kubectl describe localqueue {queue}: set stopPolicy to None there or in its ClusterQueue, or correct what Active names",
+    "Kueue resumes the job when its queue is active",
+)
+# By the reason that Kueue gives: what to change, and what it does then. Facts: 0.19.
+_REMEDIES: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("Suspended", "ClusterQueueStopped", "LocalQueueStopped"), _STOPPED),
+    "Misconfigured": (
+        f"kubectl get localqueues; create what is missing, or set the job's label {QUEUE_LABEL} to another queue",
+        "Kueue resumes the job when that is corrected and the queue has room",
+    ),
+    "NoMatchingFlavor": (
+        "request what the ClusterQueue covers, on nodes of its flavors, or add that to the ClusterQueue",
+        "nothing: room in the queue does not help",
+    ),
+    "ExceedsMaxQuota": (
+        "request less, or raise the nominalQuota or borrowingLimit of the ClusterQueue",
+        "nothing: the queue never has so much room",
+    ),
+    "UnsatisfiedAdmissionChecks": (
+        "kubectl describe workload {workload}: its admission checks say what they wait for",
+        "Kueue resumes the job when its admission checks are ready",
+    ),
+}
+_ACTIVATE = "kubectl patch workload {workload} --type merge -p '{{\"spec\":{{\"active\":true}}}}'"
+
+
+def _in_queue(found: Found, workload: Workload) -> Cause:
+    """What keeps the job's Workload from being admitted: Kueue's message, its reason (such as WaitingForQuota), since when."""
+    queue, blocked = str(workload.spec.get("queueName") or ""), workload.blocked
+    reason, said = str(blocked.get("reason") or "Pending"), str(blocked.get("message") or "")
+    # Before Kueue 0.18 the reason was the same for all causes.
+    since = f" since {moment}" if (moment := blocked.get("lastTransitionTime")) else ""
+    said += f" ({reason}{since})" if said and reason != "Pending" else ""
+    advice, then = _REMEDIES.get(
+        reason, ("kubectl describe workload {workload}", "Kueue resumes the job when its queue has room")
+    )
+    if workload.spec.get("active") is False:
+        advice, then = _ACTIVATE, "nothing, until spec.active of its Workload is true"
     text = f"in Kueue's queue {queue}" + (f": {said}" if said else "")
-    advice = f"kubectl describe workload {(workload.get('metadata') or {}).get('name', '')}"
-    return Cause(Reason.QUEUED_BY_KUEUE, in_short(text), advice, then="Kueue resumes the job when its queue has room")
-
-
-def _queue_says(workload: Object) -> str:
-    """What keeps the workload from being admitted: the condition's reason, such as WaitingForQuota (KEP-10852), since when, and
-    its message."""
-    conditions = {str(c.get("type")): c for c in mappings_in((workload.get("status") or {}).get("conditions"))}
-    for kind, status in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
-        condition = conditions.get(kind)
-        if condition is not None and condition.get("status") == status and condition.get("message"):
-            since = f" since {moment}" if (moment := condition.get("lastTransitionTime")) else ""
-            # Before Kueue 0.18 the reason was the same for all causes.
-            reason = str(condition.get("reason") or "Pending")
-            return f"{condition['message']} ({reason}{since})" if reason != "Pending" else str(condition["message"])
-    return ""
+    advice = advice.format(queue=queue, workload=workload.view.name)
+    return Cause(Reason.QUEUED_BY_KUEUE, in_short(text), advice, then=then)
 
 
 def gang(found: Found, message: str) -> Cause | None:

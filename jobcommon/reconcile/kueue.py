@@ -347,6 +347,10 @@ UNQUEUED = labels.PREFIX + "unqueued"
 """The annotation of a job that may have a queue's label and run without it, with the value ``allowed``."""
 
 
+OWN_IT = "run the operator with --kueue own (docs/kueue.md)"
+"""What to do for a kind that Kueue does not queue itself. It does not start with an integration that it does not have."""
+
+
 def not_queued(job: Job) -> tuple[str, str] | tuple[()]:
     """That the job is not queued, and what to change; nothing for a job that is, or that needs no queue.
 
@@ -357,7 +361,8 @@ def not_queued(job: Job) -> tuple[str, str] | tuple[()]:
     if not queue or job.options.kueue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
         return ()
     integration = kueue.integration_of(job.api_version, job.kind)
+    add = f"add {integration} to integrations.frameworks of Kueue's configuration"
     return (
         f"the label {kueue.QUEUE_LABEL} names queue {queue}, but Kueue has not suspended the job",
-        f"add {integration} to integrations.frameworks of Kueue's configuration, or annotate the job with {UNQUEUED}=allowed",
+        f"{add if integration in kueue.INTEGRATED else OWN_IT}, or annotate the job with {UNQUEUED}=allowed",
     )

@@ -77,15 +77,23 @@ class _Handover:
             await self._send(_changed(workload, changes), f"take over Workload {metadata['name']}")
 
     async def give_back(self) -> None:
-        """Leave our Workloads of kinds that Kueue queues itself to it, and delete the others, which would keep their quota."""
+        """Leave our Workloads of kinds that Kueue queues itself to it, and delete the others, which would keep their quota.
+
+        A job of such a kind gets a `suspend`, as each has that Kueue knows; without it, it counts as not queued. The digest of
+        its podSets goes: Kueue may write the flavors' node labels into the job's templates.
+        """
         configuration = await read_object(self._transport, kueue.CONFIGURATION_PATH)
         known = kueue.integrations(configuration) if configuration is not None else None
         queued = known.frameworks if known is not None else kueue.INTEGRATED
-        async for framework, _, workload in self._workloads(f"{labels.OPERATOR_NAME},{kueue.JOB_UID_LABEL}"):
+        async for framework, owner, workload in self._workloads(f"{labels.OPERATOR_NAME},{kueue.JOB_UID_LABEL}"):
             metadata = workload["metadata"]
             if kueue.integration_of(framework.api_version, framework.kind) in queued:
-                none = dict.fromkeys((labels.OPERATOR_NAME, labels.JOB_NAME))
-                await self._send(_changed(workload, {"labels": none}), f"leave Workload {metadata['name']} to Kueue")
+                body = await self._job(framework, metadata["namespace"], owner)
+                if body is not None and read_job(framework, body).run_policy.suspend is None:
+                    await self._send(_resumed(framework, body), f"leave {framework.singular}/{owner.get('name')} to Kueue")
+                none: _Json = {"labels": dict.fromkeys((labels.OPERATOR_NAME, labels.JOB_NAME))}
+                none["annotations"] = {kueue.POD_SETS: None}
+                await self._send(_changed(workload, none), f"leave Workload {metadata['name']} to Kueue")
             else:
                 await self._send(objects.delete(_path(workload), metadata["uid"]), f"delete Workload {metadata['name']}")
 

@@ -77,6 +77,8 @@ class Settings:
             raise ValueError(f"namespaces must be different names, not {self.namespaces!r}; leave it empty for all")
         if self.qps is not None and not 0 < self.qps < inf:
             raise ValueError(f"qps must be a number over 0, not {self.qps}; leave it unset for no limit")
+        if self.burst is not None and self.qps is None:
+            raise ValueError("burst has no effect without qps; set both")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
         if self.progress_port is not None and not 0 <= self.progress_port <= 65535:

@@ -362,8 +362,9 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
     def ours() -> bool:
         return all(labels.OPERATOR_NAME in one["metadata"]["labels"] for one in workloads().values())
 
-    def running() -> set[str]:
-        return {p["metadata"]["uid"] for p in life.pods() if p["metadata"]["labels"][labels.JOB_NAME] == "train"}
+    def running(*names: str) -> set[str]:
+        wanted = names or ("train",)
+        return {p["metadata"]["uid"] for p in life.pods() if p["metadata"]["labels"][labels.JOB_NAME] in wanted}
 
     labelled(life, "train", suspend=False)
     admit("train")
@@ -386,6 +387,10 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
         assert all(not one["metadata"].get("finalizers") for one in workloads().values())
         assert (running(), life.conditions()[-1:]) == (pods, ["Running"])
         assert any(one["type"] == "Admitted" for one in workloads()["train"]["status"]["conditions"])
+        late = {**life.job("queued")["metadata"], "name": "late", "uid": "", "resourceVersion": ""}
+        spec = {**life.job("queued")["spec"], "runPolicy": {}}
+        life.ok("POST", life.jobs(), {**life.job("queued"), "metadata": late, "spec": spec, "status": {}})
+        await life.clock.until(lambda: len(workloads()) == 3, step=0.5)
 
     integrations = {"frameworks": ["kubeflow.org/tfjob"]}
     data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": integrations})}
@@ -393,21 +398,29 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
     life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
     released = replace(everywhere, kueue="release")
     async with operating(life, TF, released):
-        await life.clock.until(lambda: len(workloads()) == 2 and not ours(), step=0.5)
+        await life.clock.until(lambda: len(workloads()) == 3 and not ours(), step=0.5)
+        assert life.job("late")["spec"]["runPolicy"]["suspend"] is False, "so it counts as queued"
         # Kueue finds a Workload of its pods by its owner, and suspends a job whose Workload is not admitted.
         life.ok("PATCH", life.jobs(name="queued"), {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
         await life.clock.until(lambda: life.conditions("queued")[-1:] == ["Suspended"], step=0.5)
+        # As it does when it admits one.
+        placed = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}}}
+        life.ok("PATCH", life.jobs(name="late"), {"spec": placed}, MERGE_PATCH)
+        admit("late")
+        await life.clock.until(lambda: len(running("late")) == 2, step=0.5)
+        assert not [e for e in life.ok("GET", "/api/v1/events")["items"] if e["reason"] == "NotQueued"]
+    pods |= running("late")
     life.ok("DELETE", f"{CONFIGURATION_PATH}")
     async with operating(life, TF, replace(everywhere, kueue="own")):
         await life.clock.until(ours, step=0.5)
         admit("queued")
-        await life.clock.until(lambda: len(life.pods()) == 4, step=0.5)
-        assert running() == pods
+        await life.clock.until(lambda: len(life.pods()) == 6, step=0.5)
+        assert running("train", "late") == pods
     data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": {"frameworks": ["pod"]}})}
     life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", {**configuration, "data": data})
     async with operating(life, TF, released):
         await life.clock.until(lambda: not workloads(), step=0.5)
-        assert running() == pods
+        assert running("train", "late") == pods
     rules = [*rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.resuming([TF]), *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples([*rbac.operator_rules([TF]), *rules])
     assert {("kubeflow.org", "tfjobs", "patch"), ("kueue.x-k8s.io", "workloads", "delete")} <= life.recording.verbs

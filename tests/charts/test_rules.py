@@ -108,7 +108,7 @@ def test_only_with_release_it_may_give_back_what_it_has_owned(namespace: str) ->
     objects = render(
         "pytorch-operator", kueue="release", watchNamespaces=[namespace] if namespace else [], rbac={"aggregate": False}
     )
-    own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE_RELEASE]
+    own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE_RELEASE, *rbac.resuming([PYTORCH])]
     cluster = the(objects, "ClusterRole")["rules"]
     if namespace:
         role = next(r for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == namespace)

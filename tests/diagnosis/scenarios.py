@@ -16,6 +16,7 @@ from jobcommon.diagnosis import Found
 from jobcommon.framework import Framework, Options
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan
@@ -1887,6 +1888,9 @@ SCENARIOS = (
     ),
     scenario("not taken up by Kueue", "QueuedByKueue", "research", "no Workload").of(
         found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"})
+    ),
+    scenario("Kueue has no integration of the kind", "QueuedByKueue", "Kueue has no integration of MXJob").of(
+        found(framework=MXNET, replicas={"Worker": 1}, run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "r"})
     ),
     scenario(
         "in Kueue's queue, its Workload is the operator's",

@@ -111,6 +111,35 @@ def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
     assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
 
 
+#: by what Kueue 0.19 says of a Workload: what is advised, and what follows; tests/real/test_kueue.py tries each on a real one
+QUEUED = {
+    "full": ("WaitingForQuota", "insufficient unused quota", "kubectl describe workload w", "when its queue has room"),
+    "too large": ("ExceedsMaxQuota", "12 > maximum capacity (8)", "request less, or raise the nominalQuota", "nothing: "),
+    "uncovered": ("NoMatchingFlavor", "resource x unavailable in ClusterQueue", "request what the ClusterQueue", "nothing: "),
+    "no queue": ("Misconfigured", "LocalQueue team doesn't exist", "set the job's label kueue.x-k8s.io/queue", "is corrected"),
+    "stopped": ("Suspended", "ClusterQueue team is inactive", "describe localqueue team: set stopPolicy", "queue is active"),
+    "drained": ("LocalQueueStopped", "The LocalQueue is stopped", "describe localqueue team: set stopPolicy", "queue is active"),
+    "deactivated": ("Deactivated", "The workload is deactivated", '{"spec":{"active":true}}', "nothing, until spec.active"),
+}
+
+
+@pytest.mark.parametrize(("reason", "message", "advice", "next_"), QUEUED.values(), ids=QUEUED)
+def test_what_a_queued_job_needs_is_advised(reason: str, message: str, advice: str, next_: str) -> None:
+    active = reason != "Deactivated"
+    workload = {"metadata": {"name": "w"}, "spec": {"queueName": "team", "active": active}}
+    said = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": message}
+    if reason.endswith("Stopped"):
+        said |= {"type": "Evicted", "status": "True"}
+    quota = {"type": "QuotaReserved", "status": "True"}
+    workload["status"] = {"conditions": [quota, said] if reason.endswith("Stopped") else [said]}
+    queued = found(run_policy={"suspend": True}, labels={QUEUE_LABEL: "team"}, workloads=[workload])
+    made = diagnose(queued, NOW)
+    assert made.reason == Reason.QUEUED_BY_KUEUE
+    assert f"in Kueue's queue team: {message} ({reason})" in made.sentence
+    assert advice in made.advice
+    assert next_ in made.then
+
+
 def test_pods_still_running_after_success_are_named() -> None:
     pods = {"Master-0": lambda pod: pod.succeeded(), "Worker-0": running, "Worker-1": lambda pod: pod.failed(1)}
     succeeded = found(pods, replicas={"Master": 1, "Worker": 2})

@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from jobcommon.api.kueue import QUEUE_LABEL
-from jobcommon.reconcile.kueue import UNQUEUED
+from jobcommon.framework import Framework
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.reconcile.kueue import UNQUEUED, not_queued
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import conditions, decide
+from tests.kinds import EVERY_KIND
 
 RUNNING = {"Master-0": "running"}
 # labels, run policy, annotations, whether it is told
@@ -32,4 +36,14 @@ def test_a_job_outside_its_queue_is_told_so(
     assert ("NotQueued" in reasons) == told
     running = conditions(decided)[-1]
     assert ("is running; not queued: the label kueue.x-k8s.io/queue-name names queue team" in running) == told
-    assert (f"{TEST_JOB.group}/testjob to integrations.frameworks" in running) == told
+    assert ("run the operator with --kueue own" in running) == told
+
+
+@EVERY_KIND
+def test_no_integration_is_advised_that_kueue_does_not_have(framework: Framework) -> None:
+    """Kueue does not start with one: it has none of MXJob."""
+    manifest = job_manifest(framework, {framework.replica_types[0].name: 1})
+    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"}
+    _, advice = not_queued(read_job(framework, manifest))
+    integration = f"add {framework.group}/{framework.singular} to integrations.frameworks"
+    assert advice.startswith("run the operator with --kueue own" if framework is MXNET else integration)

@@ -308,6 +308,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "namespaces must be different names, not \\('',\\)": {"namespaces": ("",)},
     "namespaces must be different names, not \\('a', 'a'\\)": {"namespaces": ("a", "a")},
     "metrics_port must be from 0 to 65535": {"metrics_port": 70000},
+    "burst has no effect without qps": {"burst": 5},
 }
 
 

@@ -22,8 +22,10 @@
 {{- include "jobcommon.rules.gang.priorities" $ }}
 {{- end }}
 {{- end }}
-{{- if eq .Values.kueue "own" }}
-{{- include "jobcommon.rules.kueue" . }}
+{{- with .Values.kueue }}
+{{- $rules := eq . "own" | ternary "jobcommon.rules.kueue" "jobcommon.rules.kueue.release" }}
+{{- with $ }}
+{{- include $rules . }}
 {{- if .Values.framework.module }}
 {{- with .Values.framework.kueueOwn }}
 {{ toYaml . }}
@@ -34,12 +36,8 @@
 {{- end }}
 {{- end }}
 {{- if not .Values.watchNamespaces }}
-{{- include "jobcommon.rules.kueue.cluster" . }}
+{{- include (printf "%s.cluster" $rules) . }}
 {{- end }}
-{{- else if eq .Values.kueue "release" }}
-{{- include "jobcommon.rules.kueue.release" . }}
-{{- if not .Values.watchNamespaces }}
-{{- include "jobcommon.rules.kueue.release.cluster" . }}
 {{- end }}
 {{- end }}
 {{- end }}
