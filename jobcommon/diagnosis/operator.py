@@ -11,7 +11,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.reconcile.slots import attempt_of
+from jobcommon.reconcile.slots import attempt_of, starts_again
 
 # An operator answers within seconds; clocks differ.
 ANSWER_SECONDS = 15.0
@@ -85,7 +85,7 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         members = [m for m in current if m.pod.labels.get(REPLICA_TYPE) == kind.name.lower()]
         counts = found.status.replica_statuses.get(kind.name, ReplicaStatus())
         active = counts.active or 0
-        running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None]
+        running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None and not starts_again(m.pod)]
         at_work = (m for m in running if not any(container.stopped_by_image for container in m.pod.containers))
         settled = [m for m in at_work if now - _since(m.pod) > OPERATOR_BEHIND_SECONDS]
         changing = [m for m in members if m not in running and now - _since(m.pod) <= OPERATOR_BEHIND_SECONDS]

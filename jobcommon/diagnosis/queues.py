@@ -69,7 +69,7 @@ _REMEDIES: Mapping[str, tuple[str, str]] = {
         "Kueue resumes the job when its admission checks are ready",
     ),
 }
-_ACTIVATE = "kubectl patch workload {workload} --type merge -p '{{\"spec\":{{\"active\":true}}}}'"
+_ACTIVATE = 'kubectl patch workload {workload} --type merge -p \'{{"spec":{{"active":true}}}}\''
 
 
 def _in_queue(found: Found, workload: Workload) -> Cause:

@@ -329,6 +329,14 @@ def then(before: Found, changed: Mapping[str, Change], **more: Any) -> Found:
     return replace(before, pods=[made.get(raw["metadata"]["name"], raw) for raw in before.pods], **more)
 
 
+def without_its_image(pod: Pod) -> Pod:
+    """Restarted in place, while its image cannot be pulled again."""
+    made = pod.running().stopped_by_image().in_attempt(1, 1)
+    (main,) = made.raw["status"]["containerStatuses"]
+    state = {"waiting": {"reason": "ErrImagePull", "message": "manifest unknown"}}
+    return made._with(status={"containerStatuses": [{**main, "state": state}]})
+
+
 def begun(at: float) -> Found:
     """The number of an attempt is on record, and nothing else yet: the counts are those of the pods of the one before."""
     before = both_running(policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"})
@@ -1990,6 +1998,9 @@ SCENARIOS = (
     ),
     scenario("the operator died before pods ran", "NoOperator", "Worker-0 has run for", now=NOW + 600).of(
         then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running})
+    ),
+    scenario("an image that cannot be pulled for a restart in place", "ImageNotFound", "manifest unknown", now=NOW + 600).of(
+        beside(without_its_image, policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"})
     ),
     scenario("an attempt has just begun", "Running", now=NOW + 100).of(begun(NOW + 99)),
     scenario("the operator died as an attempt began", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(begun(NOW)),

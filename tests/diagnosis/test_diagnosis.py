@@ -118,7 +118,12 @@ QUEUED = {
     "uncovered": ("NoMatchingFlavor", "resource x unavailable in ClusterQueue", "request what the ClusterQueue", "nothing: "),
     "no queue": ("Misconfigured", "LocalQueue team doesn't exist", "set the job's label kueue.x-k8s.io/queue", "is corrected"),
     "stopped": ("Suspended", "ClusterQueue team is inactive", "describe localqueue team: set stopPolicy", "queue is active"),
-    "drained": ("LocalQueueStopped", "The LocalQueue is stopped", "describe localqueue team: set stopPolicy", "queue is active"),
+    "drained": (
+        "LocalQueueStopped",
+        "The LocalQueue is stopped",
+        "describe localqueue team: set stopPolicy",
+        "queue is active",
+    ),
     "deactivated": ("Deactivated", "The workload is deactivated", '{"spec":{"active":true}}', "nothing, until spec.active"),
 }
 
