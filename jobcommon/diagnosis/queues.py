@@ -33,7 +33,7 @@ def suspended(found: Found) -> Cause:
     if raw is None and not queue:
         return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", resume)
     if raw is not None:
-        return _in_queue(found, Workload(object_view(encode(raw))))
+        return _in_queue(Workload(object_view(encode(raw))))
     message = found.status.conditions[-1].message if found.status.conditions else ""
     if why := said_after(message, waits_in(queue)):
         return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {why}"), "change what the message names")
@@ -72,7 +72,7 @@ _REMEDIES: Mapping[str, tuple[str, str]] = {
 _ACTIVATE = 'kubectl patch workload {workload} --type merge -p \'{{"spec":{{"active":true}}}}\''
 
 
-def _in_queue(found: Found, workload: Workload) -> Cause:
+def _in_queue(workload: Workload) -> Cause:
     """What keeps the job's Workload from being admitted: Kueue's message, its reason (such as WaitingForQuota), since when."""
     queue, blocked = str(workload.spec.get("queueName") or ""), workload.blocked
     reason, said = str(blocked.get("reason") or "Pending"), str(blocked.get("message") or "")

@@ -149,7 +149,7 @@ def pod(phase: str, deleted: float | None = None) -> Json:
 
 @dataclass(frozen=True)
 class Row:
-    """What was read, and the findings in their order: severity, and texts that are all in it. `alone`: no operator has renewed a lease."""
+    """What was read, and the findings in order: severity, and texts that are all in it. `alone`: no lease was renewed."""
 
     name: str
     read: Mapping[str, Any]
