@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import yaml
 
+from jobcommon import crd
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
@@ -15,14 +16,11 @@ from jobcommon.api.view import Owner, object_view
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
-from jobcommon.crd import field_errors
-from jobcommon.crd.strict import without_nulls
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.situation import Situation
-from jobcommon.spec import read_job
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"
 
@@ -56,11 +54,8 @@ def checked(manifest: Manifest, framework: Framework, namespace: str = "default"
 
 
 def _read(manifest: Manifest, framework: Framework, namespace: str) -> tuple[Job, Sequence[str]]:
-    job = read_job(framework, without_nulls(framework, manifest.body))
-    # A misspelt field is also one that is missing: the first is the cause.
-    strict = field_errors(framework, manifest.body)
-    misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]
-    errors = [f"{manifest.place_of(error.path)}: {error}" for error in [*misspelt, *job.errors] or strict]
+    job, found = crd.checked(framework, manifest.body)
+    errors = [f"{manifest.place_of(error.path)}: {error}" for error in found]
     return replace(job, namespace=job.namespace or namespace), errors
 
 

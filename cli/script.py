@@ -15,7 +15,7 @@ from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, ReplicaType
-from jobcommon.sdk.build import LAUNCHER, TORCH, Start, by_mpirun, counts_of, limits_of, one_process, report_policy
+from jobcommon.sdk.build import LAUNCHER, TORCH, Start, by_mpirun, counts_of, limits_of, one_process, report_policy, vendors
 
 MOUNT = "/scripts"
 #: Of the name of the ConfigMap with a job's script.
@@ -190,8 +190,7 @@ def _amounts(given: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for pair in (pair for text in given for pair in text.split(",")):
         name, equals, amount = pair.strip().partition("=")
-        if "/" not in name and name in ("gpu", "gpus", "cuda", "tpu"):
-            vendor = "google.com/tpu" if name == "tpu" else "nvidia.com/gpu"
+        if vendor := vendors(name):
             raise UserError(f"--resources {pair}: Kubernetes has no resource {name}; write {vendor}={amount or 1}")
         if not equals or not name or not _is_amount(amount):
             raise UserError(

@@ -12,7 +12,8 @@ from typing import Any
 from jobcommon.api.quantity import ADVICE as QUANTITY_ADVICE
 from jobcommon.crd.definition import schema
 from jobcommon.crd.pod_template import QUANTITY
-from jobcommon.framework import FieldError, Framework
+from jobcommon.framework import FieldError, Framework, Job
+from jobcommon.spec import read_job
 
 Json = Mapping[str, Any]
 
@@ -47,11 +48,16 @@ _BOUNDS: Sequence[tuple[str, Callable[[Any, Any], bool], str]] = (
 )
 
 
-def without_nulls(framework: Framework, manifest: Json) -> dict[str, Any]:
-    """The manifest of a job without the keys that have no value, which an API server drops where the schema has them."""
+def checked(framework: Framework, manifest: Json) -> tuple[Job, list[FieldError]]:
+    """The job as an API server would store it, and its errors: those that the operator would report, else `field_errors`."""
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
     known = version in [one.name for one in framework.versions]
-    return _without_nulls(_whole(framework, version), manifest) if known else dict(manifest)
+    # A key that has no value is dropped where the schema has it.
+    job = read_job(framework, _without_nulls(_whole(framework, version), manifest) if known else dict(manifest))
+    strict = field_errors(framework, manifest)
+    # A misspelt field is also one that is missing: the first is the cause.
+    misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]
+    return job, [*misspelt, *job.errors] or strict
 
 
 def _whole(framework: Framework, version: str) -> Json:

@@ -15,7 +15,7 @@ from jobcommon.client.responses import answered
 from jobcommon.diagnosis import Diagnosis, diagnose
 from jobcommon.diagnosis.reading import read_found
 from jobcommon.framework import Job
-from jobcommon.sdk.build import KIND, framework_of
+from jobcommon.sdk.build import KIND, check, framework_of
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import RETRY_SECONDS, SYSTEM, Target, Timing, states
 from jobcommon.sdk.progress import Progress, described
@@ -55,6 +55,7 @@ class AsyncJobClient:
     async def submit(self, job: Mapping[str, Any]) -> Object:
         """See `JobClient.submit`."""
         target = self._target(job)
+        check(target.framework, job)
         path = collection_path(target.framework.api_version, target.framework.plural, target.namespace)
         return await self._job(create(path, job))
 

@@ -13,8 +13,8 @@ from types import CodeType
 from typing import Any
 
 from jobcommon.api.quantity import parse_quantity
+from jobcommon.crd import checked
 from jobcommon.framework import Framework
-from jobcommon.spec import read_job
 
 KIND = "PyTorchJob"
 TORCH = "pytorch"
@@ -54,6 +54,8 @@ def build_job(
     torchrun = framework.name == TORCH and not TORCHRUN.isdisjoint(command)
     if isinstance(replicas, int) and replicas < 1:
         raise ValueError(f"replicas: {replicas} is too few; use 1 or more")
+    for name in filter(vendors, resources or {}):
+        raise ValueError(f"resources: Kubernetes has no resource {name}; use {vendors(name)}")
     counts = counts_of(framework, replicas) if isinstance(replicas, int) else dict(replicas)
     policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
     for of_type, count in counts.items():
@@ -83,9 +85,20 @@ def build_job(
             framework.replica_specs: specs,
         },
     }
-    if errors := read_job(framework, manifest).errors:
-        raise ValueError("\n".join(map(str, errors)))
+    check(framework, manifest)
     return manifest
+
+
+def check(framework: Framework, manifest: Mapping[str, Any]) -> None:
+    """Raises ValueError for errors that the operator, or an API server with strict field validation, would report."""
+    if errors := checked(framework, manifest)[1]:
+        raise ValueError("\n".join(map(str, errors)))
+
+
+def vendors(resource: str) -> str:
+    """The name that Kubernetes has for a resource that many misname, such as gpu; "" for another."""
+    known = {"gpu": "nvidia.com/gpu", "gpus": "nvidia.com/gpu", "cuda": "nvidia.com/gpu", "tpu": "google.com/tpu"}
+    return known.get(resource, "")
 
 
 def report_policy(*sources: str) -> dict[str, bool]:

@@ -42,7 +42,8 @@ class JobClient:
     def submit(self, job: Mapping[str, Any]) -> Object:
         """Create a job from its manifest, as `build_job` makes it; the job as the API server stored it.
 
-        Raises `StatusError` with code 409 when there is one of that name, 422 when it is invalid.
+        Raises ValueError for an invalid manifest, as `build_job` does, and `StatusError` with code 409 when there is a job of
+        that name.
         """
         return _done(self._client.submit(job))
 

@@ -11,6 +11,7 @@ import pytest
 
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk import build
+from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job, framework_of, program
 from jobcommon.sdk.progress import described
 from jobcommon.spec import read_job
@@ -178,11 +179,23 @@ def test_the_program_calls_the_function() -> None:
         ({"replicas": 0}, "replicas: 0 is too few"),
         ({"replicas": {"Master": 2}}, r"spec\.pytorchReplicaSpecs\[Master\]"),
         ({"run_policy": {"backoffLimit": -1}}, r"spec\.runPolicy\.backoffLimit"),
+        ({"run_policy": {"backofflimit": 3}}, r'spec\.runPolicy\.backofflimit: unknown field; did you mean "backoffLimit"\?'),
+        ({"pod": {"nodeselector": {"a": "b"}}}, r'\.nodeselector: unknown field; did you mean "nodeSelector"\?'),
+        ({"env": {"A": 1}}, r"\.env\[0\]\.value: must be text, in quotes"),
+        ({"resources": {"gpu": 1}}, r"resources: Kubernetes has no resource gpu; use nvidia\.com/gpu"),
     ],
 )
 def test_invalid_arguments_of_build_job_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_job("j", image="i", **given)
+
+
+async def test_submit_refuses_what_kubectl_would() -> None:
+    job = build_job("j", image="i", command=["x"])
+    job["spec"]["runPolicy"]["backofflimit"] = 3
+    nowhere: Any = None
+    with pytest.raises(ValueError, match=r'unknown field; did you mean "backoffLimit"\?'):
+        await AsyncJobClient(nowhere).submit(job)
 
 
 def test_a_framework_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
