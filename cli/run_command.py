@@ -24,16 +24,27 @@ class RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As its base does. Raises `UserError` for an option that may be the script's."""
-        script = next((arg for arg in args if arg.endswith(".py")), None)
-        given = " ".join(args)
+        script, given = next((arg for arg in args if arg.endswith(".py")), None), [*args]
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
             # Typer has a click of its own since 0.20, of which it exports no such class.
             if type(error).__name__ != "NoSuchOption" or script is None:
                 raise
-            after = f"{ctx.command_path} {script} -- {given.partition(script)[2].strip()}"
+            own, theirs = self._divided(given, given.index(script) + 1)
+            after = f"{ctx.command_path} {shlex.join(own)} -- {shlex.join(theirs)}"
             raise UserError(f"{usage_error(error)}\nthe options of a script follow --, as in: {after}") from None
+
+    def _divided(self, args: list[str], after: int) -> tuple[list[str], list[str]]:
+        """The arguments of this command and those of the script: what follows the script and is no option that we have."""
+        flags = {name: getattr(one, "is_flag", False) for one in self.params for name in (*one.opts, *one.secondary_opts)}
+        own, theirs, rest = args[:after], list[str](), iter(args[after:])
+        for arg in (one for one in rest if one != "--"):
+            name, equals, _ = arg.partition("=")
+            (own if name in flags else theirs).append(arg)
+            if name in flags and not flags[name] and not equals:
+                own += [value for value in (next(rest, None),) if value is not None]
+        return own, theirs
 
 
 def run_command(
@@ -73,6 +84,9 @@ def run_command(
         int | None,
         typer.Option(metavar="N", help="For a script: start it with torchrun, N processes in each of --workers pods.", min=1),
     ] = None,
+    report_progress: Annotated[
+        bool, typer.Option("--report-progress", help="For a script: it reports its progress, in a module that it imports.")
+    ] = False,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml: print the manifest without running it.")
     ] = None,
@@ -146,7 +160,7 @@ def run_command(
     if script is None:
         own = {
             "--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources,
-            "--nproc-per-node": nproc_per_node,
+            "--nproc-per-node": nproc_per_node, "--report-progress": report_progress,
         }  # fmt: skip
         if used := [option for option, value in own.items() if value]:
             raise UserError(f"{used[0]}: applies to a script; with -f, write it into the manifest")
@@ -156,6 +170,10 @@ def run_command(
             raise UserError("give a script or manifests with -f, not both")
         if Path(script).suffix in SUFFIXES:
             raise UserError(f"{script}: is a manifest, not a script; use -f {script}")
+        if Path(script).suffix == ".ipynb":
+            raise UserError(f"{script}: is a notebook; make a script of it: jupyter nbconvert --to script {script}")
+        if Path(script).suffix not in ("", ".py"):
+            raise UserError(f"{script}: is not a Python script (.py); give a manifest with -f, whose command starts it")
         if image is None and not here:
             raise UserError(
                 f"--image: {script} runs on a cluster in an image with python and its modules; name it, such as --image "
@@ -163,7 +181,7 @@ def run_command(
             )
         described = Script(
             script, tuple(arguments or ()), workers, framework, None if here and output is None else image, name,
-            tuple(include or ()), tuple(env or ()), tuple(resources or ()), nproc_per_node,
+            tuple(include or ()), tuple(env or ()), tuple(resources or ()), nproc_per_node, report_progress,
         )  # fmt: skip
         if here and output is None:
             from localcluster.rules import machine_capacity

@@ -43,6 +43,7 @@ class Script:
     env: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     nproc_per_node: int | None = None
+    report_progress: bool = False
 
     def check_machine(self, capacity: Mapping[str, str]) -> None:
         """Raises `UserError` for resources that no pod on a machine of this capacity can have."""
@@ -66,7 +67,8 @@ class Script:
         name = self.name or _name_of(self.path) + (f"-{secrets.token_hex(3)}" if unique else "")
         if _NAME.fullmatch(name) is None:
             raise UserError(f'--name {name}: use up to 42 lower-case letters, digits and "-", beginning with a letter')
-        bodies = [_job(framework, self, name, report_policy(*files.values()))]
+        reports = {"reportProgress": True} if self.report_progress else report_policy(*files.values())
+        bodies = [_job(framework, self, name, reports)]
         if self.image is not None:
             bodies.insert(0, _config_map(name, files, self.path))
         owned = self.image is not None
@@ -145,7 +147,7 @@ def _job(framework: Framework, script: Script, name: str, reports: dict[str, boo
 
 
 def _restart_policy(kind: ReplicaType, script: Script) -> str:
-    """A program that fails by itself fails the job; one that is killed, or loses its node, is started again.
+    """A program that fails by itself fails the job; one that is killed or evicted is started again.
 
     Below torchrun the exit code is 1 in either case. Here a program is tried, and nothing else is likely to end it.
     """

@@ -3,6 +3,7 @@
 import dis
 import inspect
 import json
+import re
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,8 @@ LAUNCHER = "Launcher"
 # The user of most images; Open MPI 4 and 5 refuse it otherwise.
 _AS_ROOT = {f"{name}_ALLOW_RUN_AS_ROOT{suffix}": "1" for name in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
 
+_REPORTS = re.compile(r"report_progress\(|\b(?:transformers|trl)\b[\s\S]*Trainer\(")
+
 
 def build_job(
     name: str, *, image: str, command: Sequence[str] = (), function: Callable[..., object] | None = None,
@@ -37,10 +40,11 @@ def build_job(
     no variables from outside. `arguments` are passed by keyword, as JSON. `replicas` is the number of processes, of which a
     Master is the first, or a number for each replica type. An MPIJob starts a function by ``mpirun``, and runs a command in the
     launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
-    and of the pods' spec, as in a manifest; ``reportProgress`` is set for a function that calls `report_progress`. A program
-    that fails by itself fails the job. If one is killed or loses its node, all are started again, unless `run_policy` sets
-    ``restartScope`` to ``Pod``. As torchrun ends with exit code 1 in either case, any failure of it is, up to three
-    times. Raises ValueError if that is no valid job; the text names the field.
+    and of the pods' spec, as in a manifest; ``reportProgress`` is set for a function that calls `report_progress` or has a
+    ``Trainer`` of transformers. A program that exits with a code from 1 to 127 fails the job, also if it noticed a lost node
+    before the operator did. If one is killed or evicted, all are started again, unless `run_policy` sets ``restartScope`` to
+    ``Pod``. As torchrun ends with exit code 1 in either case, any failure of it is, up to three times. Raises ValueError if
+    that is no valid job, or has unknown fields; the text names the field.
     """
     framework = framework_of(kind)
     if function is not None:
@@ -102,8 +106,8 @@ def vendors(resource: str) -> str:
 
 
 def report_policy(*sources: str) -> dict[str, bool]:
-    """The field of runPolicy for programs of which one calls `report_progress`."""
-    return {"reportProgress": True} if any("report_progress(" in source for source in sources) else {}
+    """The field of runPolicy for programs of which one calls `report_progress`, or has a trainer of transformers."""
+    return {"reportProgress": True} if any(map(_REPORTS.search, sources)) else {}
 
 
 @dataclass(frozen=True)

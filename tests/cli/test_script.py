@@ -51,10 +51,20 @@ def test_a_script_becomes_a_job_that_can_be_kept(script: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_script_that_reports_its_progress_can(script: Path) -> None:
-    script.write_text("from jobcommon import report_progress\nreport_progress(1, 2)\n")
-    (job,) = printed(str(script))
-    assert job["spec"]["runPolicy"]["reportProgress"] is True
+@pytest.mark.parametrize(
+    ("text", "options", "reports"),
+    [
+        ("from jobcommon import report_progress\nreport_progress(1, 2)\n", (), True),
+        ("from transformers import Trainer\nTrainer(model).train()\n", (), True),
+        ("from trl import SFTTrainer\nSFTTrainer(model).train()\n", (), True),
+        ("from lightning import Trainer\nTrainer().fit(model)\n", (), None),
+        ("import mine\nmine.train()\n", ("--report-progress",), True),
+    ],
+)
+def test_a_script_that_reports_its_progress_can(text: str, options: Sequence[str], reports: bool | None, script: Path) -> None:
+    script.write_text(text)
+    (job,) = printed(str(script), *options)
+    assert job["spec"]["runPolicy"].get("reportProgress") is reports
 
 
 def test_of_a_pod_with_several_devices_the_program_starts_the_processes(script: Path) -> None:
@@ -146,6 +156,11 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         (("SCRIPT", "--env", "A"), "--env A: write a name and a value, such as EPOCHS=3"),
         (("SCRIPT", "--epochs", "5"), "the options of a script follow --, as in: "),
         (("SCRIPT", "--epochs", "5"), "run SCRIPT -- --epochs 5"),
+        (("-n", "a", "SCRIPT", "--workers", "2", "--steps", "3"), "run -n a SCRIPT --workers 2 -- --steps 3"),
+        (("SCRIPT", "--lr=1", "--workers=2", "--local", "x y"), "run SCRIPT --workers=2 --local -- --lr=1 'x y'"),
+        (("a.ipynb",), "a.ipynb: is a notebook; make a script of it: jupyter nbconvert --to script a.ipynb"),
+        (("a.sh",), "a.sh: is not a Python script (.py); give a manifest with -f, whose command starts it"),
+        (("-f", "job.yaml", "--report-progress"), "--report-progress: applies to a script"),
         (("SCRIPT", "--resources", "gpu=1"), "Kubernetes has no resource gpu; write nvidia.com/gpu=1"),
         (("SCRIPT", "--resources", "example.com/gpu=1"), "example.com/gpu=1: this machine offers none; leave it out, or use"),
         (("SCRIPT", "--resources", "cpu=9000"), "--resources cpu=9000: this machine has "),

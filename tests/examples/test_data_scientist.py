@@ -1,5 +1,8 @@
 """docs/data-scientist.md: its script, by its manifest, where a lost replica costs an epoch."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +17,12 @@ SCRIPT = next(block.text for block in PAGE if block.language == "python" and not
 
 
 def test_the_job_of_the_page_resumes(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(SCRIPT)
-    (tmp_path / "data").mkdir()
-    torch.save((torch.randn(64, 4), torch.randn(64, 1)), tmp_path / "data" / "train.pt")
+    data, run = next(block.text for block in PAGE if block.language == "sh").splitlines()
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(data, shell=True, check=True, cwd=tmp_path, env={**os.environ, "PATH": path})
+    assert run.startswith("jobcommon run train.py --workers 2 --env DATA=$PWD/data ")
     claim, job = (yaml.safe_load(block.text) for block in PAGE if block.language == "yaml")
     for spec in job["spec"]["pytorchReplicaSpecs"].values():
         (container,) = spec["template"]["spec"]["containers"]

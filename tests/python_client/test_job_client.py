@@ -92,6 +92,12 @@ async def test_the_asynchronous_client(kubectl: Kubectl) -> None:
 
 def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    jobs = JobClient(str(kubectl.kubeconfig))
+    theirs = [
+        build_job("theirs", kind=k, image="any", command=["x"], run_policy={"suspend": True}) for k in ("PyTorchJob", "JAXJob")
+    ]
+    for job in theirs:
+        jobs.submit(job)
     notebook = nbformat.read(ROOT / "docs/notebooks/python-client.ipynb", as_version=4)
     NotebookClient(notebook, timeout=400, startup_timeout=int(PATIENCE), kernel_name="python3").execute()
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
@@ -116,6 +122,9 @@ def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None
     assert "exit code: 1" in printed
     assert "pytorchjob/shell has not finished after 10 s, and continues: Suspended" in printed
     assert printed.endswith("forgetful Failed\nshell Succeeded\nseries Succeeded\n")
+    assert [one["metadata"]["name"] for one in jobs.list() + jobs.list(kind="JAXJob")] == ["theirs"] * 2
+    for job in theirs:
+        jobs.delete(job)
 
 
 def test_the_code_of_the_page(kubectl: Kubectl, tmp_path: Path) -> None:
