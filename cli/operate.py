@@ -1,6 +1,8 @@
 """``jobcommon operator``: the operators against the configured API server."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jobcommon.cli.configured import configured_cluster
@@ -25,6 +27,15 @@ def token_in(path: Path) -> str:
     return token
 
 
+def searched_domain(path: Path = Path("/etc/resolv.conf")) -> str:
+    """The cluster's domain, which the kubelet has written into the resolver's file of this pod; "" outside of a cluster."""
+    try:
+        found = re.search(r"^search\s.*?\S+\.svc\.(\S+)\s+svc\.\1(?:\s|$)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return found[1].rstrip(".") if found else ""
+
+
 def log_refresh_errors(cluster: Cluster, log: Log) -> None:
     """Log why the cluster's credentials cannot be refreshed, once for each change."""
 
@@ -43,6 +54,7 @@ async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfi
     log_refresh_errors(cluster, logging.setup(settings.log_format, settings.log_level))
     collect_garbage_rarely()
     try:
+        settings = replace(settings, search_domain=settings.search_domain or searched_domain())
         await run_against(cluster, frameworks, settings, handle_signals=True)
     except OSError as error:
         text = error.strerror or str(error)

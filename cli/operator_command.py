@@ -79,7 +79,12 @@ def operator_command(
     ] = None,
     burst: Annotated[int | None, typer.Option(metavar="N", help="How many requests may exceed --qps at once.", min=1)] = None,
     cluster_domain: Annotated[
-        str, typer.Option(metavar="DOMAIN", help="Appended to the addresses of replicas, such as cluster.local.")
+        str,
+        typer.Option(
+            metavar="DOMAIN",
+            help="Appended to the addresses of replicas, such as cluster.local. Default: nothing; plain names are "
+            "searched in the domain of the operator's own pod, or in cluster.local.",
+        ),
     ] = "",
     tracking_finalizer: Annotated[
         bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")

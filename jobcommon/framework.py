@@ -103,13 +103,15 @@ class ProgressServer:
 class Options:
     """Operator-wide options, for the jobs of every framework.
 
-    `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
+    `cluster_domain` is appended to the addresses of replicas; without it `search_domain` is the cluster's, in which pods search
+    the plain names of their peers ("": cluster.local). `tracking_finalizer`: keep ended pods until they are counted.
     `gang`: the scheduler that places a job's pods all at once; with None each pod keeps the scheduler of its template.
     `progress`: where pods report their progress; None: nowhere. `kueue`: own the Workload of each job labelled
     for a queue of Kueue.
     """
 
     cluster_domain: str = ""
+    search_domain: str = ""
     tracking_finalizer: bool = True
     gang: GangScheduler | None = None
     progress: ProgressServer | None = None

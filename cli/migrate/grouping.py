@@ -54,9 +54,11 @@ def arranged(job: Job, pods: Mapping[Replica, Json], arrangement: Mapping[str, S
         for name, replicas in arrangement.items()
         for index, replica in enumerate(replicas)
     }
+    # A pod has its host name in place of its own address.
+    hosts |= {job.pod_name(replica): hosts[job.address(replica)] for replica in pods}
     some = next(iter(pods))
     suffix = job.address(some).removeprefix(job.pod_name(some))
-    address = re.compile(rf"\b{re.escape(job.name)}-[a-z0-9-]+{re.escape(suffix)}\b")
+    address = re.compile(rf"(?<![\w.-]){re.escape(job.name)}-[a-z0-9-]+(?:{re.escape(suffix)})?(?![\w.-])")
     found = []
     for name, replicas in arrangement.items():
         if len({job.replica_specs[replica.type].restart_policy for replica in replicas}) > 1:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from string import ascii_letters, digits
 from typing import Any
 
 from jobcommon.api import labels
@@ -27,6 +28,7 @@ MAX_VARIABLES = 96 * 1024
 DEFAULT_DOMAIN = "cluster.local"
 # The API server takes no more of dnsConfig.searches.
 MAX_SEARCHES, MAX_SEARCH_CHARACTERS = 32, 2048
+_NAME = frozenset("-." + ascii_letters + digits)
 _IN_PLACE = {RestartPolicy.ALWAYS: "Always", RestartPolicy.ON_FAILURE: "OnFailure"}
 
 
@@ -81,7 +83,7 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     spec = job.replica_specs[replica.type]
     template = template_for(spec, replica.index)
     metadata = template.get("metadata") or {}
-    variables = framework.env(job, replica)
+    variables = _variables(framework, job, replica)
     annotated = _annotated(job, variables)
     roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
     own_labels = {**replica_labels(framework, job, replica), **roles}
@@ -102,7 +104,27 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
 
 def world(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
     """The annotations of a pod with what it knows of the others: the size of the attempt, and the variables that follow it."""
-    return _world(framework, job, _annotated(job, framework.env(job, replica)))
+    return _world(framework, job, _annotated(job, _variables(framework, job, replica)))
+
+
+def _variables(framework: Framework, job: Job, replica: Replica) -> Collection[EnvVar]:
+    """The framework's variables for one pod, with its host name in place of its own address.
+
+    The kubelet writes the host name into the pod's /etc/hosts, so it resolves before DNS has a record of the pod, and torch and
+    others know themselves by it. Peers that are handed that name find it by the search domain (see `_host`). On the host's
+    network both are the node's.
+    """
+    variables, own, name = framework.env(job, replica), job.address(replica), job.pod_name(replica)
+    template = mapping_of(template_for(job.replica_specs[replica.type], replica.index).get("spec"))
+    if template.get("hostNetwork") or template.get("hostnameOverride") or len(name) > MAX_LABEL:
+        return variables
+    return [replace(v, value=_renamed(v.value, own, name)) if own in v.value else v for v in variables]
+
+
+def _renamed(text: str, address: str, name: str) -> str:
+    before, _, after = text.partition(address)
+    # Not in a longer name that a user has written.
+    return text if _NAME.intersection(before[-1:] + after[:1]) else f"{before}{name}{after}"
 
 
 def _world(framework: Framework, job: Job, annotated: Collection[EnvVar]) -> dict[str, str]:
@@ -235,7 +257,8 @@ def _host(job: Job, replica: Replica, template: Mapping[str, Any]) -> dict[str, 
     if len(name) > MAX_LABEL:
         return {}
     config = template.get("dnsConfig") or {}
-    domain = f"{job.service_name}.{job.namespace}.svc.{job.options.cluster_domain or DEFAULT_DOMAIN}"
+    cluster = job.options.cluster_domain or job.options.search_domain or DEFAULT_DOMAIN
+    domain = f"{job.service_name}.{job.namespace}.svc.{cluster}"
     searches = [*(config.get("searches") or ())]
     if domain not in searches and len(searches) < MAX_SEARCHES and len(" ".join([*searches, domain])) <= MAX_SEARCH_CHARACTERS:
         searches.append(domain)

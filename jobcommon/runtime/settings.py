@@ -58,6 +58,7 @@ class Settings:
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     cluster_domain: str = ""
+    search_domain: str = ""
     tracking_finalizer: bool = True
     gang_scheduler_name: str = ""
     kueue: str = ""
@@ -123,6 +124,7 @@ class Settings:
         """
         return Options(
             cluster_domain=self.cluster_domain,
+            search_domain=self.search_domain,
             tracking_finalizer=self.tracking_finalizer,
             gang=gang_scheduler(self.gang_scheduler_name),
             kueue=self.kueue == OWN,

@@ -18,6 +18,7 @@ from typer.main import get_command
 from jobcommon.cli.errors import UserError, missing_extra
 from jobcommon.cli.main import app
 from jobcommon.cli.manifests import Manifest, load
+from jobcommon.cli.operate import searched_domain
 from jobcommon.cli.options import duration_option
 from jobcommon.cli.plan import describe
 from jobcommon.cli.python import python_of_pods
@@ -175,6 +176,21 @@ def test_a_manifest_is_fetched_from_an_address() -> None:
         load([address])
     with served(404, "") as address, pytest.raises(UserError, match=r"job\.yaml: the server answers 404 Not Found"):
         load([address])
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("search jobs.svc.corp.local svc.corp.local corp.local eu.example\nnameserver 10.96.0.10\n", "corp.local"),
+        ("nameserver 10.96.0.10\nsearch\tjobs.svc.cluster.local. svc.cluster.local. cluster.local.\n", "cluster.local"),
+        ("search svc.example.com\n# search a.svc.b svc.b\n", ""),
+        ("nameserver 127.0.0.1\n", ""),
+        (None, ""),
+    ],
+)
+def test_the_operator_s_pod_knows_the_cluster_s_domain(text: str | None, domain: str, tmp_path: Path) -> None:
+    (file := tmp_path / "resolv.conf").write_text(text or "")
+    assert searched_domain(file if text is not None else tmp_path / "none") == domain
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,10 @@ CASES: dict[str, dict[str, Case]] = {
         "elastic with the most alone": Case({"Worker": 1}, spec={"elasticPolicy": {"maxReplicas": 4}}),
         "elastic with the fewest alone": Case({"Worker": 1}, spec={"elasticPolicy": {"minReplicas": 4}}),
         "elastic without a rendezvous conf": Case({"Worker": 1}, spec={"elasticPolicy": {"rdzvConf": []}}),
+        "elastic with a longer name of the user's": Case(
+            {"Worker": 1}, spec={"elasticPolicy": {"rdzvHost": "demo-worker-0.demo.default.svc.corp.local"}}
+        ),
+        "on the network of the host, which has another name": Case({"Master": main(PYTORCH, pod={"hostNetwork": True})}),
         "elastic and standalone": Case({"Worker": 1}, spec={"elasticPolicy": {"standalone": True}}),
         "elastic and not standalone": Case({"Worker": 1}, spec={"elasticPolicy": {"standalone": False}}),
         "elastic with the deprecated field": Case({"Worker": 1}, spec={"elasticPolicy": {"nProcPerNode": 4}}),

@@ -263,6 +263,7 @@ SEARCH = "demo.default.svc.cluster.local"
         pytest.param(
             {"searches": ["a.example"]}, "corp.local", ["a.example", "demo.default.svc.corp.local"], id="after the user's"
         ),
+        pytest.param({}, "|corp.local", ["demo.default.svc.corp.local"], id="the domain of the operator's pod"),
         pytest.param({"searches": [SEARCH, "a.example"]}, "", [SEARCH, "a.example"], id="there already"),
         pytest.param({"searches": ["a.b"] * 32}, "", ["a.b"] * 32, id="as many as there may be"),
         pytest.param({"searches": ["a" * 203] * 10}, "", ["a" * 203] * 10, id="as long as they may be"),
@@ -273,7 +274,8 @@ def test_a_peer_s_plain_name_resolves(own: Manifest, domain: str, searches: list
     """By a search domain, under every dnsPolicy: programs for the reference use the names of its Services per replica."""
     spec = replica_spec(TEST_JOB, 1)
     spec["template"]["spec"] |= {"dnsConfig": own, "dnsPolicy": "None"} if own else {}
-    framework = replace(TEST_JOB, options=replace(TEST_JOB.options, cluster_domain=domain))
+    given, _, found = domain.partition("|")
+    framework = replace(TEST_JOB, options=replace(TEST_JOB.options, cluster_domain=given, search_domain=found))
     pod = pod_manifest(framework, read_job(framework, job_manifest(framework, {"Worker": spec})), Replica("Worker", 0))
     assert pod["spec"]["dnsConfig"] == {**own, "searches": searches}
 

@@ -143,7 +143,7 @@ async def test_the_settings_reach_the_decision(world: World) -> None:
     async with operating(world, settings=settings):
         world.ok("POST", JOBS, a_job())
         await world.clock.until(lambda: len(world.pods()) == 2)
-        (pod, _) = world.pods()
+        (_, pod) = world.pods()
         assert "finalizers" not in pod["metadata"]
         variables = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
         assert variables["LEADER"] == "train-worker-0.train.default.svc.cluster.test"

@@ -19,8 +19,8 @@ def hostname(pod: Pod) -> str:
 
 
 def own_names(pod: Pod) -> list[str]:
-    """What the kubelet itself writes into a pod's hosts file."""
-    host, subdomain = hostname(pod), pod["spec"].get("subdomain")
+    """What the kubelet itself writes into a pod's hosts file. On the host's network that is the node's, without subdomains."""
+    host, subdomain = hostname(pod), not pod["spec"].get("hostNetwork") and pod["spec"].get("subdomain")
     return [f"{host}.{subdomain}.{pod['metadata']['namespace']}.svc.{DOMAIN}", host] if subdomain else [host]
 
 
