@@ -54,7 +54,7 @@ def checked(manifest: Manifest, framework: Framework, namespace: str = "default"
 
 
 def _read(manifest: Manifest, framework: Framework, namespace: str) -> tuple[Job, Sequence[str]]:
-    job, found = crd.checked(framework, manifest.body)
+    job, found = crd.read_strictly(framework, manifest.body)
     errors = [f"{manifest.place_of(error.path)}: {error}" for error in found]
     return replace(job, namespace=job.namespace or namespace), errors
 

@@ -4,6 +4,6 @@ The generated files are in ``charts/crds`` (``make crds`` writes them, a test co
 """
 
 from jobcommon.crd.definition import crd_files, custom_resource_definition, to_file, to_json
-from jobcommon.crd.strict import checked, field_errors
+from jobcommon.crd.strict import field_errors, read_strictly
 
-__all__ = ["checked", "crd_files", "custom_resource_definition", "field_errors", "to_file", "to_json"]
+__all__ = ["crd_files", "custom_resource_definition", "field_errors", "read_strictly", "to_file", "to_json"]

@@ -48,7 +48,7 @@ _BOUNDS: Sequence[tuple[str, Callable[[Any, Any], bool], str]] = (
 )
 
 
-def checked(framework: Framework, manifest: Json) -> tuple[Job, list[FieldError]]:
+def read_strictly(framework: Framework, manifest: Json) -> tuple[Job, list[FieldError]]:
     """The job as an API server would store it, and its errors: those that the operator would report, else `field_errors`."""
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
     known = version in [one.name for one in framework.versions]

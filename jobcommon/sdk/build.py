@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from jobcommon.api.quantity import parse_quantity
-from jobcommon.crd import checked
+from jobcommon.crd import read_strictly
 from jobcommon.framework import Framework
 
 KIND = "PyTorchJob"
@@ -95,7 +95,7 @@ def build_job(
 
 def check(framework: Framework, manifest: Mapping[str, Any]) -> None:
     """Raises ValueError for errors that the operator, or an API server with strict field validation, would report."""
-    if errors := checked(framework, manifest)[1]:
+    if errors := read_strictly(framework, manifest)[1]:
         raise ValueError("\n".join(map(str, errors)))
 
 

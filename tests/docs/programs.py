@@ -53,8 +53,10 @@ def make(words: Sequence[str]) -> str:
 
 
 def module(words: Sequence[str]) -> str:
-    """``-m MODULE``: there is such a module; those of pytest's arguments that are files exist."""
-    _, name, *rest = words
+    """``-m MODULE``: there is such a module; those of pytest's arguments that are files exist. ``-c`` is parsed."""
+    option, name, *rest = words
+    if option == "-c":
+        return "" if compile(name, "-c", "exec") else "nothing"
     if importlib.util.find_spec(name) is None:
         return f"no module {name}"
     return ", ".join(f"{word} does not exist" for word in rest if word.startswith("tests") and not (ROOT / word).exists())
@@ -113,4 +115,4 @@ def fault(words: Sequence[str]) -> str:
     program, rest = words[0].rpartition("/")[2], words[1:]
     if program in CHECKS:
         return CHECKS[program](rest)
-    return "" if program in ("export", "source", "true", "grep", "podman") else f"no test knows the program {program}"
+    return "" if program in ("export", "source", "true", "grep", "mkdir", "podman") else f"no test knows the program {program}"
