@@ -1,25 +1,27 @@
 """What the API server's answer to a write means for the next try, and the back-off of what the platform refuses.
 
 A job whose creates or updates are refused for now, by a quota, RBAC, a policy or a webhook, or because the name is in use
-(409), does not fail: they are retried after 10 s, then with exponential back-off up to 10 minutes. Until then the job's plans
-leave out what the platform refused (`Observed.backed_off`), whatever else queues the job: one refused call per retry (rule
-R16). A name conflict may be resolved by the very next event, so it does not cause anything to be left out. The conflict of an
-update is none: the next plan is made for the object as it is by then.
+(409), does not fail: they are retried after 10 s, then with exponential back-off up to 10 minutes. So are reads that it
+forbids. Until then the job's plans leave out what the platform refused (`Observed.backed_off`), whatever else queues the job:
+one refused call per retry (rule R16). A name conflict may be resolved by the very next event, so it does not cause anything to
+be left out. The conflict of an update is none: the next plan is made for the object as it is by then.
 
 Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, any code that a
 webhook chooses (often 400), 500 when a webhook cannot be reached.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from http import HTTPStatus
 
 from jobcommon.api import kueue
+from jobcommon.api.observed import IMAGES_LATER
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Action, Create, backed_off_as
+from jobcommon.reconcile.plan import Action, Create, Get, SetImage, backed_off_as
 
 FIRST_RETRY_DELAY = 10.0
 MAX_RETRY_DELAY = 600.0
@@ -90,8 +92,8 @@ def is_own_fault(error: StatusError) -> bool:
 
 def _is_by_default(create: Create, message: str) -> bool:
     """Whether a container's request exceeds its limit, and one of the two is the default of a LimitRange."""
-    for field, index, resource in _ABOVE_LIMIT.findall(message):
-        containers = create.manifest["spec"].get(field) or ()
+    for part_of, index, resource in _ABOVE_LIMIT.findall(message):
+        containers = create.manifest["spec"].get(part_of) or ()
         # A container that the manifest does not have was added by the platform.
         own = (containers[int(index)].get("resources") or {}) if int(index) < len(containers) else {}
         if any(resource not in (own.get(part) or {}) for part in ("requests", "limits")):
@@ -109,60 +111,103 @@ def is_of_the_platform(error: ClientError | None) -> bool:
 
 
 @dataclass(slots=True)
+class _BackOff:
+    """Of one kind of write and one cause: what is left out of plans until then, and the status's text."""
+
+    text: str = ""
+    until: float = 0.0
+    tries: int = 0
+    held: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
 class Refusals:
     """The refusals of one job. Times are monotonic seconds.
 
-    `text` is the first refusal of the last retry, for the job's status. It stays the same while the cause does: the numbers in
-    a quota's message change with every pod of other jobs, and that must not cause status writes (rule R19).
+    Each kind of write has a back-off for each cause, which is the code of the answer: a webhook that fails once beside a right
+    that is missing for good costs the job one short wait. `until` is when the first of them ends.
     """
 
     until: float = 0.0
-    text: str = ""
-    _tries: int = 0
-    _plurals: frozenset[str] = frozenset()
-    _untried: bool = False
+    _back_offs: dict[tuple[str, int], _BackOff] = field(default_factory=dict)
+    _left_out: tuple[float, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The oldest refusal, that of pods first, for the job's status. It stays the same while the cause does: the numbers in
+        a quota's message change with every pod of other jobs, and that must not cause status writes (rule R19).
+        """
+        told = [one for one in self._back_offs.values() if one.text]
+        return next((one.text for one in sorted(told, key=lambda one: "pods" not in one.held)), "")
 
     def record(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
         answers = [(outcome, answer_of(outcome)) for outcome in outcomes]
-        turned_down = [o for o, answer in answers if answer in (Answer.REFUSED, Answer.INVALID)]
-        if not turned_down and not any(a is Answer.NAME_IN_USE and isinstance(o.action, Create) for o, a in answers):
-            return False
-        said = next(filter(None, (_said(outcome, answer) for outcome, answer in answers)), "")
-        if not self.text or (now >= self.until and _DIGITS.sub("", said) != _DIGITS.sub("", self.text)):
-            self.text = said
-        missing = {backed_off_as(outcome.action) for outcome in turned_down}
         # Creates that were skipped because an object they need was refused are missing, too; not those that another failure
         # of their own kind stopped.
-        failed = {o.action.plural for o, answer in answers if answer in (Answer.TRANSIENT, Answer.NAME_IN_USE)}
-        skipped = {o.action.plural for o, answer in answers if answer is Answer.SKIPPED and isinstance(o.action, Create)}
-        missing |= skipped - failed
-        if now < self.until:
-            # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns. So
-            # does a name conflict: every event of the job may try again, and the last try must not wait for all of them.
-            self._plurals |= frozenset(missing if turned_down else ())
-            return True
-        self.until = now + min(FIRST_RETRY_DELAY * 2.0 ** min(self._tries, 10), MAX_RETRY_DELAY)
-        self._tries += 1
-        self._plurals = frozenset(missing if turned_down else ())
-        return True
+        skipped = {o.action.plural for o, a in answers if a is Answer.SKIPPED and isinstance(o.action, Create)}
+        skipped -= {o.action.plural for o, a in answers if a in (Answer.TRANSIENT, Answer.NAME_IN_USE)}
+        new: dict[tuple[str, int], _BackOff] = {}
+        for outcome, answer in answers:
+            action, code = outcome.action, getattr(outcome.error, "code", 0)
+            if answer in (Answer.REFUSED, Answer.INVALID):
+                held = _held(action, code) | (skipped if isinstance(action, Create | Get) else set())
+            elif answer is Answer.NAME_IN_USE and isinstance(action, Create):
+                # The very next event may show that it is free.
+                held = frozenset()
+            else:
+                continue
+            one = new.setdefault((backed_off_as(action), code), _BackOff())
+            one.text, one.held = one.text or _said(outcome, answer), one.held | held
+        known, refused = self._back_offs, {what for what, _ in new}
+        done = {backed_off_as(o.action) for o, answer in answers if answer is Answer.DONE}
+        for key in [key for key, one in known.items() if key not in new and _is_over(key[0], one, done, refused, now)]:
+            del known[key]
+        for key, found in new.items():
+            one = known.setdefault(key, found)
+            one.held |= found.held
+            # What is tried again early does not prolong it.
+            if now >= one.until:
+                one.held = found.held
+                one.text = found.text if _DIGITS.sub("", found.text) != _DIGITS.sub("", one.text) else one.text
+                one.until = now + min(FIRST_RETRY_DELAY * 2.0 ** min(one.tries, 10), MAX_RETRY_DELAY)
+                one.tries += 1
+        self.pending(now)
+        return bool(new)
 
     def pending(self, now: float) -> bool:
         """Whether something is still to be retried at `until`, or was left out of the last plan and has become due since."""
-        return now < self.until or self._untried
+        due = (*(one.until for one in self._back_offs.values() if now < one.until), *self._left_out)
+        self.until = min(due, default=now)
+        return bool(due)
 
     def backed_off(self, now: float) -> frozenset[str]:
         """What a plan at `now` has to leave out (see `Observed`)."""
-        early = self._plurals if now < self.until else frozenset()
-        self._untried = bool(early)
-        return early
+        early = [one for one in self._back_offs.values() if now < one.until and one.held]
+        self._left_out = tuple(one.until for one in early)
+        return frozenset[str]().union(*(one.held for one in early))
+
+
+def _held(action: Action, code: int) -> frozenset[str]:
+    """What waits for the retry of a refused write. A webhook that cannot be reached has decided nothing about an image."""
+    if isinstance(action, SetImage) and code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return frozenset((IMAGES_LATER,))
+    needed = {"pods"} if isinstance(action, Get) and action.required else set()
+    return frozenset({backed_off_as(action), *needed})
+
+
+def _is_over(what: str, known: _BackOff, done: Collection[str], refused: Collection[str], now: float) -> bool:
+    """Whether it was tried, and is not refused any more or for another cause."""
+    return what in done or (what in refused and now >= known.until)
 
 
 def _said(outcome: ActionResult, answer: Answer) -> str:
     """The status's text for a write; none if a terminating predecessor still has the name."""
     action = outcome.action
     if answer in (Answer.REFUSED, Answer.INVALID):
-        what = f"{action.plural}/{action.name}" if isinstance(action, Create) else str(action)
+        what = f"{action.plural}/{action.name}"
+        if not isinstance(action, Create):
+            what = f"set image of {what}" if isinstance(action, SetImage) else str(action)
         message = str(getattr(outcome.error, "message", ""))
         return f"{what} is refused: {message}{_advice(action, message)}"
     if outcome.effect is Effect.NAME_CONFLICT and isinstance(action, Create):

@@ -125,8 +125,12 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
             text = f"Error removing a pod's finalizer: {outcome.error}"[:1024]
             events.append(Event(WARNING, reasons.FAILED_REMOVE_FINALIZER, text, lasting=True))
         elif answer_of(outcome) is Answer.REFUSED:
-            reason = _NOT_UPDATED.get(outcome.action.plural, reasons.FAILED_UPDATE_OBJECT)
-            events.append(Event(WARNING, reason, f"Error updating: {outcome.error}"[:1024], lasting=True))
+            reads = isinstance(outcome.action, Get)
+            reason = (
+                reasons.FAILED_GET_OBJECT if reads else _NOT_UPDATED.get(outcome.action.plural, reasons.FAILED_UPDATE_OBJECT)
+            )
+            text = f"Error {'reading' if reads else 'updating'}: {outcome.error}"[:1024]
+            events.append(Event(WARNING, reason, text, lasting=True))
     return events
 
 

@@ -7,7 +7,8 @@ from jobcommon.causes.cause import Cause, Clue, in_short, revealed
 from jobcommon.causes.cause_reasons import Reason
 
 CREATE_RETRY = "the operator retries, first after 10 s, then at most 10 minutes apart"
-_REFUSED = re.compile(r"(\w+)/(\S+) is refused: (.*)", re.DOTALL)
+_REFUSED = re.compile(r"(?:\b(get|update|set image of) )?(\w+)/(\S+) is refused: (.*)", re.DOTALL)
+_DONE = {"get": "read", "update": "updated", "set image of": "changed"}
 _CONFLICT = re.compile(r"(\w+/\S+) already exists and belongs to another owner")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: ([^;]+)")
 _CREATING = re.compile(r"Error creating: (?:\d+ \w*: )?(.*)", re.DOTALL)
@@ -95,7 +96,7 @@ def refusal_in(message: str) -> Cause | None:
         return Cause(Reason.NAME_CONFLICT, text, "delete or rename it", then=CREATE_RETRY)
     if (refused := _REFUSED.search(message)) is None:
         return None
-    return refusal(f"{refused[1]}/{refused[2]}", refused[3])
+    return refusal(f"{refused[2]}/{refused[3]}", refused[4], _DONE.get(refused[1], "created"))
 
 
 def refusal_in_event(message: str) -> Cause | None:
@@ -104,8 +105,8 @@ def refusal_in_event(message: str) -> Cause | None:
     return refusal("a pod", found[1]) if found is not None else None
 
 
-def refusal(what: str, message: str) -> Cause:
-    """Why the API server refuses to create `what`."""
+def refusal(what: str, message: str, done: str = "created") -> Cause:
+    """Why the API server refuses what was to be `done` with `what`."""
     if (quota := _QUOTA.search(message)) is not None:
         name, requested, used, limited = (part.strip() for part in quota.groups())
         cause = Cause(
@@ -115,4 +116,4 @@ def refusal(what: str, message: str) -> Cause:
         )
     else:
         cause = revealed(message, _CLUES) or Cause(Reason.REFUSED, in_short(message), "change what the message names")
-    return Cause(cause.reason, in_short(f"{what} cannot be created: {cause.text}"), cause.advice, then=CREATE_RETRY)
+    return Cause(cause.reason, in_short(f"{what} cannot be {done}: {cause.text}"), cause.advice, then=CREATE_RETRY)

@@ -20,7 +20,7 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.memo import last_result_cached
-from jobcommon.api.observed import IMAGES
+from jobcommon.api.observed import IMAGES, IMAGES_LATER
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_REPLACED, ConditionType, JobStatus
@@ -29,7 +29,7 @@ from jobcommon.api.timestamp import format_time, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import pod_manifest, world
 from jobcommon.manifests.size import size_text, with_size
-from jobcommon.reconcile import node_loss
+from jobcommon.reconcile import limits, node_loss
 from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.extension import Extension, RestartInPlace
 from jobcommon.reconcile.intents import Course, Intent
@@ -186,6 +186,8 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
     if slot.pod.node_name in {entry.node for entry in node_loss.avoided(job)}:
         return f"node {slot.pod.node_name} is avoided"
+    if IMAGES_LATER in backed_off and now >= (limits.restarts_so_far(job.status)[1] or now) + _stop_seconds(job, slot.replica):
+        return "its image could not be changed in time"
     return "its image may not be changed" if IMAGES in backed_off else ""
 
 
@@ -197,8 +199,13 @@ def given_up_at(job: Job, replica: Replica, pod: PodView, now: float) -> float:
     if is_stopped(pod):
         return inf
     ordered = _ordered_at(pod, now)
+    return (now if ordered is None else ordered) + _stop_seconds(job, replica)
+
+
+def _stop_seconds(job: Job, replica: Replica) -> float:
+    """How long a stop may take."""
     grace = _pod_spec(job, replica).get("terminationGracePeriodSeconds")
-    return (now if ordered is None else ordered) + (grace if isinstance(grace, int) else _DEFAULT_GRACE) + STOP_SECONDS
+    return (grace if isinstance(grace, int) else _DEFAULT_GRACE) + STOP_SECONDS
 
 
 def _ordered_at(pod: PodView, now: float) -> float | None:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from jobcommon.api.merge_patch import merged
-from jobcommon.api.observed import FINALIZERS, IMAGES, UPDATES
+from jobcommon.api.observed import FINALIZERS, IMAGES, IMAGES_LATER, READS, UPDATES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
 from jobcommon.reconcile import rendering
@@ -271,7 +271,8 @@ class Plan:
 
 def in_order(actions: Iterable[Action], backed_off: Collection[str]) -> tuple[Action, ...]:
     """The actions without those that are `backed_off` (see `Observed`), and with the background actions at their end."""
-    return tuple(sorted((action for action in actions if backed_off_as(action) not in backed_off), key=_is_background))
+    left_out = {*backed_off, IMAGES} if IMAGES_LATER in backed_off else backed_off
+    return tuple(sorted((action for action in actions if backed_off_as(action) not in left_out), key=_is_background))
 
 
 def backed_off_as(action: Action) -> str:
@@ -283,6 +284,8 @@ def backed_off_as(action: Action) -> str:
             return IMAGES
         case Update():
             return f"{action.plural}{UPDATES}"
+        case Get():
+            return f"{action.plural}{READS}"
     return action.plural if isinstance(action, Create) else ""
 
 

@@ -19,7 +19,7 @@ from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller.expectations import Expected
 from jobcommon.controller.job_controller import JobController, JobKey
-from jobcommon.controller.refusals import is_of_the_platform
+from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.controller.unstored import undeclared_status_fields
@@ -270,7 +270,8 @@ class Driver:
             if isinstance(outcome.error, ForeignAnswerError):
                 self._log.warning("the outcome of a write is unknown", action=str(outcome.action), error=str(outcome.error))
             elif outcome.error is not None:
-                self._log.debug("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))
+                log = self._log.info if answer_of(outcome) is Answer.REFUSED else self._log.debug
+                log("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))
         if result.read_error is not None:
             refused = is_of_the_platform(result.read_error)
             log = self._log.warning if refused else self._log.info

@@ -1,18 +1,21 @@
 """The back-off of what the platform refuses to create for one job."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import IMAGES, IMAGES_LATER
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.controller.refusals import FIRST_RETRY_DELAY, Answer, Refusals, answer_of
+from jobcommon.controller.refusals import FIRST_RETRY_DELAY, MAX_RETRY_DELAY, Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.plan import Create, Get, SetImage, Update, in_order
 from jobcommon.testutil import kueue
 
 FORBIDDEN = StatusError(403, "Forbidden", "no")
 IN_USE = StatusError(409, "AlreadyExists", "pods demo is being deleted")
 ETCD = StatusError(500, "InternalError", "etcd leader changed")
+WEBHOOK = StatusError(500, "InternalError", 'failed calling webhook "guard": connection refused')
 
 
 def create(plural: str) -> Create:
@@ -24,17 +27,61 @@ def refused(plural: str, error: ClientError = FORBIDDEN) -> list[ActionResult]:
     return [ActionResult(create(plural), Effect.REFUSED, error=error)]
 
 
-def test_a_refusal_during_a_back_off_joins_it() -> None:
-    """Each alone would end the back-off of the other early and double it."""
+def test_each_kind_and_cause_has_a_back_off_of_its_own() -> None:
+    """One blip of a webhook beside a right that is missing for good costs the job ten seconds."""
     refusals, now = Refusals(), 1000.0
-    assert refusals.record(refused("services"), now)
-    for number in range(8):
-        assert refusals.record(refused("pods" if number % 2 else "configmaps"), now + number)
-    assert refusals.until == now + FIRST_RETRY_DELAY
-    assert refusals.backed_off(now + 9) == {"services", "pods", "configmaps"}
-    assert refusals.backed_off(now + FIRST_RETRY_DELAY) == frozenset()
+    update = ActionResult(Update("v1", "podgroups", "demo", {}, {}), Effect.REFUSED, error=FORBIDDEN)
+    for doublings in range(7):
+        assert refusals.record([update], now)
+        assert refusals.until == now + min(FIRST_RETRY_DELAY * 2**doublings, MAX_RETRY_DELAY)
+        now = refusals.until if doublings < 6 else now + 20
+    for again in (FIRST_RETRY_DELAY, 2 * FIRST_RETRY_DELAY):
+        assert refusals.record(refused("pods", WEBHOOK), now)
+        assert refusals.record(refused("pods", WEBHOOK), now + 1), "what is tried early prolongs nothing"
+        assert refusals.until == now + again
+        assert "webhook" in refusals.text
+        assert refusals.backed_off(now + 2) == {"pods", "podgroups/updates"}
+        now = refusals.until
+        assert refusals.backed_off(now) == {"podgroups/updates"}
+    assert refusals.record(refused("pods"), now)
+    assert refusals.until == now + FIRST_RETRY_DELAY, "another cause begins anew"
+    assert not refusals.record([ActionResult(create("pods"), Effect.APPLIED, "8")], now + FIRST_RETRY_DELAY)
     assert refusals.record(refused("pods"), now + FIRST_RETRY_DELAY)
-    assert refusals.until == now + 3 * FIRST_RETRY_DELAY, "it doubles when it is refused again in its time"
+    assert refusals.until == now + 2 * FIRST_RETRY_DELAY, "a success ends it"
+
+
+def test_what_was_left_out_and_became_due_meanwhile_is_tried_at_once() -> None:
+    refusals = Refusals()
+    assert refusals.record(refused("pods") + refused("services"), 0.0)
+    assert refusals.backed_off(9.0) == {"pods", "services"}
+    assert refusals.record([ActionResult(IMAGE, Effect.REFUSED, error=FORBIDDEN)], 11.0)
+    assert refusals.until == FIRST_RETRY_DELAY
+
+
+GET = Get("v1", "serviceaccounts", "demo-launcher")
+IMAGE = SetImage("demo-worker-0", "uid-0", "main", "image", "other", "0", "attempt 1 begins")
+# What is refused, with which answer -> what the next plan leaves out, and what the status says
+OTHERS: dict[str, tuple[Get | SetImage, StatusError, set[str], str]] = {
+    "a read": (GET, FORBIDDEN, {"serviceaccounts/reads", "pods"}, "get serviceaccounts/demo-launcher is refused: no"),
+    "an optional read": (
+        replace(GET, required=False),
+        FORBIDDEN,
+        {"serviceaccounts/reads"},
+        "get serviceaccounts/demo-launcher",
+    ),
+    "an image, by a policy": (IMAGE, FORBIDDEN, {IMAGES}, "set image of pods/demo-worker-0 is refused: no"),
+    "an image, by nobody": (IMAGE, WEBHOOK, {IMAGES_LATER}, "set image of pods/demo-worker-0 is refused: failed calling"),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_what_is_no_create_waits_as_well(case: str) -> None:
+    action, error, left_out, told = OTHERS[case]
+    refusals = Refusals()
+    assert refusals.record([ActionResult(action, Effect.REFUSED, error=error)], 0.0)
+    assert refusals.backed_off(1.0) == left_out
+    assert refusals.text.startswith(told)
+    assert in_order([action], refusals.backed_off(1.0)) == ()
 
 
 def test_a_name_in_use_is_tried_again_in_time_however_often_events_try() -> None:
@@ -60,8 +107,8 @@ def test_the_text_is_that_of_the_present_cause() -> None:
         refusals.record(refused("pods", StatusError(403, "Forbidden", cause)), now)
         assert told in refusals.text
         refusals.record(refused("services", StatusError(403, "Forbidden", "no services")), now + 1)
-        assert told in refusals.text, "what joins a back-off is not the cause of it"
-        now = refusals.until
+        assert told in refusals.text, "the cause for pods is told"
+        now += MAX_RETRY_DELAY
 
 
 SKIPPED = [ActionResult(create("pods"), Effect.SKIPPED)]

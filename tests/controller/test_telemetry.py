@@ -10,7 +10,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import MAX_EMITTED, MAX_OBJECTS_NAMED, telemetry
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, SetImage, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, Event, Get, Plan, SetImage, Update
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -73,6 +73,7 @@ def test_a_refusal_is_reported_once() -> None:
 
 
 CHANGES: dict[str, Action] = {
+    "FailedGetObject": Get("v1", "serviceaccounts", "demo-launcher"),
     "FailedUpdateObject": Update("v1", "configmaps", "demo-config", {}, {}),
     "FailedUpdatePodGroup": Update("v1", "podgroups", "demo", {}, {}),
     "FailedUpdatePod": SetImage("demo-worker-0", "uid-0", "main", "image", "other", "0", "attempt 1 begins"),
@@ -83,7 +84,8 @@ CHANGES: dict[str, Action] = {
 def test_a_refused_change_is_reported_and_a_conflict_is_not(reason: str) -> None:
     change = replace(work(), plan=Plan((CHANGES[reason],)))
     events, _ = told(change, Effect.REFUSED, StatusError(422, "Invalid", "no"))
-    assert events == [f"Warning {reason}: Error updating: 422 Invalid: no"]
+    verb = "reading" if reason == "FailedGetObject" else "updating"
+    assert events == [f"Warning {reason}: Error {verb}: 422 Invalid: no"]
     assert told(change, Effect.REFUSED, StatusError(409, "Conflict", "no")) == ([], {})
 
 

@@ -1937,6 +1937,9 @@ SCENARIOS = (
     ),
     # the API server
     *(scenario(name, *cause).of(refused(said)) for name, said, *cause in REFUSED),
+    scenario("a read of the operator", "OperatorForbidden", "roles/demo cannot be read", "may not get roles").of(
+        found(observed={"refusal": f"get roles/demo is refused: {NO_RIGHT.replace('create', 'get').replace('pods', 'roles')}"})
+    ),
     scenario("name in use", "NameConflict", "pods/demo-worker-0").of(
         found(observed={"refusal": "pods/demo-worker-0 already exists and belongs to another owner; delete or rename it"})
     ),

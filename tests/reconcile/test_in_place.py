@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.observed import IMAGES, Observed
+from jobcommon.api.observed import IMAGES, IMAGES_LATER, Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan
@@ -314,6 +314,12 @@ def test_where_images_may_not_be_changed_new_pods_are_made() -> None:
     decided = second_attempt(RUNNING, backed_off=frozenset({IMAGES}), refusal="pods/demo-worker-0 is refused: not allowed")
     assert (images(decided), deletes(decided)) == ({}, ALL)
     assert "not allowed" in conditions(decided)[-1]
+
+
+@pytest.mark.parametrize(("after", "replaced"), [(59, []), (60, ALL)])
+def test_where_no_webhook_answers_a_stop_is_tried_until_its_deadline(after: float, replaced: list[str]) -> None:
+    decided = second_attempt(RUNNING, NOW + after, backed_off=frozenset({IMAGES_LATER}))
+    assert (images(decided), deletes(decided)) == ({}, replaced)
 
 
 @pytest.mark.parametrize("image_id", ["", "sha256:" + "0" * 64])
