@@ -13,7 +13,7 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Store
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path
-from jobcommon.controller.orphans import job_keys, owner_uids
+from jobcommon.controller.orphans import job_keys, owner_keys
 from jobcommon.framework import Framework
 
 PODS = "pods"
@@ -80,7 +80,7 @@ class Caches:
         self.jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({_BY_JOB: job_keys})
         named = (framework.plural, PODS)
-        indexes = {_BY_OWNER: owner_uids}
+        indexes = {_BY_OWNER: owner_keys}
         self._others = {name: Store[ObjectView](indexes) for name in self.resources if name not in named}
         if framework.options.kueue:
             self._others[kueue.KUEUE_WORKLOADS] = Store({**indexes, _BY_JOB: job_keys})
@@ -131,25 +131,25 @@ class Caches:
         """The pods whose owner has the name of that job, of whatever UID."""
         return self._pods.indexed(_BY_JOB, key)
 
-    def has_others(self, uid: str) -> bool:
+    def has_others(self, job: ObjectView) -> bool:
         """Whether there are objects of the job other than pods."""
-        return any(store.indexed(_BY_OWNER, uid) for store in self._others.values())
+        return any(store.indexed(_BY_OWNER, (job.namespace, job.uid)) for store in self._others.values())
 
     def observed(self, cached: ObjectView, known: Observed) -> Observed:
         """`known`, which has the job's pods, with its other objects and the cluster as cached."""
-        framework, uid = self._framework, cached.uid
+        framework, owner = self._framework, (cached.namespace, cached.uid)
         owned = [kind.plural for kind in framework.companion_kinds if kind.watched]
         owned += framework.options.gang.resources if framework.options.gang is not None else ()
-        companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, uid)}
+        companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, owner)}
         if framework.options.kueue:
             # The job's Workload, and one that others have made for it.
             store, key = self._others[kueue.KUEUE_WORKLOADS], (cached.namespace, cached.name)
-            named = (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, uid))
+            named = (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, owner))
             companions.update(((kueue.KUEUE_WORKLOADS, view.name), view) for view in named)
         everywhere = [plural for plural in (*kueue.CLUSTER_WIDE, PRIORITY_CLASSES) if plural in self.resources]
         return replace(
             known,
-            services=tuple(self._others[SERVICES].indexed(_BY_OWNER, uid)),
+            services=tuple(self._others[SERVICES].indexed(_BY_OWNER, owner)),
             companions={**companions, **known.companions},
             cluster={(plural, view.name): view for plural in everywhere for view in self._others[plural].all()},
             gang_off=self.gang_off,

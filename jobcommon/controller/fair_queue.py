@@ -1,7 +1,7 @@
 """A queue with priority levels and round-robin over flows: a flow with many items cannot starve one with few."""
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,20 +26,22 @@ class FairQueue(Generic[T]):
         self._levels[level].append(flow, item)
         self._length += 1
 
-    def count(self, level: int) -> int:
-        """The number of items in a level."""
-        return len(self._levels[level])
+    def has(self, level: int, without: Collection[Hashable] = ()) -> bool:
+        """Whether a level has items that are not of the flows `without`."""
+        return self._levels[level].has(without)
 
-    def pop(self, levels: Iterable[int] | None = None) -> T:
-        """Remove and return the next item, of one of `levels` if given. Raises StopIteration if there is none."""
+    def pop(self, levels: Iterable[int] | None = None, without: Collection[Hashable] = ()) -> T:
+        """Remove and return the next item, of one of `levels` if given, and not of the flows `without`: of the first part of a
+        flow. Raises StopIteration if there is none.
+        """
         if len(self._levels[0]) == self._length:
-            item = self._levels[0].pop()
+            item = self._levels[0].pop(without)
             self._length -= 1
             return item
         waiting = [n for n in (range(len(self._levels)) if levels is None else levels) if self._levels[n]]
         overdue = (n for n in waiting[1:] if self._overtaken[n] >= MAX_OVERTAKES)
         chosen = next(overdue, waiting[0] if waiting else 0)
-        item = self._levels[chosen].pop()
+        item = self._levels[chosen].pop(without)
         self._length -= 1
         for n in waiting:
             self._overtaken[n] = 0 if n == chosen else self._overtaken[n] + 1
@@ -84,9 +86,16 @@ class RoundRobin(Generic[T]):
             items.append(item)
         self._length += 1
 
-    def pop(self) -> T:
-        """Remove and return the next item; its flow moves behind the others. Raises StopIteration if there is none."""
-        name, items = next(iter(self._flows.items()))
+    def has(self, without: Collection[Hashable] = ()) -> bool:
+        """Whether there are items that are not of the flows `without`."""
+        return any(name not in without for name in self._flows) if without else self._length > 0
+
+    def pop(self, without: Collection[Hashable] = ()) -> T:
+        """Remove and return the next item, not of the flows `without`; its flow moves behind the others.
+
+        Raises StopIteration if there is none.
+        """
+        name, items = next((name, items) for name, items in self._flows.items() if name not in without)
         item = items.pop() if isinstance(items, RoundRobin) else items.popleft()
         if items:
             self._flows.move_to_end(name)

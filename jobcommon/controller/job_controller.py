@@ -130,8 +130,7 @@ class JobController:
         urgency = Urgency.TRANSITION
         if resource == PODS:
             pod: PodView | None = new or old
-            owner = pod.owner if pod is not None else None
-            if owner is not None and (state := self.states.get(owner.uid)) is not None:
+            if pod is not None and (state := self.states.get(self._owner_of(pod))) is not None:
                 urgency = state.urgency_of(change)
         ours = (child for child in (old, new) if child and (not child.owner or child.owner.kind == self.framework.kind))
         for key in dict.fromkeys(key for child in ours for key in job_keys(child)):
@@ -139,13 +138,18 @@ class JobController:
 
     def _observe_expected(self, resource: str, change: Change[Any]) -> None:
         new, old = change.new, change.old
-        if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
-            self.expectations.observe_created(new.owner.uid, resource, new.name)
+        if new is not None and change.kind is ChangeKind.ADDED:
+            self.expectations.observe_created(self._owner_of(new), resource, new.name)
         marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
         if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
-                if child is not None and child.owner is not None:
-                    self.expectations.observe_deleted(child.owner.uid, child.uid)
+                if child is not None:
+                    self.expectations.observe_deleted(self._owner_of(child), child.uid)
+
+    def _owner_of(self, child: PodView | ObjectView) -> str:
+        """The UID of the job that it belongs to; "" if none of its namespace does."""
+        job = self._jobs.get(child.namespace, child.owner.name) if child.owner is not None else None
+        return job.uid if job is not None and child.owner is not None and child.owner.uid == job.uid else ""
 
     def _enqueue(self, key: JobKey, urgency: Urgency) -> None:
         """Queue a job at once, or for the time at which its events of that urgency are due."""
@@ -242,7 +246,7 @@ class JobController:
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
         state = self.states.setdefault(cached.uid, JobState())
-        if not named and not self.caches.has_others(cached.uid) and state.rests(cached):
+        if not named and not self.caches.has_others(cached) and state.rests(cached):
             return Work(*key, cached.uid, AT_REST)
         try:
             job = state.read(self.framework, cached)

@@ -47,9 +47,12 @@ def job_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def owner_uids(child: PodView | ObjectView) -> tuple[str, ...]:
-    """The UID of its controller owner, if it has one."""
-    return (child.owner.uid,) if child.owner is not None else ()
+def owner_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
+    """The namespace and UID of its controller owner, if it has one.
+
+    An owner is in the namespace of what it owns. A reference to one elsewhere is a claim that anybody may make who can read it.
+    """
+    return ((child.namespace, child.owner.uid),) if child.owner is not None else ()
 
 
 def left_behind(kind: str, named: Iterable[PodView], uid: str) -> list[PodView]:

@@ -3,10 +3,12 @@
 A request needs a seat while it is in flight. Seats are handed out by priority level, and inside a level the flows (a
 namespace, then a job) take turns. BULK and BACKGROUND hold at most a share of the seats each: their requests in flight are
 queued in the API server ahead of all later ones, so without that bound a small job beside a big one waits 5 to 15
-times as long. A request that waits for a Retry-After keeps its seat, so an overloaded API server receives fewer requests.
+times as long. So does a namespace: a webhook that answers slowly for one would hold all seats. A request that waits for a
+Retry-After keeps its seat, so an overloaded API server receives fewer requests.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from enum import IntEnum
 
@@ -14,7 +16,7 @@ from jobcommon.client.request import OuterTransport, Request, Response, Transpor
 from jobcommon.controller.fair_queue import FairQueue
 
 SHARE = 2
-"""BULK and BACKGROUND may each hold 1/SHARE of the seats, at least one."""
+"""BULK, BACKGROUND and each namespace may hold 1/SHARE of the seats, at least one."""
 
 
 class PriorityLevel(IntEnum):
@@ -38,9 +40,11 @@ class FlowController:
         self._levels = tuple(PriorityLevel)
         self._seats = (seats, share, share)
         self._in_use = [0] * len(self._levels)
+        # Of each namespace; those that hold their share.
+        self._share, self._held, self._full = share, Counter[Hashable](), set[Hashable]()
         self.in_use = 0
         """The number of requests in flight."""
-        self._queue: FairQueue[tuple[asyncio.Future[None], PriorityLevel]] = FairQueue(len(PriorityLevel))
+        self._queue: FairQueue[tuple[asyncio.Future[None], Hashable, PriorityLevel]] = FairQueue(len(PriorityLevel))
 
     @property
     def waiting(self) -> int:
@@ -48,16 +52,16 @@ class FlowController:
         return len(self._queue)
 
     def seat(self, *flow: Hashable, level: PriorityLevel = PriorityLevel.INTERACTIVE) -> "Seat":
-        """A seat for one request, acquired with ``async with``. `flow`: its flow, such as a namespace and a job."""
+        """A seat for one request, acquired with ``async with``. `flow`: its flow, which begins with a namespace."""
         return Seat(self, flow, level)
 
     async def acquire(self, flow: Sequence[Hashable], level: PriorityLevel) -> None:
         """Wait for a seat. Each must be returned with `release`."""
-        if self._has_seat(level) and not self._queue:
-            self._take(level)
+        if self._has_seat(level) and flow[0] not in self._full and not self._queue:
+            self._take(flow[0], level)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = (granted, level)
+        waiting = (granted, flow[0], level)
         self._queue.append(flow, waiting, level)
         # All waiting requests may be of a level without a free seat.
         self._dispatch()
@@ -65,18 +69,25 @@ class FlowController:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
-                self.release(level)
+                self.release(flow, level)
             else:
                 self._queue.remove(flow, waiting)
             raise
 
-    def release(self, level: PriorityLevel) -> None:
+    def release(self, flow: Sequence[Hashable], level: PriorityLevel) -> None:
         """Return a seat."""
+        self._held[flow[0]] -= 1
+        self._full.discard(flow[0])
+        if not self._held[flow[0]]:
+            del self._held[flow[0]]
         self._in_use[level] -= 1
         self.in_use -= 1
         self._dispatch()
 
-    def _take(self, level: PriorityLevel) -> None:
+    def _take(self, namespace: Hashable, level: PriorityLevel) -> None:
+        self._held[namespace] += 1
+        if self._held[namespace] >= self._share:
+            self._full.add(namespace)
         self._in_use[level] += 1
         self.in_use += 1
 
@@ -85,13 +96,13 @@ class FlowController:
 
     def _dispatch(self) -> None:
         while self._queue:
-            open_levels = [level for level in self._levels if self._has_seat(level) and self._queue.count(level)]
+            open_levels = [level for level in self._levels if self._has_seat(level) and self._queue.has(level, self._full)]
             if not open_levels:
                 return
-            granted, level = self._queue.pop(open_levels)
+            granted, namespace, level = self._queue.pop(open_levels, self._full)
             if not granted.done():
                 granted.set_result(None)
-                self._take(level)
+                self._take(namespace, level)
 
 
 class Seat:
@@ -108,7 +119,7 @@ class Seat:
         await self._controller.acquire(self._flow, self._level)
 
     async def __aexit__(self, *_: object) -> None:
-        self._controller.release(self._level)
+        self._controller.release(self._flow, self._level)
 
 
 class BackgroundTransport(OuterTransport):

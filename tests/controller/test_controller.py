@@ -516,6 +516,19 @@ def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Mani
     assert status_of(again.plan).replica_statuses["Worker"].active == 1
 
 
+def test_what_claims_a_job_of_another_namespace_is_not_its(bench: Bench, manifest: Manifest) -> None:
+    """Whoever may read a job knows its UID, and may write it into objects of a namespace of their own."""
+    claim = running_pod(bench, manifest, namespace="elsewhere", finalizers=["theirs"])
+    bench.say("services", "ADDED", {**claim, "metadata": {**claim["metadata"], "name": "demo"}})
+    work = bench.new(manifest)
+    assert {"services/demo", "pods/demo-worker-0"} <= {f"{a.plural}/{a.name}" for a in work.plan.actions}
+    bench.say("pods", "ADDED", claim)
+    assert not bench.controller.expectations.satisfied("uid-demo", 0.0)
+    bench.seen(work)
+    bench.say("pods", "DELETED", claim)
+    assert all("elsewhere" not in str(action) for done in bench.settle() for action in done.plan.actions)
+
+
 #: answers to the create of a pod that no later try can change
 FOR_GOOD = {
     "invalid": StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].ports[0].containerPort'),

@@ -19,10 +19,28 @@ async def test_a_level_holds_its_share_of_the_seats_and_leaves_the_others_free(l
     big = [asyncio.create_task(flow_controller.seat("big", level=level).__aenter__()) for _ in range(2 * seats)]
     await turns()
     assert [task.done() for task in big] == [True] * 4 + [False] * (len(big) - 4)
-    small = [asyncio.create_task(flow_controller.seat("small").__aenter__()) for _ in range(seats)]
+    small = [asyncio.create_task(flow_controller.seat(f"small-{n}").__aenter__()) for n in range(seats)]
     await turns()
     assert [task.done() for task in small].count(True) == seats - 4
     for task in (*big, *small):
+        task.cancel()
+
+
+async def test_a_namespace_holds_its_share_of_the_seats_and_leaves_the_others_free() -> None:
+    """A webhook that answers slowly for one tenant."""
+    flow_controller, seats = FlowController(4 * SHARE), 4 * SHARE
+    slow = [asyncio.create_task(flow_controller.seat("slow", job).__aenter__()) for job in range(2 * seats)]
+    await turns()
+    assert [task.done() for task in slow] == [True] * 4 + [False] * (len(slow) - 4)
+    for _ in range(3):
+        async with flow_controller.seat("other", "job"):
+            assert flow_controller.in_use == 5
+    for left in range(4, len(slow)):
+        await flow_controller.seat("slow", left - 4).__aexit__()
+        await turns()
+        assert slow[left].done(), "what waits gets the seats of its own namespace"
+    assert flow_controller.in_use == 4
+    for task in slow:
         task.cancel()
 
 
