@@ -18,7 +18,7 @@ def with_own_lines(body: bytes) -> bytes:
 
 
 def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
-    """What a program printed, of its log with timestamps; None if it is no log, or that of a later run than `run`.
+    """What a program printed, of its log with timestamps; None if it is no log, or that of another run than `run`.
 
     A kubelet that cannot read a log has begun its answer already, with 200, and says why in the place of the log.
     """
@@ -27,9 +27,16 @@ def printed_by(body: bytes, run: Terminated | None = None) -> bytes | None:
     if len(stamps) != len(lines) - (not lines[-1]):
         return None
     last = parse_time(stamps[-1][1].decode()) if stamps else None
-    if run is not None and None not in (last, run.finished_at) and last > run.finished_at + _LATER:  # type: ignore[operator]
+    if run is not None and last is not None and not (run.started_at or 0.0) <= last <= (run.finished_at or last) + _LATER:
         return None
     return b"\n".join([line[stamp.end() :] for line, stamp in zip(lines, stamps, strict=False)] + lines[len(stamps) :])
+
+
+def begins_later(body: bytes, run: Terminated) -> bool:
+    """Whether a log has no line from before the end of `run`: it may be that of the next one."""
+    first = STAMP.match(body)
+    at = parse_time(first[1].decode()) if first is not None else None
+    return run.finished_at is not None and (at is None or at >= run.finished_at + 1)
 
 
 def until(body: bytes, at: float | None) -> bytes:

@@ -6,6 +6,7 @@ The rights to create and patch ConfigMaps are enough: a JSON patch with a test c
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -13,9 +14,9 @@ import msgspec
 
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.template import mappings_in
-from jobcommon.client.errors import ClientError, NoLogError, TransportError
+from jobcommon.client.errors import ClientError, NoLogError, StatusError, TransportError
 from jobcommon.client.lines import shown_lines
-from jobcommon.client.log_lines import printed_by
+from jobcommon.client.log_lines import begins_later, printed_by
 from jobcommon.client.objects import collection_path, metadata_only, object_path, sent
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered, response_error
@@ -81,6 +82,11 @@ async def _end_of(transport: Transport, namespace: str, log: KeepLog) -> str:
     else:
         raise NoLogError(f"{log}: its container was started again")
     printed = printed_by(body, run)
+    if not previous and begins_later(body, run):
+        # The kubelet may have started the next run before the API shows it, and serves this one as the previous.
+        with suppress(StatusError):
+            before = printed_by(await _read(transport, path, log, previous=True), run)
+            printed = before if run.started_at is not None and before is not None else printed
     if printed is None:
         raise NoLogError(f"{log}: it is not there: {body.decode(errors='replace').strip()[:200]}")
     # Bytes that are not UTF-8 become longer, and progress bars shorter.

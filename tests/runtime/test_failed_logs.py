@@ -173,6 +173,27 @@ async def test_the_log_is_that_of_the_run_that_failed(pods: list[Response], logs
     assert (event is None) == bool(kept)
 
 
+NEXT, BEFORE = b"2026-01-01T00:00:10Z starting\n", b"2025-12-31T23:59:59Z b\n"
+#: what a kubelet that is ahead of the API has of the container's present run and of the one before, and what is kept
+AHEAD: dict[str, tuple[bytes, Response, str]] = {
+    "the next run has printed nothing": (b"", Response(200, STAMP + b"a\n"), "a\n"),
+    "the next run has printed": (NEXT, Response(200, STAMP + b"a\n"), "a\n"),
+    "the run has printed nothing": (b"", refusal(400), ""),
+    "only the run before has": (b"", Response(200, BEFORE), ""),
+}
+
+
+@pytest.mark.parametrize(("present", "previous", "kept"), AHEAD.values(), ids=AHEAD)
+async def test_a_kubelet_that_is_ahead_of_the_api_serves_the_run_as_previous(
+    present: bytes, previous: Response, kept: str
+) -> None:
+    over = pod("p", {"state": {"terminated": {**ENDED["terminated"], "startedAt": "2026-01-01T00:00:00Z"}}})
+    transport = server().on("GET", f"{POD}/p", over).on("GET", f"{POD}/p/log", Response(200, present), previous)
+    await executed(transport, LOGS[0])
+    assert [dict(one.query)["previous"] for one in transport.made("GET", f"{POD}/p/log")] == ["false", "true"]
+    assert added(transport.made("PATCH")[0]).get("/data/0.p.log") == kept
+
+
 async def test_of_a_run_without_a_container_the_events_are_kept() -> None:
     transport = server()
     result = await executed(transport, replace(LOGS[0], run=""))
