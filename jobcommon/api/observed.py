@@ -13,7 +13,7 @@ IMAGES = "pods/images"
 """Stands for the change of a pod's image among what is backed off."""
 IMAGES_LATER = "pods/images later"
 """The same, for a while: the answer says nothing about the image, as that of a webhook which cannot be reached."""
-READS = "/reads"
+GETS = "/reads"
 """After a plural, stands for the reads of such objects among what is backed off."""
 UPDATES = "/updates"
 """After a plural, stands for the updates of such objects among what is backed off."""
@@ -35,7 +35,7 @@ class Observed:
     when its objects were last read (seconds since the epoch), by name, found or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
     what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
-    until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed; see `READS` and
+    until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed; see `GETS` and
     `UPDATES`).
     `predecessors` are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or
     this process has made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from jobcommon.api.merge_patch import merged
-from jobcommon.api.observed import FINALIZERS, IMAGES, IMAGES_LATER, READS, UPDATES
+from jobcommon.api.observed import FINALIZERS, GETS, IMAGES, IMAGES_LATER, UPDATES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
 from jobcommon.reconcile import rendering
@@ -285,7 +285,7 @@ def backed_off_as(action: Action) -> str:
         case Update():
             return f"{action.plural}{UPDATES}"
         case Get():
-            return f"{action.plural}{READS}"
+            return f"{action.plural}{GETS}"
     return action.plural if isinstance(action, Create) else ""
 
 

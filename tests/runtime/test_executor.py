@@ -581,7 +581,7 @@ async def test_a_release_goes_before_the_deletion_of_the_same_pod() -> None:
 async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
     transport = ScriptedTransport().on("DELETE", "/", reply())
     many = [Delete("v1", "pods", f"p{i}", f"u{i}", "test") for i in range(50)]
-    await run(transport, work(*many), concurrency=5)
+    await run(transport, work(*many), concurrency=10)
     assert transport.most_under_way == 5
 
 

@@ -334,7 +334,7 @@ def test_an_environment_of_its_own_has_a_unique_identity() -> None:
 async def test_as_many_requests_are_under_way_as_may_be(concurrency: int, qps: float | None, seats: int) -> None:
     """With a limit on the rate no more than it lets through in a second: more would wait in order of arrival."""
     manager = Manager(World().transport, [TESTJOB], replace(SETTINGS, concurrency=concurrency, qps=qps))
-    waiting = [asyncio.create_task(manager.flow_controller.seat("a").__aenter__()) for _ in range(seats + 3)]
+    waiting = [asyncio.create_task(manager.flow_controller.seat(n).__aenter__()) for n in range(seats + 3)]
     await turns()
     assert (manager.flow_controller.in_use, manager.flow_controller.waiting) == (seats, 3)
     for task in waiting:

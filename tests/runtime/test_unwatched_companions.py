@@ -105,6 +105,29 @@ async def test_an_update_that_is_refused_is_told_and_tried_with_back_off() -> No
         await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
 
 
+async def test_a_read_that_is_forbidden_is_told_and_tried_with_back_off() -> None:
+    times: list[float] = []
+    async with life() as world:
+        world.play_all("Running")
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
+
+    async def refuses(request: Request) -> Response | None:
+        if (request.method, request.path) != ("GET", SECRET):
+            return None
+        times.append(world.clock.monotonic())
+        return refusal(403, "Forbidden", 'secrets "train-ssh" is forbidden: User "operator" cannot get resource "secrets"')
+
+    world.passing.before = refuses
+    async with operating(world, MPI, SETTINGS):
+        text = "waiting: get secrets/train-ssh is refused: "
+        await world.clock.until(lambda: text in world.job()["status"]["conditions"][-1]["message"], step=0.5)
+        await world.clock.advance(80)
+        assert [round(later - earlier) for earlier, later in pairwise(times)] == [10, 20, 40]
+        assert world.events().count("FailedGetObject") == 1
+        world.passing.before = nothing
+        await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
+
+
 async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
     async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
         await world.clock.advance(RECHECK_PERIOD + 1)
