@@ -21,7 +21,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Response
-from jobcommon.controller.orphans import owner_uids
+from jobcommon.controller.orphans import owner_keys
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
@@ -69,7 +69,7 @@ def _watching(pods: list[bytes]) -> Subject:
     lines = [b'{"type": "MODIFIED", "object": ' + pod + b"}" for pod in newer]
 
     def watch() -> Informer[PodView]:
-        store: Store[PodView] = Store({"owner": owner_uids})
+        store: Store[PodView] = Store({"owner": owner_keys})
         informer = Informer("/api/v1/pods", pod_view, store, _middle, streamed_lists=False)
         informer.next(0.0)
         informer.received(Response(200, page), 0.0)
