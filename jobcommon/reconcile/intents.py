@@ -78,6 +78,8 @@ _GO_ON = {
     Standing.SPARE: Intent.LEAVE,
     Standing.UNKNOWN: Intent.LEAVE,
     Standing.UNOWNED: Intent.RELEASE,
+    Standing.MAY_END: Intent.LEAVE,
+    Standing.LOST: Intent.LEAVE,
 }
 _ALWAYS = {Standing.UNRECORDED: Intent.LEAVE, Standing.UNOWNED: Intent.RELEASE}
 _AFTER_END = {**_ALWAYS, Standing.SPARE: Intent.STOP, Standing.MAY_END: Intent.RELEASE, Standing.LOST: Intent.DISCARD}
@@ -91,7 +93,9 @@ INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
 """The table. `make golden` prints it into ARCHITECTURE.md."""
 
 
+# What the table leaves, an extension may stop.
 _WHY = {
+    **dict.fromkeys(Standing, "it is not needed"),
     Standing.REPLACED: "to be replaced",
     Standing.SURPLUS: "scaled down",
     Standing.EARLIER: "all replicas are restarted",
