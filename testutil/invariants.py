@@ -55,7 +55,8 @@ def recorded_before_destroyed(job: Job, observed: Observed, decided: Plan) -> No
     done, counted = recorded_success(job), set(job.status.counted_pods)
     replicas = {job.pod_name(replica): replica for replica in job.replicas}
     slot_of = {pod.uid: replicas[pod.name] for pod in observed.pods if pod.name in replicas}
-    over = {pod.uid for pod in observed.pods if is_over(pod) and attempt_of(pod) >= job.attempt and not is_spare(pod)}
+    present = (pod for pod in observed.pods if not job.attempt or attempt_of(pod) == job.attempt)
+    over = {pod.uid for pod in present if is_over(pod) and not is_spare(pod)}
     for action in decided.actions:
         if (
             isinstance(action, RemoveFinalizer | Delete)

@@ -8,6 +8,7 @@ new attempt is started while one of an earlier attempt may still run.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import inf
 
 import msgspec
@@ -80,15 +81,19 @@ def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) ->
 
 def in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
     """The accounting in which a new attempt begins: no earlier success counts in it."""
-    # A status that was deleted by hand has lost the number; the pods still have it.
-    begun = 1 + max([job.attempt, *map(attempt_of, pods)])
     return replace(
         accounting,
         succeeded={kind: frozenset[int]() for kind in accounting.succeeded},
         counted_pods=(),
         stopped_pods=(),
-        attempt=begun,
+        attempt=next_attempt(job, pods),
     )
+
+
+def next_attempt(job: Job, pods: Iterable[PodView]) -> int:
+    """The number of the next attempt, which no pod has: the status may have lost a number, and anyone may annotate a pod."""
+    taken = set(map(attempt_of, pods))
+    return next(number for number in count(job.attempt + 1) if number not in taken)
 
 
 @dataclass(frozen=True)

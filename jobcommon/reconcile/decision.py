@@ -24,6 +24,7 @@ from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.manifests.children import CORE, as_addressed
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, ends_after_failure, restart_causes, with_running
+from jobcommon.reconcile.attempts import next_attempt
 from jobcommon.reconcile.ending import EndType, Life
 from jobcommon.reconcile.intents import Course, Standing, remove_all_finalizers
 from jobcommon.reconcile.plan import (
@@ -222,7 +223,7 @@ def _resume(situation: Situation) -> Plan:
     if job.restarts_together and situation.slots.ours:
         # The next life of the job begins when the pods of the last one are gone.
         fields |= {
-            "attempt": min(situation.accounting.attempt + 1, MAX_ATTEMPT),
+            "attempt": min(next_attempt(job, (slot.pod for slot in situation.slots.ours)), MAX_ATTEMPT),
             "last_restart_time": format_moment(situation.now),
         }
     status = status.model_copy(update=fields)

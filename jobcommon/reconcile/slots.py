@@ -181,15 +181,13 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
     """Classify the job's pods. Of the `blocked` replica types, no pod is surplus. `suspended`: the job is to have no pods."""
     by_name = {pod.name: pod for pod in pods}
     classifier, attempt = _Classifier(framework, job, pods, suspended=suspended), job.attempt
-    # Called for every pod in every pass.
-    has_attempts = attempt > 0 or job.restarts_together
     wanted: dict[Replica, Slot] = {}
     vacant: list[Replica] = []
     surplus, unknown, earlier, unowned, spare = (list[Slot]() for _ in range(5))
     for replica in job.replicas:
         if (pod := by_name.pop(job.pod_name(replica), None)) is None:
             vacant.append(replica)
-        elif (attempt and attempt_of(pod) < attempt) or (has_attempts and is_spare(pod)):
+        elif (attempt and attempt_of(pod) != attempt) or is_spare(pod):
             earlier.append(classifier.slot(replica, pod, EARLIER))
         else:
             wanted[replica] = classifier.wanted(replica, pod)
@@ -199,7 +197,7 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
             unowned.append(classifier.slot(_NOWHERE, pod, UNKNOWN))
         elif former.type.lower() in frozen:
             unknown.append(classifier.slot(former, pod, UNKNOWN))
-        elif attempt_of(pod) < attempt:
+        elif attempt and attempt_of(pod) != attempt:
             earlier.append(classifier.slot(former, pod, EARLIER))
         elif is_spare(pod):
             spare.append(classifier.slot(former, pod, SPARE_POD))

@@ -102,6 +102,17 @@ def test_an_edit_before_the_size_is_on_record_is_noticed() -> None:
     assert (size(world), worlds(world)) == (3, {("1", "Worker=3")})
 
 
+@pytest.mark.parametrize("claimed", ["1", "999999"])
+def test_the_number_that_a_pod_claims_is_no_attempt(claimed: str) -> None:
+    world = world_of(IN_PLACE)
+    world.put(world.pods["demo-worker-0"].in_attempt(int(claimed), 0)).react()
+    world.scale("Worker", 4).react()
+    world.wait(60)
+    assert (size(world), world.current) == (4, "Running")
+    assert world.status["attempt"] == (2 if claimed == "1" else 1)
+    assert worlds(world) == {(str(world.status["attempt"]), "Master=1,Worker=4")}
+
+
 def test_a_suspended_job_is_resumed_with_what_is_asked_for_by_then() -> None:
     world = world_of(IN_PLACE)
     world.edit(suspend=True).react()

@@ -204,19 +204,10 @@ def test_attempts_that_fail_at_once_are_kept_apart() -> None:
     assert deletes(plan(TEST_JOB, job_of(recorded), ended, START + 64)) == ["demo-worker-0"]
 
 
-def test_a_status_that_was_deleted_by_hand_does_not_repeat_attempts() -> None:
-    """The pods have the number, too."""
-    later = a_job()
-    later["status"] = {"attempt": 4}
-    decided = plan(TEST_JOB, job_of(a_job()), observe(TEST_JOB, later, {**RUNNING, "Worker-0": "failed 137"}), NOW)
-    assert status_of(decided).attempt == 5
-
-
 #: the number in the status, that in the annotation of the master, and the attempt that a failure begins; 0: the job fails
 NUMBERS = [
     (0, "999999999", 1), (999_999_999, "0", 1), (2**70, "0", 1), (0, "9" * 5000, 1), (-7, "-7", 1),
-    (0, str(MAX_ATTEMPT - 1), MAX_ATTEMPT), (MAX_ATTEMPT - 1, "0", MAX_ATTEMPT),
-    (0, str(MAX_ATTEMPT), 0), (MAX_ATTEMPT, "0", 0),
+    (0, str(MAX_ATTEMPT), 1), (MAX_ATTEMPT - 1, "0", MAX_ATTEMPT), (MAX_ATTEMPT, "0", 0), (0, "1", 2), (1, "1", 2), (1, "2", 3),
 ]  # fmt: skip
 
 
