@@ -23,12 +23,13 @@ def sized(framework: Framework, job: Job) -> Job:
     return _with(replace(job, asked=asked), asked | _recorded(framework, job))
 
 
-def with_size(job: Job, text: str) -> Job | None:
+def with_size(framework: Framework, job: Job, text: str) -> Job | None:
     """The job with the size that was written so by `size_text`; None if it cannot be read."""
     pairs = [entry.partition("=") for entry in text.split(",") if entry]
     if not all(kind in job.replica_specs and count.isdecimal() and len(count) < 6 for kind, _, count in pairs):
         return None
-    return _with(job, {kind: int(count) for kind, _, count in pairs}) if pairs else None
+    size = dict.fromkeys(fixed_counts(framework, job), 0) | {kind: int(count) for kind, _, count in pairs}
+    return _with(job, size) if pairs and sum(size.values()) <= MAX_REPLICAS else None
 
 
 def size_text(framework: Framework, job: Job) -> str:
@@ -68,11 +69,13 @@ def _with(job: Job, size: Mapping[str, int]) -> Job:
 
 
 def _recorded(framework: Framework, job: Job) -> dict[str, int]:
-    """The size on record. A job that is suspended has none: it is resumed with what is asked for by then."""
+    """The size on record, without types that were added since. A job that is suspended has none: it is resumed with what is
+    asked for by then.
+    """
     known = job.status.attempt_replicas
     if not known or job.status.has(ConditionType.SUSPENDED):
         return {}
-    size = {kind: known[kind] for kind in fixed_counts(framework, job) if kind in known}
+    size = {kind: known.get(kind, 0) for kind in fixed_counts(framework, job)}
     valid = all(count >= 0 for count in size.values()) and sum(size.values()) <= MAX_REPLICAS
     return size if valid else {}
 

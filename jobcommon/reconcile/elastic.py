@@ -18,7 +18,7 @@ from jobcommon.api.timestamp import format_moment, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
 from jobcommon.manifests.size import elastic_of, fixed_counts, named, size_text, within_bounds
-from jobcommon.reconcile import in_place
+from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import Action, Create
@@ -58,10 +58,14 @@ class Elastic(Extension):
         if not self._job.restarts_together or self._situation.start_time is None:
             return None
         if not recorded:
-            # The pods were made before the size was on record, and the spec has changed in between.
-            made_for = {slot.pod.annotations.get(labels.SIZE) for slot in self._situation.slots.wanted.values()}
-            other = made_for - {None, size_text(self._situation.framework, self._job)}
-            return f"it is resized: its pods belong to a job with {min(filter(None, other))}" if other else None
+            # The pods were made before the size was on record, and the spec has changed in between. Those that were made before
+            # restartScope Job have no size: they know of another one if some are missing or too many.
+            situation = self._situation
+            other = {slot.pod.annotations.get(labels.SIZE, "") for slot in situation.slots.wanted.values()}
+            other -= {size_text(situation.framework, self._job)}
+            if not (limits.is_started(self._job) and (situation.missing or situation.slots.surplus)):
+                other -= {""}
+            return f"it is resized: its pods belong to a job with {max(other) or 'other replicas'}" if other else None
         return self._cause(self._present, self._next)
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
@@ -115,7 +119,8 @@ class Elastic(Extension):
 
     @cached_property
     def _present(self) -> Mapping[str, int]:
-        return fixed_counts(self._situation.framework, self._job)
+        gone = {kind: n for kind, n in self._job.status.attempt_replicas.items() if kind not in self._job.replica_specs}
+        return {**gone, **fixed_counts(self._situation.framework, self._job)}
 
     @cached_property
     def _most(self) -> int:
@@ -138,7 +143,8 @@ class Elastic(Extension):
 
     def _cause(self, before: Mapping[str, int], after: Mapping[str, int]) -> str | None:
         """The resize as a part of a sentence; None if nothing changes."""
-        changes = [(kind, before[kind], count) for kind, count in after.items() if before.get(kind, count) != count]
+        pairs = ((kind, max(before.get(kind, 0), 0), after.get(kind, 0)) for kind in {**before, **after})
+        changes = [(kind, old, new) for kind, old, new in pairs if old != new]
         if not changes:
             return None
         text = " and ".join(f"from {old} to {new} {named(kind)}" for kind, old, new in changes)

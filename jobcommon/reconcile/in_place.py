@@ -7,6 +7,7 @@ sets the image that ran, by its digest and under a tag of the attempt. With a ne
 delay between attempts is the operator's.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,12 +20,11 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy, template_for
-from jobcommon.api.memo import last_result_cached
 from jobcommon.api.observed import IMAGES, IMAGES_LATER
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_REPLACED, ConditionType, JobStatus
-from jobcommon.api.template import Positions, mapping_of, mappings_in
+from jobcommon.api.template import Positions, Templates, mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import pod_manifest, world
@@ -41,6 +41,8 @@ from jobcommon.reconcile.slots import Slot, is_spare
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
 STOP_SECONDS = 30.0
 _DEFAULT_GRACE = 30
+MAX_SIZES = 4
+_CHANGED = "its template or configuration has been changed"
 _PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
 
 
@@ -51,7 +53,7 @@ class InPlace(Extension):
 
     def __init__(self, situation: Situation) -> None:
         self._situation, self._job = situation, situation.job
-        self._known: dict[tuple[str, str, Positions], bool] = {}
+        self._known: dict[tuple[str, str, Positions], tuple[Any, str]] = {}
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
@@ -81,15 +83,18 @@ class InPlace(Extension):
             return put_back(slot)
         if change.due is not None:
             return stop(self._job, slot, self._situation.now)
-        job, size = self._job, slot.pod.annotations.get(labels.SIZE)
-        resized = size != size_text(self._situation.framework, job)
-        return [start(job, slot, self._images, world(self._situation.framework, job, slot.replica) if resized else {})]
+        job, framework, size = self._job, self._situation.framework, size_text(self._situation.framework, self._job)
+        if slot.pod.annotations.get(labels.SIZE) == size:
+            return [start(job, slot, self._images, {})]
+        made = {**world(framework, job, slot.replica), labels.TEMPLATE: self._made_from(size, slot.replica)[1]}
+        return [start(job, slot, self._images, made)]
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
         if not self._job.restarts_in_place:
             return pod
-        annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica)}
+        digest = self._made_from(size_text(self._situation.framework, self._job), replica)[1]
+        annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica, digest)}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
@@ -118,28 +123,56 @@ class InPlace(Extension):
             job, known, slots = replace(job, status=counted), {}, placed
         elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
-        wanted = (slot for slot in slots if job.restarts_in_place and _is_wanted(job, slot))
+        wanted = (
+            s for s in slots if job.restarts_in_place and _is_wanted(job, s) and s.replica.index < job.asked_of(s.replica.type)
+        )
         found = ((str(slot.replica), self._obstacle(slot, job)) for slot in wanted)
         new = ((name, why) for name, why in found if why and name not in known)
         return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
 
     def _obstacle(self, slot: Slot, job: Job | None = None) -> str:
         """Why the pod cannot be restarted in place. `job`: with what this pass records."""
-        situation, job = self._situation, job or self._job
-        if found := obstacle(job, slot, situation.observed.backed_off, situation.now):
-            return found
-        return "" if self._follows(slot) else "its configuration depends on the number of replicas"
+        situation = self._situation
+        return obstacle(job or self._job, slot, situation.observed.backed_off, situation.now) or self._changed(slot)
 
-    def _follows(self, slot: Slot) -> bool:
-        """Whether the pod serves an attempt of another size than that for which it was made: nothing in it depends on it."""
-        framework, job, replica = self._situation.framework, self._job, slot.replica
-        made_for = slot.pod.annotations.get(labels.SIZE)
-        if made_for == size_text(framework, job) or (made_for is None and job.status.last_resize_time is None):
-            return True
-        key = made_for or "", replica.type, job.replica_specs[replica.type].templates.of(replica.index)
+    def _changed(self, slot: Slot) -> str:
+        """Why the pod does not serve the attempt as it was made; "" if it does. What is unknown has changed."""
+        made_for, size = slot.pod.annotations.get(labels.SIZE, ""), size_text(self._situation.framework, self._job)
+        if made_for not in self._worlds:
+            return _CHANGED
+        before, digest = self._made_from(made_for, slot.replica)
+        if digest != slot.pod.annotations.get(labels.TEMPLATE):
+            return _CHANGED
+        same = made_for == size or before == self._made_from(size, slot.replica)[0]
+        return "" if same else "its configuration depends on the number of replicas"
+
+    @cached_property
+    def _worlds(self) -> Mapping[str, Job]:
+        """The job in each size for which its pods were made, and in its own. Anyone may write others on pods: few are read."""
+        framework, job = self._situation.framework, self._job
+        sizes = Counter(slot.pod.annotations.get(labels.SIZE, "") for slot in self._situation.slots.ours)
+        found = {size: with_size(framework, job, size) for size, _ in sizes.most_common(MAX_SIZES)}
+        return {size: read for size, read in found.items() if read is not None} | {size_text(framework, job): job}
+
+    def _made_from(self, size: str, replica: Replica) -> tuple[Any, str]:
+        """What replicas of that type and template are in an attempt of that size, and a digest of that and of what they know.
+
+        A digest of the template alone would miss a port in another one, an option, or a field of the job. It is that of two
+        replicas, for the first one may be the leader.
+        """
+        templates = self._job.replica_specs[replica.type].templates
+        key = size, replica.type, templates.of(replica.index)
         if key not in self._known:
-            before = with_size(job, key[0])
-            self._known[key] = before is not None and self._read_by(before, replica) == self._read_by(job, replica)
+            template = templates.at(key[2])
+            alike = {"template": template, "overrides": [], "templates": Templates(template, ())}
+            specs = self._worlds[size].replica_specs
+            specs = {**specs, replica.type: specs[replica.type].model_copy(update=alike)}
+            job, framework = replace(self._worlds[size], replica_specs=specs), self._situation.framework
+            two = [Replica(replica.type, index) for index in (0, 1)]
+            made = [self._read_by(job, one) for one in two]
+            known = [world(framework, job, one) for one in two]
+            text = msgspec.json.encode([template, made, known], order="deterministic")
+            self._known[key] = made, sha256(text).hexdigest()[:16]
         return self._known[key]
 
     def _read_by(self, job: Job, replica: Replica) -> tuple[Any, ...]:
@@ -171,8 +204,6 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "it has ended"
     if not _is_wanted(job, slot):
         return "it is surplus"
-    if slot.pod.annotations.get(labels.TEMPLATE, wanted := _hash_of(job, slot.replica)) != wanted:
-        return "its template has been changed"
     if slot.pod.restart_policy != "OnFailure":
         return "its containers are not restarted"
     spare = is_spare(slot.pod) and slot.pod.scheduled
@@ -268,9 +299,9 @@ def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def origin(job: Job, replica: Replica) -> dict[str, str]:
+def origin(job: Job, replica: Replica, digest: str) -> dict[str, str]:
     """The annotations that say what a new pod was made from."""
-    found = {labels.TEMPLATE: _hash_of(job, replica)}
+    found = {labels.TEMPLATE: digest}
     first = next(mappings_in(_pod_spec(job, replica).get("containers")), {})
     return found | ({labels.IMAGE: first["image"]} if isinstance(first.get("image"), str) else {})
 
@@ -321,16 +352,6 @@ def _change(pod: PodView, image: str, why: str, annotations: tuple[tuple[str, st
 def _pod_spec(job: Job, replica: Replica) -> Mapping[str, Any]:
     """The pod spec of the replica's template; empty if it cannot be read."""
     return mapping_of(template_for(job.replica_specs[replica.type], replica.index).get("spec"))
-
-
-def _hash_of(job: Job, replica: Replica) -> str:
-    templates = job.replica_specs[replica.type].templates
-    return _hashed(templates.at(templates.of(replica.index)))
-
-
-@last_result_cached
-def _hashed(template: Mapping[str, Any]) -> str:
-    return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
 
 
 def _is_wanted(job: Job, slot: Slot) -> bool:

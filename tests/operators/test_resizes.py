@@ -6,6 +6,7 @@ that were mounted when their pod started.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
+from jobcommon.testutil.builders import replica_spec
 from jobcommon.testutil.pairs.world import PairWorld
 from tests.kinds import KINDS
 
@@ -153,3 +155,66 @@ def read(case: Case, world: PairWorld, workers: int) -> None:
     if case.framework is MPI:
         script = world.others["ConfigMap", "demo-config"]["data"]["discover_hosts.sh"]
         assert [line.split()[1].rpartition(":")[0] for line in script.splitlines()[1:]] == list(seen[0].addresses)
+
+
+def with_port(spec: Any) -> None:
+    port = {"name": PYTORCH.port_name, "containerPort": 29500}
+    spec[PYTORCH.replica_specs]["Master"] = deepcopy(spec[PYTORCH.replica_specs]["Master"])
+    spec[PYTORCH.replica_specs]["Master"]["template"]["spec"]["containers"][0]["ports"] = [port]
+
+
+#: an edit of what shapes pods, outside the template of the workers
+EDITS: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "nprocPerNode": ("pytorch", lambda spec: spec.update(nprocPerNode="4")),
+    "a port in another template": ("pytorch", with_port),
+    "slotsPerWorker": ("mpi, ssh", lambda spec: spec.update(slotsPerWorker=4)),
+}
+
+
+@pytest.mark.parametrize(("name", "edit"), EDITS.values(), ids=EDITS)
+def test_programs_of_an_attempt_have_the_same_configuration(name: str, edit: Callable[[Any], None]) -> None:
+    case, policy = CASES[name], {"restartScope": "Job", "restartMethod": "Auto"}
+    world = PairWorld.of(case.framework, {**case.others, "Worker": 2}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, PairWorld)
+    world.react()
+    before = {pod.view.uid for pod in world.pods.values()}
+    edit(world.manifest["spec"])
+    world.edit().react()
+    assert {pod.view.uid for pod in world.pods.values()} == before, "a running attempt keeps its own"
+    world.evict("demo-worker-1")
+    world.react()
+    world.wait(60)
+    assert (world.status["attempt"], world.current) == (1, "Running")
+    kept = {pod.name for pod in world.pods.values() if pod.view.uid in before}
+    # The launcher alone reads the slots.
+    assert kept == ({"demo-worker-0"} if case.framework is MPI else set())
+
+
+#: types and scope of a job that runs, and what one edit makes of them
+OTHERS: dict[str, tuple[Framework, dict[str, int], str, dict[str, int]]] = {
+    "a type is added": (PYTORCH, {"Master": 1}, "Job", {"Master": 1, "Worker": 2}),
+    "servers are added": (TF, {"Worker": 2}, "Job", {"PS": 1, "Worker": 2}),
+    "a type is taken out": (TF, {"PS": 1, "Worker": 2}, "Job", {"Worker": 2}),
+    "scope and more": (PYTORCH, {"Master": 1, "Worker": 2}, "Pod", {"Master": 1, "Worker": 4}),
+    "scope and fewer": (PYTORCH, {"Master": 1, "Worker": 2}, "Pod", {"Master": 1, "Worker": 1}),
+}
+
+
+@pytest.mark.parametrize("method", ["Auto", "Recreate"])
+@pytest.mark.parametrize(("framework", "before", "scope", "after"), OTHERS.values(), ids=OTHERS)
+def test_other_replicas_are_an_attempt(
+    framework: Framework, before: dict[str, int], scope: str, after: dict[str, int], method: str
+) -> None:
+    policy = {"restartMethod": method} if scope == "Job" else {}
+    world = PairWorld.of(framework, before, policy="OnFailure", run_policy={"restartScope": scope, **policy})
+    assert isinstance(world, PairWorld)
+    world.react()
+    world.manifest["spec"]["runPolicy"] |= {"restartScope": "Job", "restartMethod": method}
+    world.manifest["spec"][framework.replica_specs] = {
+        kind: replica_spec(framework, count, "OnFailure") for kind, count in after.items()
+    }
+    world.edit().react()
+    world.wait(60)
+    assert (world.status["attempt"], world.current, world.mixed) == (1, "Running", [])
+    assert (dict(world.status["attemptReplicas"]), len(world.pods)) == (after, sum(after.values()))
+    assert {world.worlds[pod.view.uid][0] for pod in world.pods.values()} == {"1"}

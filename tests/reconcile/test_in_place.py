@@ -1,5 +1,6 @@
 """restartMethod Auto: the pods of a job that is restarted as a whole are kept, and their containers are started again."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,10 @@ from jobcommon.api import labels
 from jobcommon.api.observed import IMAGES, IMAGES_LATER, Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
+from jobcommon.framework import EnvVar, Job
 from jobcommon.reconcile import Plan, plan
-from jobcommon.reconcile.plan import SetImage
+from jobcommon.reconcile.in_place import MAX_SIZES
+from jobcommon.reconcile.plan import Delete, SetImage
 from jobcommon.spec import read_job
 from jobcommon.testutil import builders
 from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, Pod, job_manifest, observe, pod_manifest
@@ -356,13 +359,52 @@ def test_an_edited_template_takes_effect_with_the_next_attempt(edit: dict[str, A
     assert cluster.current == "Running", "nothing is restarted for it"
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
     cluster.step()
-    why = "; waiting: Worker-0, Worker-1: a new pod, because its template has been changed"
+    why = "; waiting: Worker-0, Worker-1: a new pod, because its template or configuration has been changed"
     assert why in cluster.job.status.conditions[-1].message
     cluster.settle()
     hold(cluster, "demo-master-0").stop_terminating().settle()
     made = {name: pod.raw["spec"]["containers"][0] for name, pod in cluster.pods.items()}
     assert all(edit.items() <= made[name].items() for name in ("demo-worker-0", "demo-worker-1"))
     assert made["demo-master-0"]["image"] == f"{REPOSITORY}:attempt-1@{DIGEST}"
+
+
+@pytest.mark.parametrize("name", [labels.TEMPLATE, labels.SIZE])
+def test_a_pod_of_which_it_is_unknown_what_it_was_made_from_is_made_anew(name: str) -> None:
+    cluster = world()
+    pod = cluster.pods["demo-worker-1"]
+    own = {key: text for key, text in pod.view.annotations.items() if key != name}
+    cluster.put(pod._with(metadata={"annotations": own}))
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).step()
+    assert cluster.status["replacedPods"] == {"Worker-1": "its template or configuration has been changed"}
+
+
+def test_a_pod_is_made_anew_only_as_it_was_seen() -> None:
+    """Where a watch is silent it has started, or stopped, since."""
+    cluster = world()
+    seen = Pod.of(TEST_JOB, cluster.job, "Worker", 1)._with(metadata=cluster.pods["demo-worker-1"].raw["metadata"])
+    cluster.put(seen.scheduled()).put(cluster.pods["demo-worker-0"].restarted_after(137)).step()
+    assert cluster.status["replacedPods"] == {"Worker-1": "it has not started"}
+    (delete,) = (action for action in cluster.step(writes=0).actions if isinstance(action, Delete))
+    assert (delete.name, delete.resource_version) == ("demo-worker-1", cluster.pods["demo-worker-1"].view.resource_version)
+
+
+def test_of_the_sizes_that_pods_claim_few_are_read() -> None:
+    """Anyone who may patch a pod may write one, and the environment of each size takes long to work out."""
+    made: list[int] = []
+
+    def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
+        made.append(job.total_replicas)
+        return TEST_JOB.env(job, replica)
+
+    framework = replace(TEST_JOB, env=env)
+    manifest = job_manifest(framework, {"Worker": 40}, policy="OnFailure", run_policy=a_job()["spec"]["runPolicy"])
+    cluster = ClusterModel(framework, manifest).start()
+    for index, pod in enumerate(cluster.pods.values()):
+        cluster.put(pod.with_image("image", {labels.SIZE: f"Worker={1000 + index}"}))
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    made.clear()
+    cluster.step()
+    assert len(set(made)) <= MAX_SIZES + 1
 
 
 #: the image that the tag of one replica's pod was when it was pulled, and how that of another ends
