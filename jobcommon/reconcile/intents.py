@@ -8,6 +8,7 @@ no pod at all.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
+from jobcommon.api import labels
 from jobcommon.api.pod import PodView
 from jobcommon.framework import FINALIZER
 from jobcommon.manifests.children import CORE
@@ -180,10 +181,18 @@ def _actions(course: Course, slot: Slot, standing: Standing, intent: Intent) -> 
         yield Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version, force=True)
     elif not deleting and intent in (Intent.STOP, Intent.DISCARD, Intent.END):
         # What runs may have ended since it was seen, or be wanted again.
-        depends = standing in (Standing.REPLACED, Standing.SURPLUS) if course is Course.GO_ON else intent is Intent.END
+        depends = _depends(standing, pod) if course is Course.GO_ON else intent is Intent.END
         why = _WHY_OF_ALL.get(course) or _WHY[standing]
         version, replaced = pod.resource_version if depends and not over else None, over and standing is Standing.REPLACED
         yield Delete(CORE, "pods", pod.name, pod.uid, why, version, replaced=replaced)
+
+
+def _depends(standing: Standing, pod: PodView) -> bool:
+    """Whether its deletion depends on the pod as it was seen: one that is not restarted in place may have started or stopped
+    since.
+    """
+    in_place = standing is Standing.EARLIER and labels.TEMPLATE in pod.annotations
+    return in_place or standing in (Standing.REPLACED, Standing.SURPLUS)
 
 
 def _released(slot: Slot, *, awaited: bool = False) -> Sequence[RemoveFinalizer]:
