@@ -1,9 +1,9 @@
 """What the API server needs of the component that runs the pods.
 
-The server stores pods and does not run them. `pods/log`, `pods/exec` and `pods/portforward` are
-answered by a `PodBackend`, which the kubelet implements and hands to `localcluster.apiserver.serve(server, pods=backend)`.
-The server has already authenticated and authorised the caller, read the pod and chosen the container (``options.container``
-is always the name of a container that the pod's spec has) before it calls the backend.
+The server stores pods and does not run them. `pods/log` and `pods/exec` are answered by a `PodBackend`, which the kubelet
+implements and hands to `localcluster.apiserver.serve(server, pods=backend)`. The server has already authenticated and
+authorised the caller, read the pod and chosen the container (``options.container`` is always one that the pod's spec
+has) before it calls the backend.
 
 The kubelet itself is an ordinary client of the server: it lists and watches
 ``/api/v1/pods?fieldSelector=spec.nodeName=<node>`` through a `localcluster.request.Transport`
@@ -91,18 +91,6 @@ class ExecStreams(Protocol):
         ...
 
 
-class PortForwardStream(Protocol):
-    """One forwarded connection, seen from the pod's side."""
-
-    async def read(self) -> bytes:
-        """The next bytes from the caller; ``b""`` at end of stream."""
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes to the caller."""
-        ...
-
-
 class PodBackend(Protocol):
     """Runs the interactive parts of a pod. Every method may raise `PodBackendError` before its first output."""
 
@@ -115,8 +103,4 @@ class PodBackend(Protocol):
 
     async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
         """Run a command in the container and return its exit code."""
-        ...
-
-    async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
-        """Copy between `stream` and a TCP connection to `port` of the pod until either side closes."""
         ...

@@ -66,7 +66,7 @@ _CORE = (
     _core("pods", "Pod", short_names=("po",), categories=_ALL, status=True, generation=True, returns_deleted=True,
           subresources={
               "binding": ("create",),
-              "eviction": ("create",), "exec": ("create", "get"), "log": ("get",), "portforward": ("create", "get"),
+              "eviction": ("create",), "exec": ("create", "get"), "log": ("get",),
           },
           strategy=Strategy(
               default=pods.default, on_create=pods.on_create, on_update=pods.on_update, validate=pods.validate,

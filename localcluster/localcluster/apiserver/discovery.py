@@ -13,7 +13,6 @@ _SUBRESOURCE_KINDS = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "exec": ("", "v1", "PodExecOptions"),
-    "portforward": ("", "v1", "PodPortForwardOptions"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
 _STATUS_VERBS = ("get", "patch", "update")

@@ -1,4 +1,4 @@
-"""Log, exec and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`.
+"""Log and exec over HTTP: the streaming subresources of pods, answered by the `PodBackend`.
 
 The embedded server serves them itself. For a real one `localcluster.kubelet.server` does, which it asks as it asks a kubelet.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from localcluster.apiserver import channels, tunnel
+from localcluster.apiserver import channels
 from localcluster.apiserver.errors import ApiError, bad_request
 from localcluster.apiserver.route import parse
 from localcluster.apiserver.server import ApiServer
@@ -22,7 +22,7 @@ from localcluster.timestamps import parse_time
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 #: How long a backend may take to end after its client has disconnected.
 _LEAVING_SECONDS = 2.0
-_PREFERRED = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ async def _session(call: Session, pods: PodBackend | None, http: web.BaseRequest
     if phase in ("Succeeded", "Failed"):
         raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
     backend = _connected(call, pods)
-    socket = _upgrade(http, _PREFERRED)
+    socket = _upgrade(http)
     await socket.prepare(http)
     streams = channels.Channels(socket)
     reader = asyncio.create_task(streams.read())
@@ -208,14 +208,14 @@ def _exec_options(call: Session) -> ExecOptions:
     )  # fmt: skip
 
 
-def _upgrade(http: web.BaseRequest, protocols: tuple[str, ...]) -> web.WebSocketResponse:
+def _upgrade(http: web.BaseRequest) -> web.WebSocketResponse:
     offered = [part.strip() for part in http.headers.get("Sec-WebSocket-Protocol", "").split(",") if part.strip()]
     if http.headers.get("Upgrade", "").lower() != "websocket":
         raise bad_request("Upgrade request required: this server speaks WebSocket, not SPDY")
-    if offered and not set(offered) & set(protocols):
-        raise bad_request(f"unsupported WebSocket subprotocols {offered}: this server speaks {', '.join(protocols)}")
+    if offered and not set(offered) & set(_PROTOCOLS):
+        raise bad_request(f"unsupported WebSocket subprotocols {offered}: this server speaks {', '.join(_PROTOCOLS)}")
     # No compression: the real server negotiates none, and the data is often already compressed.
-    return web.WebSocketResponse(protocols=protocols, compress=False, max_msg_size=0)
+    return web.WebSocketResponse(protocols=_PROTOCOLS, compress=False, max_msg_size=0)
 
 
 def _outcome(code: int) -> dict[str, Any]:
@@ -230,21 +230,7 @@ def _outcome(code: int) -> dict[str, Any]:
     }
 
 
-async def _port_forward(call: Session, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
-    pod = call.pod
-    _on_a_node(pod)
-    backend = _connected(call, pods)
-    phase = pod.get("status", {}).get("phase")
-    if phase != "Running":
-        raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")
-    socket = _upgrade(http, (tunnel.PROTOCOL,))
-    await socket.prepare(http)
-    await tunnel.Tunnel(socket, lambda port, stream: backend.port_forward(pod, port, stream)).run()
-    return socket
-
-
 _HANDLERS: Mapping[str, Callable[[Session, PodBackend | None, web.BaseRequest], Awaitable[web.StreamResponse]]] = {
     "log": _logs,
     "exec": _session,
-    "portforward": _port_forward,
 }

@@ -1,7 +1,5 @@
-"""The kubelet's answers to the API server: logs, exec and port-forward."""
+"""The kubelet's answers to the API server: logs and exec."""
 
-import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -9,9 +7,7 @@ from localcluster.kubelet.container import ContainerProcess
 from localcluster.kubelet.logs import read_log
 from localcluster.kubelet.session import run_exec
 from localcluster.kubelet.worker import PodWorker
-from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
-
-_CHUNK = 1 << 16
+from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError
 
 
 class Backend:
@@ -56,38 +52,6 @@ class Backend:
     async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
         """See `PodBackend.exec`."""
         return await run_exec(self._container(pod, options.container), options, streams)
-
-    async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
-        """See `PodBackend.port_forward`."""
-        worker = self._find(pod["metadata"]["uid"])
-        if worker is None:
-            raise PodBackendError(f'pod "{pod["metadata"]["name"]}" does not run on this node', 400)
-        try:
-            reader, writer = await asyncio.open_connection(worker.address, port)
-        except OSError as error:
-            raise PodBackendError(f"connect to port {port} of {pod['metadata']['name']}: {error}", 500) from None
-
-        async def upstream() -> None:
-            while data := await stream.read():
-                writer.write(data)
-                await writer.drain()
-            writer.write_eof()
-
-        async def downstream() -> None:
-            while data := await reader.read(_CHUNK):
-                await stream.write(data)
-
-        up, down = asyncio.create_task(upstream()), asyncio.create_task(downstream())
-        try:
-            # The pod's side closing ends it; the caller may finish sending first and still wait for the answer.
-            await asyncio.wait((down,))
-        finally:
-            up.cancel()
-            down.cancel()
-            await asyncio.gather(up, down, return_exceptions=True)
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
 
 
 def _last_state(pod: Pod, container: str) -> str:

@@ -26,7 +26,7 @@ _RETRY = 5.0
 class Kubelet:
     """Schedules and runs pods. ``async with Kubelet(transport, options)`` is ready on entry and leaves no process on exit.
 
-    `backend` answers the server's pods/log, exec and portforward. `now` is the clock decisions depend on, in Unix
+    `backend` answers the server's pods/log and exec. `now` is the clock decisions depend on, in Unix
     seconds.
     """
 

@@ -1,4 +1,4 @@
-"""The kubelet as a real API server asks it: logs, exec and port-forward over HTTPS.
+"""The kubelet as a real API server asks it: logs and exec over HTTPS.
 
 Paths and parameters are those of the kubelet's server. Streams are WebSockets: the node declares that it takes them
 (`DECLARED`), so an API server of 1.36 and later passes its clients' on; an earlier one would ask for SPDY, and is refused.
@@ -16,8 +16,8 @@ from localcluster.certificates import Certificate
 from localcluster.pod_backend import Pod, PodBackend
 
 DECLARED = ("ExtendWebSocketsToKubelet",)
-_SUBRESOURCES = {"containerLogs": "log", "exec": "exec", "portForward": "portforward"}
-_PARAMETERS = {"input": "stdin", "output": "stdout", "error": "stderr", "port": "ports"}
+_SUBRESOURCES = {"containerLogs": "log", "exec": "exec"}
+_PARAMETERS = {"input": "stdin", "output": "stdout", "error": "stderr"}
 
 
 def context(certificate: Certificate) -> ssl.SSLContext:
@@ -44,8 +44,7 @@ class NodeServer:
             if pod is None:
                 raise ApiError(404, "NotFound", f"{http.path}: no such pod on this node")
             query = [(_PARAMETERS.get(key, key), value) for key, value in http.rel_url.query.items()]
-            if asked != "portForward":
-                query.append(("container", names[-1]))
+            query.append(("container", names[-1]))
             return await Session(_SUBRESOURCES[asked], pod, tuple(query)).serve(self.backend, http)
         except ApiError as error:
             # The API server makes a Status of the text.

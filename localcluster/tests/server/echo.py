@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
+from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError
 
 
 class Echo:
@@ -30,8 +30,3 @@ class Echo:
         await streams.write_stdout(data.upper() + (f" {size.width}x{size.height}".encode() if size else b""))
         await streams.write_stderr(b"careful")
         return 7 if options.command == ("fail",) else 0
-
-    async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
-        if port == 1:
-            raise PodBackendError("connection refused", 500)
-        await stream.write(await stream.read() + str(port).encode())

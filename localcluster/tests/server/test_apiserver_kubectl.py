@@ -185,26 +185,6 @@ async def test_logs_and_exec(kubectl: Kubectl) -> None:
     assert "no such program" in await kubectl.fails("exec", "a", "--", "broken")
 
 
-async def test_port_forward(kubectl: Kubectl) -> None:
-    await running_pod(kubectl)
-    process = await asyncio.create_subprocess_exec(
-        *kubectl.command, "port-forward", "--address=127.0.0.1", "pod/a", ":8080", stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None
-        line = (await process.stdout.readline()).decode()
-        port = int(line.split("127.0.0.1:")[1].split()[0])
-        for _ in range(2):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"ping")
-            assert await reader.read() == b"ping8080"
-            writer.close()
-            await writer.wait_closed()
-    finally:
-        process.terminate()
-        await process.wait()
-
-
 async def test_sorting_needs_whole_objects(kubectl: Kubectl) -> None:
     """kubectl sorts the rows of a Table by the objects that it asked to be in them."""
     for name, second in (("late", 20), ("early", 10)):

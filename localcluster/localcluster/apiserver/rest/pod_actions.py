@@ -143,7 +143,7 @@ def finalize(call: Call) -> Response:
 
 
 def needs_stream(call: Call) -> Response:
-    """log, exec and portforward reach this only without a pod backend behind the server."""
+    """log and exec reach this only without a pod backend behind the server."""
     call.live()
     raise bad_request(f"pods/{call.info.subresource} is not available: no kubelet is connected to this server")
 
@@ -153,9 +153,5 @@ HANDLERS: Mapping[tuple[str, str, str], Callable[[Call], Response]] = {
     ("pods", "eviction", "create"): evict,
     ("serviceaccounts", "token", "create"): token,
     ("namespaces", "finalize", "update"): finalize,
-    **{
-        ("pods", subresource, verb): needs_stream
-        for subresource in ("log", "exec", "portforward")
-        for verb in ("get", "create")
-    },
+    **{("pods", subresource, verb): needs_stream for subresource in ("log", "exec") for verb in ("get", "create")},
 }
