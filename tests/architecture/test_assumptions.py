@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.sim.assumptions import ASSUMPTIONS
-from localcluster.conformance import TABLE
+from localcluster.conformance import table
 from tests.architecture.source import ROOT, modules, tree
 
 DOCUMENT = ROOT / "docs" / "assumptions.md"
@@ -56,7 +56,7 @@ def document() -> str:
 
 
 def test_every_assumption_has_a_case_that_exists() -> None:
-    cases, rows = {case.name for case in TABLE}, {row.name for row in ROWS}
+    cases, rows = {case.name for case in table()}, {row.name for row in ROWS}
     for name, assumption in ASSUMPTIONS.items():
         assert assumption.cases or assumption.rows, f"{name}: an assumption without a case is a guess"
         assert set(assumption.cases) <= cases, name

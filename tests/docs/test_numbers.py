@@ -33,7 +33,8 @@ from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
 from jobcommon.testutil.sim.faults import KINDS
 from jobcommon.testutil.sim.simulation import MOST_PLANS
-from localcluster.conformance import TABLE, edge_pods
+from localcluster.conformance import EDGE as EDGE_PODS
+from localcluster.conformance import table
 from tests.architecture.source import ROOT
 from tests.cli.seeded import IN_CONTAINERS, ON_A_REAL_ONE, ON_PROCESSES, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS
@@ -56,7 +57,7 @@ WORDS = dict(
 )
 SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
 KIB = failed_logs.MAX_LOG_BYTES // 1024
-EDGE = Counter("of" in row for row in json.loads(edge_pods.FILE.read_text(encoding="utf-8"))["cases"])
+EDGE = Counter("of" in row for row in json.loads(EDGE_PODS.read_text(encoding="utf-8"))["cases"])
 COOLDOWN = WORDS[job_state.COOLDOWN_FACTOR]
 LONGEST = _time(job_state.MAX_COOLDOWN)
 LOGS = MAX_FAILURES + failed_logs.MAX_LAST
@@ -95,7 +96,7 @@ SENTENCES = (
     ("docs/reliability", f"`hot-loop`: at most {MOST_PLANS} times a minute"),
     ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
     ("docs/reliability", f"within {CRASH_TAKE_OVER:g} s of a crash and {GRACEFUL_TAKE_OVER:g} s of a graceful"),
-    ("localcluster/docs/conformance", f"{len(TABLE)} cases: versions"),
+    ("localcluster/docs/conformance", f"{len(table())} cases: versions"),
     ("localcluster/docs/conformance", f"{EDGE[False]} pods and {EDGE[True]} updates, each"),
     ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
     ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),

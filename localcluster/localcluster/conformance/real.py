@@ -1,14 +1,10 @@
 """The servers to compare: the embedded one, and the real one if there is one."""
 
 import asyncio
-import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-import yaml
 
 from localcluster import envtest
 from localcluster.apiserver import ApiServer, Env, User, serve
@@ -21,24 +17,11 @@ WHY_NOT = f"no real API server to compare with: set {envtest.ASSETS} to a direct
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server: `name` and `version` for reports, `transport` as an administrator. `wait` lets time pass on it."""
+    """A server: `name` for reports, `transport` as an administrator. `wait` lets time pass on it."""
 
     name: str
-    version: str
     transport: Transport
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep
-
-
-def kubeconfig(variable: str, context: str) -> Path | None:
-    """The kubeconfig of a cluster that is marked: by `variable`, or by the name of its current context."""
-    if marked := os.environ.get(variable):
-        return Path(marked)
-    plain = os.environ.get("KUBECONFIG", "")
-    if plain and Path(plain).is_file():
-        content = yaml.safe_load(Path(plain).read_text())
-        if isinstance(content, dict) and content.get("current-context") == context:
-            return Path(plain)
-    return None
 
 
 def available() -> bool:
@@ -53,7 +36,7 @@ async def real() -> AsyncIterator[Target | None]:
     if directory is None:
         yield None
         return
-    async with envtest.servers(directory) as found, _connected("kube-apiserver", found.version, found.endpoint) as target:
+    async with envtest.servers(directory) as found, _connected("kube-apiserver", found.endpoint) as target:
         yield target
 
 
@@ -70,14 +53,14 @@ async def embedded() -> AsyncIterator[Target]:
 
     env = Env(lambda: system.now() + passed, system.uuid, system.random)
     server = ApiServer(env, tokens={token: User("admin", (MASTERS,))})
-    async with serve(server) as running, _connected("embedded", "", Endpoint(running.url, token)) as target:
+    async with serve(server) as running, _connected("embedded", Endpoint(running.url, token)) as target:
         yield replace(target, wait=wait)
 
 
 @asynccontextmanager
-async def _connected(name: str, version: str, endpoint: Endpoint) -> AsyncIterator[Target]:
+async def _connected(name: str, endpoint: Endpoint) -> AsyncIterator[Target]:
     transport = HttpTransport(endpoint, user_agent="conformance")
     try:
-        yield Target(name, version, transport)
+        yield Target(name, transport)
     finally:
         await transport.close()
