@@ -56,7 +56,8 @@ def module(words: Sequence[str]) -> str:
     """``-m MODULE``: there is such a module; those of pytest's arguments that are files exist. ``-c`` is parsed."""
     option, name, *rest = words
     if option == "-c":
-        return "" if compile(name, "-c", "exec") else "nothing"
+        compile(name, "-c", "exec")
+        return ""
     if importlib.util.find_spec(name) is None:
         return f"no module {name}"
     return ", ".join(f"{word} does not exist" for word in rest if word.startswith("tests") and not (ROOT / word).exists())

@@ -21,6 +21,7 @@ CHECKED_BY = {
     ("docs/new-controller.md", "python"): "tests/test_new_controller.py",
     ("docs/new-framework.md", "python"): "tests/frameworks/test_document.py",
     ("docs/data-scientist.md", "python"): "tests/examples/test_data_scientist.py",
+    ("docs/frameworks.md", "python"): "tests/operators/test_pods.py",
     ("docs/production.md", "yaml"): "tests/charts/test_render.py",
     ("docs/production.md", "promql"): "tests/charts/test_monitoring.py",
     ("docs/python-client.md", "python"): "tests/python_client/test_job_client.py",

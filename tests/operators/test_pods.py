@@ -5,16 +5,20 @@ sensible one; docs/deviations.md names those. ``make golden`` writes them anew; 
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
+from jobcommon.api.replica import Replica
 from jobcommon.framework import SERVICE_PER_REPLICA, Framework, Options
 from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.jax import JAX
@@ -28,6 +32,7 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import Create, plan
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, replica_spec
+from tests.docs.blocks import blocks
 from tests.kinds import EVERY_KIND
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -313,3 +318,17 @@ def test_pods_and_what_they_need(framework: Framework) -> None:
     if os.environ.get("GOLDEN") == "write":
         path.write_text(found)
     assert found == path.read_text(), "if this is meant: make golden"
+
+
+def test_jax_is_given_what_it_does_not_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/frameworks.md: jax.distributed.initialize() reads no variable of a JAXJob."""
+    (page,) = [block.text for block in blocks() if block.document.name == "frameworks.md" and block.language == "python"]
+    job = read_job(JAX, job_manifest(JAX, {"Worker": 2}))
+    (container,) = pod_manifest(JAX, job, Replica("Worker", 1))["spec"]["containers"]
+    for one in container["env"]:
+        monkeypatch.setenv(one["name"], one["value"])
+    given: list[tuple[object, ...]] = []
+    jax = SimpleNamespace(distributed=SimpleNamespace(initialize=lambda *arguments: given.append(arguments)))
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    exec(page, {})
+    assert given == [(f"{job.address(Replica('Worker', 0))}:6666", 2, 1)]
