@@ -214,6 +214,11 @@ class Job:
         return self.asked.get(kind, self.count(kind))
 
     @property
+    def types(self) -> Sequence[str]:
+        """The types that it has replicas of, in declared order: one with 0 replicas is as one that the job does not name."""
+        return [kind for kind in self.replica_specs if self.count(kind)]
+
+    @property
     def total_replicas(self) -> int:
         """The wanted number of replicas over all types."""
         return sum(self.count(kind) for kind in self.replica_specs)
@@ -289,9 +294,9 @@ class FollowLeader:
     leaders: tuple[str, ...]
     any_of_last: bool = False
 
-    def __call__(self, job: "Job", tallies: Tallies) -> Outcome:
+    def __call__(self, _job: "Job", tallies: Tallies) -> Outcome:
         """Whether the job runs and has succeeded."""
-        leader = next((tallies[name] for name in self.leaders if name in job.replica_specs), Tally())
+        leader = next((tallies[name] for name in self.leaders if name in tallies), Tally())
         succeeded = leader.complete or (self.any_of_last and leader.succeeded > 0)
         return Outcome(running=leader.active > 0, succeeded=succeeded)
 
@@ -358,7 +363,7 @@ class Framework:
     * `index_offsets(job)`: by type in lower case, what its pods' replica-index label adds to the index in their names;
     * `env(job, replica)`: the variables that describe the cluster to a replica, for every container or, with
       `env_in_main_only`, for the main one;
-    * `outcome(job, tallies)`: does the job run, has it succeeded;
+    * `outcome(job, tallies)`: does the job run, has it succeeded; the tallies are those of the types that have replicas;
     * `is_master(job, replica)`: which replica carries the job-role=master label;
     * `upgrade(spec, version)`: the raw spec of an older or looser form, brought to the current one;
     * `validate(job)`: errors of spec and metadata beyond those of the models; not asked again when only the status changes;
@@ -465,4 +470,4 @@ class Framework:
     def decide(self, job: Job, tallies: Tallies) -> Outcome:
         """The framework's `outcome`, or by default that of its first replica type that the job has."""
         rule = self.outcome or succeed_with(*(kind.name for kind in self.replica_types))
-        return rule(job, tallies)
+        return rule(job, {kind: tally for kind, tally in tallies.items() if tally.wanted})

@@ -85,8 +85,10 @@ def judge(situation: Situation) -> Verdict:
 
 def _invalid(situation: Situation) -> Verdict | None:
     job = situation.job
-    if job.errors and not situation.has_begun:
-        return Fail(situation.uncharged, reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
+    empty = f"spec.{situation.framework.replica_specs}: Required value: all replica types have 0 replicas"
+    wrong = [*map(str, job.errors)] or ([] if any(map(job.asked_of, job.replica_specs)) else [empty])
+    if wrong and not situation.has_begun:
+        return Fail(situation.uncharged, reasons.INVALID_SPEC, "; ".join(wrong))
     for (plural, name), rejection in situation.observed.rejections.items():
         if rejection.required:
             text = f"the API server refuses {plural}/{name}: {rejection.message}"

@@ -38,8 +38,8 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     kind = replica.type.lower()
     variables = [
         EnvVar("MX_CONFIG", f'{{{_shared_config(job)},"task":{_compact({"type": kind, "index": replica.index})}}}'),
-        EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if SCHEDULER in job.replica_specs else 0)),
-        EnvVar("DMLC_PS_ROOT_URI", job.address(Replica(SCHEDULER, 0)) if SCHEDULER in job.replica_specs else ""),
+        EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if job.count(SCHEDULER) else 0)),
+        EnvVar("DMLC_PS_ROOT_URI", job.address(Replica(SCHEDULER, 0)) if job.count(SCHEDULER) else ""),
         EnvVar("DMLC_NUM_SERVER", str(job.count(SERVER))),
         EnvVar("DMLC_NUM_WORKER", str(job.count(WORKER))),
         EnvVar("DMLC_ROLE", kind),
@@ -57,15 +57,15 @@ def outcome(job: Job, tallies: Tallies) -> Outcome:
     spec = mx_spec(job)
     if spec.job_mode == JobMode.TUNE:
         return succeed_with(TUNER, TUNER_SERVER, TUNER_TRACKER)(job, tallies)
-    if spec.success_policy == SuccessPolicy.ALL_WORKERS and WORKER in job.replica_specs:
-        scheduler, workers = tallies.get(SCHEDULER, Tally()), tallies[WORKER]
+    if spec.success_policy == SuccessPolicy.ALL_WORKERS and (workers := tallies.get(WORKER)) is not None:
+        scheduler = tallies.get(SCHEDULER, Tally())
         return Outcome(running=scheduler.active + workers.active > 0, succeeded=workers.complete)
     return succeed_with(SCHEDULER, WORKER, SERVER)(job, tallies)
 
 
 def is_master(job: Job, replica: Replica) -> bool:
     """The replica that coordinates the others."""
-    leader = next((kind for kind in (SCHEDULER, TUNER_TRACKER, WORKER, TUNER) if kind in job.replica_specs), None)
+    leader = next((kind for kind in (SCHEDULER, TUNER_TRACKER, WORKER, TUNER) if job.count(kind)), None)
     return replica.type == leader and replica.index == 0
 
 
@@ -95,7 +95,7 @@ _compact = json.JSONEncoder(separators=(",", ":")).encode
 @last_result_cached
 def _shared_config(job: Job) -> str:
     """The fields of MX_CONFIG that are the same for every replica, as JSON without its braces."""
-    kinds = sorted(job.replica_specs, key=str.lower)
+    kinds = sorted(job.types, key=str.lower)
     cluster = {
         kind.lower(): [{"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(job.count(kind))]
         for kind in kinds
@@ -135,11 +135,11 @@ MXNET = Framework(
     name="mxnet",
     replica_specs=REPLICA_SPECS,
     replica_types=(
-        ReplicaType(SCHEDULER, RestartPolicy.NEVER, min_replicas=1, max_replicas=1, serves=True),
-        ReplicaType(SERVER, RestartPolicy.NEVER, min_replicas=1, serves=True),
+        ReplicaType(SCHEDULER, RestartPolicy.NEVER, max_replicas=1, serves=True),
+        ReplicaType(SERVER, RestartPolicy.NEVER, serves=True),
         ReplicaType(WORKER, RestartPolicy.NEVER, min_replicas=1),
-        ReplicaType(TUNER_TRACKER, RestartPolicy.NEVER, min_replicas=1, max_replicas=1, serves=True),
-        ReplicaType(TUNER_SERVER, RestartPolicy.NEVER, min_replicas=1, serves=True),
+        ReplicaType(TUNER_TRACKER, RestartPolicy.NEVER, max_replicas=1, serves=True),
+        ReplicaType(TUNER_SERVER, RestartPolicy.NEVER, serves=True),
         ReplicaType(TUNER, RestartPolicy.NEVER, min_replicas=1, max_replicas=1),
     ),
     container="mxnet",

@@ -47,7 +47,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
 
 def outcome(job: Job, tallies: Tallies) -> Outcome:
     """Chief or Master decide. Without them the workers do: worker 0, or with AllWorkers all of them."""
-    if any(kind in job.replica_specs for kind in LEADERS):
+    if any(kind in tallies for kind in LEADERS):
         return succeed_with(*LEADERS)(job, tallies)
     workers = tallies.get(WORKER)
     if workers is None:
@@ -57,7 +57,7 @@ def outcome(job: Job, tallies: Tallies) -> Outcome:
 
 def is_master(job: Job, replica: Replica) -> bool:
     """The chief or master, or worker 0 of a job without one."""
-    if not job.replica_specs.keys().isdisjoint(LEADERS):
+    if any(map(job.count, LEADERS)):
         return replica.type in LEADERS
     return replica == Replica(WORKER, 0)
 
@@ -102,7 +102,7 @@ def _compact(value: object) -> str:
 @last_result_cached
 def _cluster(job: Job) -> str:
     """The addresses of all replicas, as JSON; the same for each of them."""
-    return _compact({kind.lower(): _addresses(job, kind) for kind in sorted(job.replica_specs, key=str.lower)})
+    return _compact({kind.lower(): _addresses(job, kind) for kind in sorted(job.types, key=str.lower)})
 
 
 def _sparse_cluster(job: Job, replica: Replica) -> Mapping[str, Any]:

@@ -207,7 +207,7 @@ OF_KIND: list[tuple[Framework, str, Any, str]] = [
     (MXNET, f"{C}.name", "other", 'one container must be named "mxnet"'),
     (MXNET, f"{W}.replicas", 0, "Worker must have at least 1 replica"),
     (MXNET, "spec.jobMode", "MXDance", 'supported values: "MXTrain", "MXTune"'),
-    (MXNET, "spec.{specs}.Scheduler", TWO, "Scheduler must have exactly 1 replica"),
+    (MXNET, "spec.{specs}.Scheduler", TWO, "Scheduler must have at most 1 replica"),
     (MPI, f"{W}.replicas", 0, "Worker must have at least 1 replica"),
     (MPI, "spec.{specs}.Launcher", TWO, "Launcher must have exactly 1 replica"),
     (MPI, "spec.{specs}.Launcher.restartPolicy", "", ""),

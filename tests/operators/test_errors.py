@@ -64,6 +64,7 @@ ROWS: list[tuple[Framework, dict[str, Any], dict[str, Any], list[str]]] = [
     (PYTORCH, BOTH, {"run_policy": {"managedBy": "other-job-controller"}, "nprocPerNode": "two"}, []),
     (MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1}, {"jobMode": "MXTrain"}, []),
     (MXNET, {"Worker": 1}, {"jobMode": "MXTrain"}, []),
+    (MXNET, {"Scheduler": 0, "Server": 0, "Worker": 1}, {}, []),
     (MXNET, TUNE, {"jobMode": "MXTune"}, []),
     (MXNET, {"Scheduler": 1}, {"jobMode": "MXTrain"}, [f"{MX}[Worker]: Required value"]),
     (MXNET, {"Scheduler": 1, "Worker": 2}, {"jobMode": "MXTrain"}, []),
