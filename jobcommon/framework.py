@@ -371,7 +371,7 @@ class Framework:
       job waits, and one that has begun continues;
     * `shape_pod(job, replica, pod)`: anything else a pod needs; may change and return `pod`;
     * `companions(job, pods)`: the further objects the job needs now;
-    * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
+    * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet, or its program started again in place;
     * `tolerates_failure(job, replica)`: whether the job continues when that replica has failed for good;
     * `retries(job, replica)`: whether its pod is replaced after any failure, as a batch Job does within backoffLimit;
     * `joins(job, kind)`: whether replicas of that type join and leave the others while these run. Another number of those is no

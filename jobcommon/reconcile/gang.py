@@ -10,6 +10,7 @@ both objects are made anew, and later a replacement that the group could not pla
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +27,7 @@ from jobcommon.api.template import mapping_of
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.api.workload import WORKLOADS, PodGroupTemplate
-from jobcommon.framework import Framework, Job, Tally
+from jobcommon.framework import Framework, Job, Tallies, Tally
 from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned
 from jobcommon.manifests.gang_needs import Needs
@@ -124,9 +125,15 @@ class Gang(Extension):
             for r in self.job.replicas
             if r.index not in self._situation.tallies[r.type].succeeded_indexes
             and not self._gives_up(r)
-            and (r in self._situation.slots.wanted or self.framework.may_create(self.job, r, self._situation.tallies))
+            and (r in self._situation.slots.wanted or self.framework.may_create(self.job, r, self._once_created))
             and not (native and _comes_later(self.framework, self.job, r))
         )
+
+    @cached_property
+    def _once_created(self) -> Tallies:
+        """The slots as they are once each has a pod: one who waits for no more than that is a member from the beginning."""
+        tallies = self._situation.tallies
+        return {kind: replace(t, pending=t.wanted - t.active - t.succeeded) for kind, t in tallies.items()}
 
     def _gives_up(self, replica: Replica) -> bool:
         slot = self._situation.slots.wanted.get(replica)
@@ -406,7 +413,7 @@ def _amounts(found: Mapping[str, Any], wanted: Mapping[str, str]) -> Mapping[str
 
 def _comes_later(framework: Framework, job: Job, replica: Replica) -> bool:
     """Whether the replica's pod is created only when others are ready: in a gang with them it would wait for itself."""
-    return not framework.may_create(job, replica, {kind: Tally(wanted=job.count(kind)) for kind in job.replica_specs})
+    return not framework.may_create(job, replica, {k: Tally(job.count(k), pending=job.count(k)) for k in job.replica_specs})
 
 
 def _refused(framework: Framework, job: Job) -> str:

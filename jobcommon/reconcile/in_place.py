@@ -77,12 +77,14 @@ class InPlace(Extension):
         return Intent.START_AGAIN if kept or (intent is Intent.LEAVE and _is_pulled_in_vain(self._job, slot)) else intent
 
     def start_again(self, slot: Slot) -> Sequence[Action]:
-        """Stop the pod, and start it when all are stopped and the attempt is due."""
+        """Stop the pod, and start it when all are stopped, the attempt is due, and what it waits for is there."""
         change = self._situation.change
         if slot.pod.uid not in change.in_place:
             return put_back(slot)
         if change.due is not None:
             return stop(self._job, slot, self._situation.now)
+        if self._situation.gate(slot.replica) is not None:
+            return []
         job, framework, size = self._job, self._situation.framework, size_text(self._situation.framework, self._job)
         if slot.pod.annotations.get(labels.SIZE) == size:
             return [start(job, slot, self._images, {})]

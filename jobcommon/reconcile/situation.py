@@ -288,9 +288,15 @@ class Situation:
             return next(iter(self._holds_of_all), _EARLIER)
         if self.job.pod_name(replica) in self.observed.predecessors:
             return Hold("pods of an earlier job of this name are still terminating")
-        if not self.framework.may_create(self.job, replica, self.tallies):
-            return Hold(f"{replica.type} is created when the replicas that it needs are ready")
+        if (gate := self.gate(replica)) is not None:
+            return gate
         return self._refusal if "pods" in self.observed.backed_off else None
+
+    def gate(self, replica: Replica) -> Hold | None:
+        """What holds the start of that replica, in a new pod or in place, until others are there; None if nothing does."""
+        if self.framework.may_create(self.job, replica, self.tallies):
+            return None
+        return Hold(f"{replica.type} waits for the replicas that it needs")
 
     @cached_property
     def _holds_of_all(self) -> Sequence[Hold]:
@@ -320,7 +326,9 @@ class Situation:
         refusal = self._refusal if self.observed.refusal else None
         # Thousands of replicas share a hold, and it takes long to compare.
         holds = {id(hold): hold for hold in self.holds.values()}.values()
-        found = (overdue, self.blocked.hold, *holds, *start, *self.notes(None), refusal)
+        kept = (slot.replica for slot in self.slots.earlier if slot.pod.uid in self.change.in_place)
+        gates = [gate for replica in kept if (gate := self.gate(replica)) is not None] if self.change.due is None else []
+        found = (overdue, self.blocked.hold, *holds, *gates, *start, *self.notes(None), refusal)
         # The condition of a job that restarts says that itself.
         stated = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
         return list(dict.fromkeys(note for note in found if note is not None and note not in stated))

@@ -63,11 +63,15 @@ def is_master(_job: Job, replica: Replica) -> bool:
 
 
 def may_create(job: Job, replica: Replica, tallies: Tallies) -> bool:
-    """A launcher that waits for its workers is created when all of them are ready: at first, after a resume, at a retry."""
+    """The launcher waits until all workers are ready, or are there: at first, after a resume, at a retry.
+
+    One that took the place of a worker under a quota would reach that worker never, and use up backoffLimit.
+    """
     workers = tallies.get(WORKER)
-    if replica.type != LAUNCHER or workers is None or not waits_for_workers(job):
+    if replica.type != LAUNCHER or workers is None:
         return True
-    return workers.ready + workers.succeeded >= workers.wanted
+    there = workers.ready if waits_for_workers(job) else workers.active + workers.pending
+    return there + workers.succeeded >= workers.wanted
 
 
 def retries(job: Job, replica: Replica) -> bool:

@@ -46,7 +46,7 @@ def ssh_path(job: Job) -> str:
 
 
 def waits_for_workers(job: Job) -> bool:
-    """Whether the launcher is created only when all workers are ready. An exec into a worker that is not fails at once."""
+    """Whether the launcher starts only when all workers are ready. An exec into a worker that is not fails at once."""
     policy = mpi_spec(job).launcher_creation_policy
     if policy is None:
         return transport(job) == LauncherTransport.EXEC

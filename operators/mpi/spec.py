@@ -24,7 +24,7 @@ class Implementation(StrEnum):
 
 
 class LauncherCreationPolicy(StrEnum):
-    """When the launcher is created."""
+    """When the launcher is started."""
 
     AT_STARTUP = "AtStartup"
     WAIT_FOR_WORKERS_READY = "WaitForWorkersReady"
@@ -48,8 +48,9 @@ class MPIJobSpec(FlatRunPolicySpec):
     )
     launcher_creation_policy: Annotated[LauncherCreationPolicy, enum_field(LauncherCreationPolicy)] | None = Field(
         None,
-        description="AtStartup, or WaitForWorkersReady: only when all workers are ready. Defaults to AtStartup with transport "
-        "SSH, which retries until the workers answer, and to WaitForWorkersReady with transport Exec.",
+        description="AtStartup: the launcher starts when the pods of all workers are created; WaitForWorkersReady: when all "
+        "workers are ready. Both hold for each start by the operator. Defaults to AtStartup with transport SSH, which retries "
+        "until the workers answer, and to WaitForWorkersReady with transport Exec.",
     )
     run_launcher_as_worker: bool | None = Field(None, description="The launcher takes part as the first host.")
     main_container: str | None = Field(

@@ -29,6 +29,7 @@ from jobcommon.spec import read_job
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.pairs.world import PairWorld
 from jobcommon.testutil.plans import counts, creates, deletes, holding, next_pass, pods_of
 
 BOTH = {"Launcher": 1, "Worker": 2}
@@ -91,7 +92,7 @@ def test_a_v1_launcher_waits_unless_told_otherwise(policy: str | None, waits: bo
     """kubectl exec fails at once where ssh would try again; v1alpha2's init container waited, too."""
     manifest = mpi_job("v1", launcherCreationPolicy=policy)
     assert waits_for_workers(read(manifest)) == waits
-    assert ("demo-launcher" in creates(decide(manifest, {}))) != waits
+    assert ("demo-launcher" in creates(decide(manifest, pods_of("Worker", ("scheduled", 2))))) != waits
 
 
 def test_a_failed_launcher_fails_a_v1_job_and_is_retried_in_v1alpha2() -> None:
@@ -277,7 +278,7 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     unready(world, "demo-worker-1")
     world.settle()
     assert "demo-launcher" not in world.pods
-    assert "; Launcher is created when the replicas that it needs are ready" in world.status["conditions"][-1]["message"]
+    assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
     world.pods["demo-worker-1"] = world.pods["demo-worker-1"].running()
     world.settle()
     assert "demo-launcher" in world.pods
@@ -285,6 +286,42 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     unready(world, "demo-worker-0")
     world.settle()
     assert world.current == "Running"
+
+
+POLICIES = pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
+
+
+@POLICIES
+def test_no_launcher_is_created_before_all_its_workers(policy: str) -> None:
+    """A quota or a foreign pod keeps one from being created: the launcher would wait for it, and use up backoffLimit."""
+    world = ClusterModel.of(MPI, BOTH, launcherCreationPolicy=policy)
+    world.put(Pod.of(MPI, world.job, "Worker", 0)._with(metadata={"ownerReferences": []}))
+    for _ in range(3):
+        world.step()
+    world.run("demo-worker-1").step()
+    assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}
+    assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
+    del world.pods["demo-worker-0"]
+    world.start().start()
+    assert (world.current, world.status.get("restarts")) == ("Running", None)
+
+
+@POLICIES
+def test_no_launcher_is_started_again_in_its_pod_before_all_its_workers(policy: str) -> None:
+    replicas = {kind: replica_spec(MPI, count, "OnFailure") for kind, count in BOTH.items()}
+    in_place = {"restartScope": "Job", "restartMethod": "Auto"}
+    world = PairWorld.of(MPI, replicas, run_policy=in_place, launcherCreationPolicy=policy)
+    assert isinstance(world, PairWorld)
+    world.react()
+    world.refused, world.room = (frozenset({"pods"}), 3) if policy == "AtStartup" else (frozenset(), 0)
+    world.evict("demo-worker-0")
+    world.react()
+    world.wait(300)
+    assert (world.runs["demo-launcher"], world.current) == (1, "Restarting")
+    assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
+    world.refused, world.room = frozenset(), 3
+    world.react()
+    assert (world.runs["demo-launcher"], world.current, world.status.get("restarts")) == (2, "Running", None)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def created(replicas: dict[str, Any], **job: Any) -> dict[str, Manifest]:
             ["services/demo", "pods/demo-master-0", "pods/demo-worker-0", "pods/demo-worker-1"],
             id="distributed, in declared order",
         ),
-        pytest.param({"Worker": 0}, ["services/demo"], id="no replicas, no pods"),
+        pytest.param({"Master": 1, "Worker": 0}, ["services/demo", "pods/demo-master-0"], id="no replicas, no pods"),
         pytest.param({"Worker": 11}, ["services/demo", *(f"pods/demo-worker-{i}" for i in range(11))], id="indices ascend"),
     ],
 )
