@@ -2,20 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
+from jobcommon.api.status import read_status
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.lines import SeenLines, closing
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.responses import response_error
 from jobcommon.diagnosis import Found
-from jobcommon.diagnosis.reading import read_found
+from jobcommon.diagnosis.reading import owned_by, read_found
 from jobcommon.framework import Framework
 
 Json = dict[str, Any]
@@ -71,6 +73,28 @@ class ClusterReader:
             return Listing(problems=[f"{framework.kind}s cannot be read: {error}"])
         # The items of a list have neither kind nor apiVersion.
         return Listing([{**item, "kind": framework.kind, "apiVersion": framework.api_version} for item in items])
+
+    async def beside(self, jobs: Sequence[Mapping[str, Any]]) -> Sequence[Found]:
+        """Those jobs that are not over, each with its pods and, if one of them is pending, the warnings about pods.
+
+        None of them if their pods may not be read.
+        """
+        unfinished = [job for job in jobs if not read_status(job.get("status")).finished]
+        if not unfinished:
+            return []
+        names = ",".join(sorted({str(job["metadata"].get("name")) for job in unfinished}))
+        wanted = (("labelSelector", f"{labels.JOB_NAME} in ({names})"), ("resourceVersion", "0"))
+        try:
+            pods = _items(await self._read(Request("GET", collection_path("v1", "pods", self.namespace), wanted)))
+            pending = any((pod.get("status") or {}).get("phase") == "Pending" for pod in pods)
+            warnings = Request("GET", collection_path("v1", "events", self.namespace), (("fieldSelector", "type=Warning"),))
+            events = _items(await self._read(warnings)) if pending else []
+        except ClientError:
+            return []
+        frameworks = {framework.kind: framework for framework in self.frameworks}
+        return [
+            Found(frameworks[job["kind"]], job, owned_by(str(job["metadata"].get("uid")), pods), events) for job in unfinished
+        ]
 
     async def job(self, framework: Framework, namespace: str, name: str) -> Json:
         """One job."""

@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.cause import in_short
 from jobcommon.cli.dashboard.progress import Progress, progress_of
-from jobcommon.diagnosis import Found, diagnose
+from jobcommon.cli.jobs.listing import CAUSE_WIDTH, pod_count, worth_telling
+from jobcommon.diagnosis import Diagnosis, Found, diagnose
 from jobcommon.framework import Framework
-from jobcommon.spec import read_job
 
 NEW = "New"
 STATES = (NEW, *ConditionType)
@@ -33,6 +34,12 @@ class JobSummary:
     framework: Framework
     raw: Mapping[str, Any]
     status: JobStatus
+    told: Diagnosis | None = None
+    beside: Found | None = None
+
+    def explained(self, beside: Found, now: float) -> "JobSummary":
+        """The job with what explains it, as far as a list reads it: its pods, and warnings about them."""
+        return replace(self, told=worth_telling(diagnose(beside, now)), beside=beside)
 
     @cached_property
     def namespace(self) -> str:
@@ -66,10 +73,13 @@ class JobSummary:
 
     @property
     def pods(self) -> str:
-        """``2/3``: the replicas that run or have succeeded, of those that are wanted, or that an elastic job has."""
-        there = sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in self.status.replica_statuses.values())
-        wanted = sum(self.status.attempt_replicas.values()) or read_job(self.framework, self.raw).total_replicas
-        return f"{there}/{wanted}"
+        """``2/3``: of the replicas that are wanted, those that run or have succeeded."""
+        return pod_count(self.beside or Found(self.framework, self.raw))
+
+    @property
+    def reason(self) -> str:
+        """The reason of the diagnosis, "" for a job that is well."""
+        return str(self.told.reason) if self.told is not None else ""
 
     @property
     def restarts(self) -> int:
@@ -83,7 +93,9 @@ class JobSummary:
 
     @cached_property
     def cause(self) -> str:
-        """Of a failure the diagnosis, by the status alone; else what the current condition says beyond the state."""
+        """The diagnosis, of a failure by the status alone; else what the current condition says beyond the state."""
+        if self.told is not None:
+            return _STATE_IN_WORDS.sub("", in_short(self.told.sentence, CAUSE_WIDTH))
         if not self.status.conditions:
             return "no operator has reconciled it"
         current = self.status.conditions[-1]

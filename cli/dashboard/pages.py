@@ -86,9 +86,12 @@ class Pages:
         pages = max(-(-len(matching) // PAGE_JOBS), 1)
         page = min(int(wanted.page), pages) if wanted.page.isdecimal() and int(wanted.page) else 1
         counts = Counter(job.state for job in of_any_state)
+        shown = matching[(page - 1) * PAGE_JOBS : page * PAGE_JOBS]
+        beside = {str(one.job["metadata"].get("uid")): one for one in await self._cluster.beside([job.raw for job in shown])}
+        explained = [(job, beside.get(str(job.raw["metadata"].get("uid")))) for job in shown]
         return self._page(
             "jobs.html",
-            jobs=matching[(page - 1) * PAGE_JOBS : page * PAGE_JOBS],
+            jobs=[job if one is None else job.explained(one, now) for job, one in explained],
             first=(page - 1) * PAGE_JOBS + 1,
             matching=len(matching),
             total=len(found),

@@ -154,13 +154,13 @@ def show_jobs(
         current = status.conditions[-1] if status.conditions else None
         state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
-        unwell = made if made is not None and (not made.well or made.reason in _SLOW) else None
+        unwell = worth_telling(made)
         reason = str(unwell.reason) if unwell else current.reason.removeprefix(job.framework.kind) if current else ""
         sentence = "" if unwell is None else unwell.sentence if wide else in_short(unwell.sentence, CAUSE_WIDTH)
         row: list[str | Text] = [
             job.title,
             state,
-            _pods(found),
+            pod_count(found),
             *(clean(status.reported_progress) for _ in progress),
             str(status.restarts or 0),
             human_duration(now - created),
@@ -180,7 +180,7 @@ def jobs_as_json(jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: f
 
 def _as_json(job: FoundJob, found: Found, made: Diagnosis | None) -> dict[str, Any]:
     status = found.status
-    running, _, wanted = _pods(found).partition("/")
+    running, _, wanted = pod_count(found).partition("/")
     return {
         "job": job.title,
         "namespace": job.namespace,
@@ -203,7 +203,12 @@ def _unwell_first(
     return sorted(rows, key=lambda row: (row[2] is None or row[2].well, row[1].status.finished))
 
 
-def _pods(found: Found) -> str:
+def worth_telling(made: Diagnosis | None) -> Diagnosis | None:
+    """The diagnosis, if a list is to say what it says."""
+    return made if made is not None and (not made.well or made.reason in _SLOW) else None
+
+
+def pod_count(found: Found) -> str:
     """``46/60``: of the replicas that are wanted, those that run or have succeeded, by the pods where they can be read."""
     job, status = found.read, found.status
     wanted = sum(map(job.asked_of, job.replica_specs))

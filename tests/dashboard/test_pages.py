@@ -142,8 +142,32 @@ async def test_an_elastic_job_has_the_size_of_its_attempt() -> None:
     transport = ScriptedTransport().on("GET", "/", reply({"items": []})).on("GET", EVERY_JOB, reply({"items": [job]}))
     transport.on("GET", f"{JOBS}/one", reply(job))
     async with pages(transport) as page:
-        assert ">0/5</td>" in (await page("/"))[1]
+        assert ">0/2</td>" in (await page("/"))[1], "of those that are wanted, as in the list"
         assert "Current size: 5 Worker, since" in (await page("/jobs/testjobs/default/one"))[1]
+
+
+async def test_pods_and_cause_of_a_crash_loop_are_those_of_the_list() -> None:
+    status = {"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 1}}}
+    job = {**a_job("one", workers=1), "status": status}
+    job["metadata"]["uid"] = "u"
+    last = {"terminated": {"exitCode": 3, "reason": "Error"}}
+    main = {"name": "test", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": last, "restartCount": 4}
+    owner = {"kind": "TestJob", "name": "one", "uid": "u", "controller": True}
+    pod = {
+        "metadata": {"name": "one-worker-0", "namespace": "default", "uid": "p", "ownerReferences": [owner]},
+        "spec": {"containers": [{"name": "test"}], "nodeName": "n1"},
+        "status": {"phase": "Running", "containerStatuses": [main]},
+    }
+    pod["metadata"]["labels"] = {labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "0"}
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []})).on("GET", EVERY_JOB, reply({"items": [job]}))
+    async with pages(transport.on("GET", "/api/v1/pods", reply({"items": [pod]}))) as page:
+        _, text = await page("/")
+    assert ">0/1</td>" in text
+    assert '<span class="state running stalled">' in text
+    assert '<span class="kind">ProgramFailed</span>' in text
+    assert "exit code 3" in text
+    (asked,) = [request.query for request in transport.sent if request.path == "/api/v1/pods"]
+    assert ("labelSelector", f"{labels.JOB_NAME} in (one)") in asked
 
 
 async def test_an_empty_cluster(world: World) -> None:
