@@ -43,8 +43,8 @@ class Observed:
     Kueue's own ones. `gang_off` says why the gang scheduler cannot be used now, `kueue_off` why Workloads cannot ("" when they
     can, or are not ours). `same_for`: for how many seconds, by a clock that does not jump, this process has seen no sign of
     life of the job's program (`reports.signs_of_life`); None if it has not watched, and then the times in the status count.
-    `reachable_for`: for how many seconds, by that clock, this process has taken every report that reached it; None if that is
-    not known.
+    `reachable_for`: for how many seconds, by that clock, this process has taken every report of the job that reached it; None
+    if that is not known.
     `reported`: whether a report of the program was recorded while this process watched; one that came before may be lost.
     `taken_services`: names under which the job's Service could not be created, because other owners' Services have them.
     """

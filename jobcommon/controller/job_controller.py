@@ -62,8 +62,9 @@ class JobController:
         self.expectations, self.barrier = Expectations(), Barrier()
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with the lapsed expectations of a job: writes of ours that no watch has shown in time."""
-        self.reachable_since: Callable[[], float | None] = lambda: None
-        """Since when (monotonic seconds) every report of progress that reached this process was taken; None if not known."""
+        self.reachable_since: Callable[[str, str], float | None] = lambda _, __: None
+        """Since when (monotonic seconds) this process has taken every report of the job of that namespace and name that reached
+        it; None if not known."""
         self.unstored = Unstored(f"{self.framework.plural}.{self.framework.group}", self._unstored_changed)
         self.on_unstored: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
@@ -277,7 +278,8 @@ class JobController:
         pods = [pod for pod in named if pod.owner and pod.owner.uid == cached.uid]
         left = left_behind(self.framework.kind, named, cached.uid) if len(pods) < len(named) else []
         known = state.observed(pods, frozenset(pod.name for pod in left), self._unwatched, moment.monotonic)
-        reachable = moment.monotonic - since if (since := self.reachable_since()) is not None else None
+        since = self.reachable_since(cached.namespace, cached.name)
+        reachable = moment.monotonic - since if since is not None else None
         refusal = self.unstored.text or known.refusal
         return self.caches.observed(cached, replace(known, refusal=refusal, reachable_for=reachable))
 

@@ -30,7 +30,7 @@ from jobcommon.reconcile.ending import EndType, decode
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import WARNING, Event
-from jobcommon.reconcile.rendering import Sentence, Statement
+from jobcommon.reconcile.rendering import Note, Sentence, Statement
 from jobcommon.reconcile.reports import (
     DONE,
     PHASE,
@@ -55,12 +55,14 @@ class Stall:
     """A job that is to make progress: when it counts as stalled (seconds since the epoch), and why, as a sentence.
 
     `record`: what is on record of the stall, or is to be from then on. `deadline`: what follows, once it is on record.
+    `paused`: it would be on record already, if all reports had been taken.
     """
 
     at: float
     text: str
     record: StallRecord
     deadline: Deadline | None
+    paused: bool = False
 
 
 class ReportedProgress(Extension):
@@ -127,7 +129,8 @@ class ReportedProgress(Extension):
             if seen is not None:
                 # A report is seen when it is recorded, at most so much later.
                 last = min(max(last, seen - RECORD_SECONDS), seen)
-            return Stall(max(last, reachable) + seconds + allowed, text, new, None)
+            allowed += seconds
+            return Stall(max(last, reachable) + allowed, text, new, None, paused=last + allowed <= now < reachable + allowed)
         since = seen or parse_time(record.since)
         if since is None or policy.stall_action in (None, StallAction.NONE):
             return Stall(now, text, record, None)
@@ -213,6 +216,11 @@ class ReportedProgress(Extension):
         elif was:
             over = Sentence(f"{job.kind} {job.key} is no longer stalled")
             yield Statement(ConditionType.STALLED, False, reasons.PROGRESSING, over), None
+
+    def notes(self, about: ConditionType | None) -> Iterable[Note]:
+        """That a deadline has started again."""
+        paused = about is None and self._stall is not None and self._stall.paused
+        return [Note("its deadline for progress has started again, because reports could not be taken")] if paused else []
 
     def deadlines(self) -> Iterable[Deadline]:
         """What follows from a stall on record."""

@@ -72,8 +72,8 @@ async def serving(
 ) -> AsyncIterator[int]:
     """Serve inside the context, in a thread of that name; yields the port, which the system chooses if `port` is 0.
 
-    `context` gives the TLS context for a new connection, `refused` is called for each request that is given up for load; both
-    are called in that thread. Raises OSError that names the address.
+    `context` gives the TLS context for a new connection; `refused` is called while the process can accept none, which no client
+    can bring about. Both are called in that thread. Raises OSError that names the address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -159,8 +159,6 @@ class _Server:
         else:
             return
         oldest, task = next(iter(self._open[crowd].items()))
-        if not oldest.answered:
-            self._refused()
         task.cancel()
         self._forget(crowd, oldest)
 
@@ -191,11 +189,11 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
 
 
 class _Connection(asyncio.Protocol):
-    """Stands between the transport and aiohttp. `answered` once the handler has an answer, `begun` once it owns its socket."""
+    """Stands between the transport and aiohttp. `begun` once it owns its socket."""
 
     def __init__(self, number: int, handler: Handler, limits: Limits) -> None:
         self.number = number
-        self.begun = self.answered = False
+        self.begun = False
         self.closed = asyncio.Event()
         self._handler = handler
         self._limits = limits
@@ -285,7 +283,6 @@ class _Connection(asyncio.Protocol):
         response = await self._handler(request, body)
         response.headers.setdefault("Server", "jobcommon")
         response.force_close()
-        self.answered = True
         if self._wanted is None:
             # A client that is still sending would not read the answer.
             self._unread = min(length, self._limits.discarded)

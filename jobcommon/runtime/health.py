@@ -21,6 +21,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The loop is unhealthy when it has been blocked for this many seconds. The charts' probe fails three times before a restart.
 STALLED_AFTER = 15.0
 BEAT_SECONDS = 1.0
+#: A page of metrics is shown for so long: with many jobs it takes long to make, and any pod may ask for it.
+PAGE_SECONDS = 1.0
 
 
 @asynccontextmanager
@@ -42,6 +44,7 @@ async def serve_health(
     in use.
     """
     ran_at = clock.monotonic()
+    shown, shown_at = b"", float("-inf")
 
     async def beat() -> None:
         nonlocal ran_at
@@ -50,13 +53,16 @@ async def serve_health(
             await clock.sleep(BEAT_SECONDS)
 
     def page(path: str, authorization: str) -> tuple[HTTPStatus, str | bytes]:
+        nonlocal shown, shown_at
         if path == "/metrics":
             if token is not None and not authorization.startswith("Bearer "):
                 return HTTPStatus.UNAUTHORIZED, "a bearer token is needed"
             given = authorization.removeprefix("Bearer ").encode(errors="surrogateescape")
             if token is not None and not hmac.compare_digest(given, token.encode()):
                 return HTTPStatus.FORBIDDEN, "this token is not accepted"
-            return HTTPStatus.OK, metrics.render()
+            if clock.monotonic() >= shown_at + PAGE_SECONDS:
+                shown, shown_at = metrics.render(), clock.monotonic()
+            return HTTPStatus.OK, shown
         if path not in ("/healthz", "/readyz"):
             return HTTPStatus.NOT_FOUND, "Not Found"
         if clock.monotonic() - ran_at >= stalled_after:

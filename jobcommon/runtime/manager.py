@@ -42,7 +42,7 @@ from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metered import MeteredTransport
 from jobcommon.runtime.metrics import Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
-from jobcommon.runtime.report_server import certificate_in, serve_reports
+from jobcommon.runtime.report_server import ReportedJob, certificate_in, serve_reports
 from jobcommon.runtime.report_writer import ReportWriter
 from jobcommon.runtime.settings import Settings, is_loopback
 from jobcommon.runtime.stalls import event_loop_watchdog
@@ -53,6 +53,8 @@ from jobcommon.runtime.terminating_namespace import free_pods_if_terminating
 # The seconds, after the last plan, for each of the last steps: pods of a namespace that is being deleted, reports with events,
 # the lease.
 CLOSING_SECONDS = 3.0
+# The jobs of which it is known when a report was not taken.
+MAX_REFUSED = 10_000
 
 
 @dataclass
@@ -121,7 +123,9 @@ class Manager:
         self.progress_server: ProgressServer | None = None
         self.reports: ReportWriter | None = None
         self._report_server = AsyncExitStack()
+        # Since when reports can be taken, and by job the last one that was not.
         self._reachable_since: float | None = None
+        self._refused: dict[tuple[str, ...], float] = {}
         self._term = self._new_term()
         self.flow_controller = FlowController(self._seats)
         events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
@@ -205,7 +209,7 @@ class Manager:
         )  # fmt: skip
         await stack.enter_async_context(self._report_server)
         port = await self._report_server.enter_async_context(server)
-        self._report_refused()
+        self._reachable_since = clock.monotonic()
         where = f"[{host}]" if ":" in host else host
         url = settings.progress_url or f"https://{where}:{port}"
         self.progress_server = ProgressServer(url, certificate_in(directory))
@@ -213,9 +217,22 @@ class Manager:
         if is_loopback(host) and not settings.reports_are_local:
             self.log.warning("pods reach the loopback interface only through a proxy beside the operators", host=host, url=url)
 
-    def _report_refused(self) -> None:
-        """In any thread. No stall is concluded from reports that were not taken."""
-        self._reachable_since = self.env.clock.monotonic()
+    def _report_refused(self, job: ReportedJob | None) -> None:
+        """In any thread. No stall is concluded from reports that were not taken: of the job, or of all without one."""
+        now = self.env.clock.monotonic()
+        self.metrics.report_refused(job.framework.name if job is not None else "")
+        if job is None:
+            self._reachable_since = now
+            return
+        if job.key not in self._refused and len(self._refused) >= MAX_REFUSED:
+            # Tokens may name jobs that do not exist.
+            self._refused.pop(next(iter(self._refused)), None)
+        self._refused[job.key] = now
+
+    def reachable_since(self, *job: str) -> float | None:
+        """Since when (monotonic seconds) this process has taken every report of a job: of its plural, namespace and name."""
+        known = (since for since in (self._reachable_since, self._refused.get(job)) if since is not None)
+        return max(known, default=None)
 
     def report_writer(self) -> ReportWriter:
         """A writer of the reports that reach this replica. It needs no lease."""
@@ -284,7 +301,7 @@ class Manager:
     def _driver(self, framework: Framework, namespace: str | None, schemas: ServedSchemas) -> Driver:
         settings, clock, transport = self.settings, self.env.clock, self._transport
         controller = JobController(framework, self.env.random, namespace)
-        controller.reachable_since = lambda: self._reachable_since
+        controller.reachable_since = partial(self.reachable_since, framework.plural)
         executor = self._executor(framework, transport)
         publisher = _Publisher(framework, self.metrics, self.recorder)
         log = self.log if namespace is None else self.log.bind(namespace=namespace)

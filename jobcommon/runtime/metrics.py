@@ -44,6 +44,7 @@ _RESTARTS = "training_operator_restarts"
 _TIME_SPENT = "training_operator_job_time_seconds"
 _PROGRESSING = "training_operator_job_progress_seconds"
 _LOST_STEPS = "training_operator_job_lost_steps"
+_REFUSED = "training_operator_reports_refused"
 _REQUESTS = "rest_client_requests"
 _RECONCILES = "training_operator_reconcile_duration_seconds"
 _WAITS = "workqueue_queue_duration_seconds"
@@ -71,6 +72,7 @@ _COUNTERS: Mapping[str, tuple[Sequence[str], str]] = {
         "Seconds that jobs have spent queued, starting, running, restarting, stalled; added when a phase ends.",
     ),
     _PROGRESSING: (_KIND, "Seconds in which the highest step that a job had reported rose; part of the running time."),
+    _REFUSED: (_KIND, "Reports of progress with a good token that were not taken; the deadlines of their jobs start again."),
     _LOST_STEPS: (_KIND, "Steps that were repeated after a restart."),
 }
 # By name: the labels, the help text and the buckets.
@@ -139,6 +141,10 @@ class Metrics:
             self._child(_PROGRESSING, framework).inc(max((after.progressing or 0) - (before.progressing or 0), 0))
             self._child(_LOST_STEPS, framework).inc(max((after.lost_steps or 0) - (before.lost_steps or 0), 0))
 
+    def report_refused(self, framework: str) -> None:
+        """A report was not taken; without a framework, the process could accept none. In any thread."""
+        self._families[_REFUSED].labels(framework).inc()
+
     def reconciled(self, framework: str, seconds: float) -> None:
         """A reconcile took `seconds`."""
         self._child(_RECONCILES, framework).observe(seconds)
@@ -170,7 +176,7 @@ class Metrics:
         self._readings = dict(readings)
         # Prometheus does not count the increase from no sample to the first one.
         for framework in readings:
-            for name in (_ERRORS, _LAPSED):
+            for name in (_ERRORS, _LAPSED, _REFUSED):
                 self._child(name, framework)
             for name, labels in LABELS.items():
                 for label in labels:

@@ -94,14 +94,16 @@ def certificate_in(directory: Path) -> str:
 @asynccontextmanager
 async def serve_reports(
     frameworks: Collection[Framework], verify: Verify, refresh: Callable[[], None], take: Take, log: Log,
-    *, host: str, port: int, directory: Path, limits: Limits | None = None, refused: Callable[[], object] = lambda: None,
+    *, host: str, port: int, directory: Path, limits: Limits | None = None,
+    refused: Callable[[ReportedJob | None], object] = lambda _: None,
 ) -> AsyncIterator[int]:  # fmt: skip
     """Serve inside the context; yields the port, which the system chooses if `port` is 0.
 
     `verify` gives the pod of a token for an audience, or raises TokenError; `take` takes a report, or raises ReportError. Both
-    are called in another thread, as is `refused`, for each request that is given up for load; `refresh` (the keys may be out of
-    date) in the event loop. The certificate in `directory` is read again when it changes. Raises OSError if the address is in
-    use or there is no certificate.
+    are called in another thread, as is `refused`: with the job for each report with a good token that is not taken, and with
+    None while no connection can be accepted. `refresh` (the keys may be out of date) is called in the event loop. The
+    certificate in `directory` is read again when it changes. Raises OSError if the address is in use or there is no
+    certificate.
     """
     loop = asyncio.get_running_loop()
     served = {(framework.api_version, framework.plural): framework for framework in frameworks}
@@ -125,6 +127,7 @@ async def serve_reports(
         return ReportedJob(framework, namespace, name), pod
 
     async def answer(request: web.BaseRequest, body: Callable[[], Awaitable[bytes]]) -> web.Response:
+        target = None
         try:
             target, pod = sender(request)
             report = _read(await body())
@@ -134,12 +137,14 @@ async def serve_reports(
             return _json(HTTPStatus.OK, {"trainerStatus": report.model_dump(by_alias=True, exclude_none=True)})
         except ReportError as error:
             if isinstance(error, BusyError):
-                refused()
+                refused(target)
             return _failure(error)
         except BodyError as error:
             return _failure(_BODIES[error.status])
-        except OSError:
-            # The client has gone.
+        except (OSError, asyncio.CancelledError):
+            # The client has gone, is too slow, or had to give way. Without a token it stands for no job.
+            if target is not None:
+                refused(target)
             raise
         except Exception:
             log.exception("could not take a report")
@@ -147,7 +152,7 @@ async def serve_reports(
 
     context = _Context(directory).current
     async with serving(
-        answer, "reports", host=host, port=port, limits=limits or Limits(), context=context, refused=refused
+        answer, "reports", host=host, port=port, limits=limits or Limits(), context=context, refused=lambda: refused(None)
     ) as bound:
         yield bound
 

@@ -342,6 +342,11 @@ def test_no_stall_is_concluded_from_reports_that_were_refused(
     after = plan(TEST_JOB, job_of(manifest), observed, START + 1000)
     assert stalled(next_pass(manifest, after)) == (not left)
     assert left == 0 or after.wake_at == START + 1000 + left
+    says = (
+        "has started again, because reports could not be taken"
+        in next_pass(manifest, after)["status"]["conditions"][-1]["message"]
+    )
+    assert says == (left > 0 and same_for != 0)
 
 
 @pytest.mark.parametrize(("reachable_for", "acts"), [(0, False), (14, False), (15, True)])

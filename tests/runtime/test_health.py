@@ -143,3 +143,21 @@ async def test_a_failure_shows_no_traceback_and_no_environment(monkeypatch: pyte
     assert "canary" not in text
     assert "could not serve a page" in out.getvalue()
     assert "RuntimeError" in out.getvalue(), "the log says what has failed"
+
+
+async def test_a_page_of_metrics_is_made_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any pod may ask for it, in a loop."""
+    metrics, clock, made = Metrics(), FakeClock(), list[int]()
+
+    def render() -> bytes:
+        made.append(1)
+        return str(len(made)).encode()
+
+    monkeypatch.setattr(metrics, "render", render)
+    server = serve_health(metrics, lambda: True, clock, quiet_log(), host="127.0.0.1", port=0)
+    async with server as port, aiohttp.ClientSession() as client:
+        for shown in ("1", "1", "2"):
+            for _ in range(2):
+                async with client.get(f"http://127.0.0.1:{port}/metrics") as answer:
+                    assert await answer.text() == shown
+            await clock.advance(0.5)

@@ -28,6 +28,7 @@ from jobcommon.runtime import report_server
 from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
 from jobcommon.runtime.bounded_server import Limits
 from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import BusyError, ReportedJob
 from jobcommon.runtime.report_writer import MAX_UNKNOWN, ReportWriter
@@ -368,24 +369,60 @@ async def test_reports_that_cannot_be_written_do_not_hold_up_the_end(world: Worl
     assert step_on_record(world, "train") == 1
 
 
-async def test_no_stall_is_concluded_while_reports_are_refused(
-    world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stranger", [False, True])
+async def test_no_stall_is_concluded_while_reports_of_the_job_are_refused(
+    world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch, stranger: bool
 ) -> None:
+    """Connections without a token, and reports of another job, postpone nothing."""
     patient = partial(Limits, handshake_seconds=3600, request_seconds=3600, per_address=1)
     monkeypatch.setattr(report_server, "Limits", patient)
-    async with running(world, settings, progressDeadlineSeconds=60, stallAction="Fail") as program:
+    take, busy = ReportWriter.take, asyncio.Event()
+
+    def full(*report: Any) -> None:
+        if busy.is_set():
+            raise BusyError
+        take(*report)
+
+    monkeypatch.setattr(ReportWriter, "take", full)
+    async with running(world, settings, "train", "other", progressDeadlineSeconds=60, stallAction="Fail") as program:
+        other = Program(world, "other-worker-0")
+        other.token = other.fresh_token(AUDIENCE.replace("train", "other"))
         for step in (0, 1):
             await program.post(report(step))
             await world.clock.advance(10)
         await settled(world, lambda: status(world)["progress"].get("armed"))
-        for _ in range(3):
-            await world.clock.advance(50)
+        refused = world.clock.wall() - 10
+        busy.set()
+        for _ in range(1 if stranger else 3):
+            await world.clock.advance(45)
             await one_too_many(program)
+            assert (await other.post(report(2)))[0] == 503
+            if not stranger:
+                refused = world.clock.wall()
+                assert (await program.post(report(2)))[0] == 503
         assert "Stalled" not in world.conditions()
-        refused = world.clock.wall()
+        note = "its deadline for progress has started again, because reports could not be taken"
+        assert (note in status(world)["conditions"][-1]["message"]) == (not stranger)
         await settled(world, lambda: "Stalled" in world.conditions())
-        assert 60 <= world.clock.wall() - refused < 62
+        assert 60 <= world.clock.wall() - refused < 72 if stranger else 62
         await settled(world, lambda: "Failed" in world.conditions())
+
+
+async def test_a_report_that_stays_incomplete_is_counted(
+    world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_server, "Limits", partial(Limits, request_seconds=1.0))
+    refused: list[ReportedJob | None] = []
+    monkeypatch.setattr(Manager, "_report_refused", lambda _, job: refused.append(job))
+    async with running(world, settings) as program:
+        for token in ("none", program.token):
+            address = program.url.hostname, program.url.port
+            reader, writer = await asyncio.open_connection(*address, ssl=program.context)
+            head = f"POST {program.url.path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n"
+            writer.write(head.encode())
+            await reader.read()
+            writer.close()
+    assert [job and job.name for job in refused] == ["train"]
 
 
 async def one_too_many(program: Program) -> None:
