@@ -125,11 +125,13 @@ class InPlace(Extension):
             job, known, slots = replace(job, status=counted), {}, placed
         elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
-        wanted = (
-            s for s in slots if job.restarts_in_place and _is_wanted(job, s) and s.replica.index < job.asked_of(s.replica.type)
-        )
-        found = ((str(slot.replica), self._obstacle(slot, job)) for slot in wanted)
-        new = ((name, why) for name, why in found if why and name not in known)
+        # One that is not asked for any more is not in the next attempt.
+        asked = (slot for slot in slots if _is_wanted(job, slot) and slot.replica.index < job.asked_of(slot.replica.type))
+        wanted = {str(slot.replica): slot for slot in asked if job.restarts_in_place}
+        # What a watch has shown late may be no obstacle any more.
+        known = {name: why for name, why in known.items() if name not in wanted or self._obstacle(wanted[name], job)}
+        found = ((name, self._obstacle(slot, job)) for name, slot in wanted.items() if name not in known)
+        new = ((name, why) for name, why in found if why)
         return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
 
     def _obstacle(self, slot: Slot, job: Job | None = None) -> str:

@@ -386,6 +386,8 @@ def test_a_pod_is_made_anew_only_as_it_was_seen() -> None:
     assert cluster.status["replacedPods"] == {"Worker-1": "it has not started"}
     (delete,) = (action for action in cluster.step(writes=0).actions if isinstance(action, Delete))
     assert (delete.name, delete.resource_version) == ("demo-worker-1", cluster.pods["demo-worker-1"].view.resource_version)
+    cluster.put(cluster.pods["demo-worker-1"].running()).step()
+    assert "replacedPods" not in cluster.status, "it is kept"
 
 
 def test_of_the_sizes_that_pods_claim_few_are_read() -> None:
