@@ -174,7 +174,9 @@ def _suspended_status(situation: Situation) -> tuple[JobStatus, Event]:
     job = situation.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
     hold = situation.suspension if not job.run_policy.suspend else None
-    sentence = Sentence(f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}", hold.quoted if hold else "")
+    blocked = (situation.blocked.hold,) if situation.blocked.hold is not None else ()
+    text = f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}"
+    sentence = Sentence(text, hold.quoted if hold else "", blocked)
     created = situation.created(*situation.waits.notes, with_holds=False)
     status = situation.status(created, Statement(ConditionType.SUSPENDED, True, reason, sentence), active=False)
     return status, Event(NORMAL, reason, str(sentence))
@@ -188,7 +190,7 @@ def _record_suspension(situation: Situation) -> Plan:
     # The cache of other objects may be older than that of jobs: another operator has let it run on a later one.
     depends = limits.is_started(job) and not job.run_policy.suspend
     seen = situation.as_cached if depends else None
-    events = [*situation.waits.events[:MAX_EVENTS], event]
+    events = [*situation.waits.events[:MAX_EVENTS], *situation.blocked.events, event]
     return _plan(situation, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
 
 
@@ -208,7 +210,7 @@ def _stay_suspended(situation: Situation) -> Plan:
     # Another operator may have resumed the job and created its pods before this one's watch has shown it.
     live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
     wake_at = min(filter(None, (situation.waits.wake_at, *situation.wakes)), default=None)
-    events = situation.waits.events[:MAX_EVENTS]
+    events = [*situation.waits.events[:MAX_EVENTS], *situation.blocked.events]
     return _plan(situation, status, why, actions, events, wake_at=wake_at, verify_live=live, urgency=urgent)
 
 

@@ -68,6 +68,14 @@ class Extension:
         return None
 
     @property
+    def is_granted(self) -> bool:
+        """Whether what the job has was granted to its spec as it was, so that an invalid one changes nothing of it.
+
+        Asked before the pods are classified.
+        """
+        return False
+
+    @property
     def has_begun(self) -> bool:
         """Whether objects of the feature show that the job was started before."""
         return False

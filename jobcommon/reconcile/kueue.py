@@ -108,6 +108,11 @@ class Queue(Extension):
         return sorted(owned, key=lambda one: (one.view.deleting, not one.has("Admitted"), not one.has("QuotaReserved")))
 
     @property
+    def is_granted(self) -> bool:
+        """Whether it has quota, or is to get it, for the pods that its Workload names."""
+        return bool(self.name)
+
+    @property
     def as_cached(self) -> tuple[Get, str] | None:
         """The Workload, and the version of it that is decided upon; the cache of it may be older than that of jobs."""
         if self.suspension is None or self.observed.kueue_off:
@@ -210,7 +215,8 @@ class Queue(Extension):
         if found is None:
             rejected = self.observed.rejections.get((KUEUE_WORKLOADS, self.workload_name))
             refused = rejected.message if rejected is not None else self.observed.refusal
-            return self._not_made or refused or "its Workload has not been created yet"
+            invalid = "its Workload is created when its spec is valid" if self.job.errors else ""
+            return invalid or self._not_made or refused or "its Workload has not been created yet"
         if found.view.deleting:
             return f"its Workload {found.view.name} is being deleted"
         if found.view.owner is None or found.view.owner.uid != self.job.uid:
@@ -247,7 +253,7 @@ class Queue(Extension):
         return sum(admitted) - sum(found.reclaimable.get(name, 0) for name in names)
 
     def _stale(self, found: Workload) -> bool:
-        """Whether the Workload asks for other pods than the job has. An invalid change of the job changes nothing."""
+        """Whether the Workload asks for other pods than the job has. While its spec is invalid, nothing of the job changes."""
         if self.job.errors:
             return False
         if self._pod_sets.least and not found.has("QuotaReserved") and found.counts != self._pod_sets.counts:

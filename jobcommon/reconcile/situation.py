@@ -77,13 +77,17 @@ class Situation:
     @cached_property
     def slots(self) -> Slots:
         """The pods, each classified."""
-        blocked = blocked_types(self.framework, self.job, started=True).types
+        blocked = self._blocked(started=True).types
         return arrange(self.framework, self.job, self.observed.pods, blocked, suspended=self.suspended)
 
     @cached_property
     def blocked(self) -> Blocked:
         """What errors of the spec, or the operator's options, block."""
-        return blocked_types(self.framework, self.job, started=limits.is_started(self.job) or bool(self.slots.ours))
+        return self._blocked(started=limits.is_started(self.job) or bool(self.slots.ours))
+
+    def _blocked(self, *, started: bool) -> Blocked:
+        granted = any(extension.is_granted for extension in self.extensions)
+        return blocked_types(self.framework, self.job, started=started, granted=granted)
 
     @cached_property
     def entered(self) -> Accounting:

@@ -228,14 +228,19 @@ class Blocked:
 _NONE = Blocked()
 
 
-def blocked_types(framework: Framework, job: Job, *, started: bool) -> Blocked:
-    """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
+def blocked_types(framework: Framework, job: Job, *, started: bool, granted: bool = False) -> Blocked:
+    """What the errors of the job's spec block, or the operator's options if the job has not `started` yet.
+
+    Of a job that has what it was `granted` for its former spec they block everything: the present one cannot be compared.
+    """
     if not job.errors:
         why = "" if started else framework.blocked(job)
         return Blocked(frozenset(job.replica_specs), not_to_start=True, hold=Hold(SAYS_BLOCKED + why)) if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
-    types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
+    types = (
+        known.values() if job.unread or granted else {n for error in job.errors for n in _concerned(framework, error, known)}
+    )
     hold = Hold(SAYS_INVALID + "; ".join(map(str, job.errors)))
     return Blocked(frozenset(types), unread=bool(job.unread), hold=hold)
 

@@ -1,6 +1,6 @@
 """Workloads that the operator owns: what is asked of Kueue, what it is told, and whole lives of queued jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import Options
 from jobcommon.reconcile.plan import Create, Plan, Update
-from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec
+from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.kueue import admitted, evicted, waiting, with_condition
@@ -26,6 +26,7 @@ PLURALS = {
     "PriorityClass": "priorityclasses",
 }
 KEY = ("Workload", "testjob-demo-d2260")
+LARGE = template(OWN, resources={"requests": {"cpu": "8"}})
 SIZED = {"name": "test-container", "image": "image", "resources": {"limits": {"cpu": 4}}}
 
 
@@ -467,11 +468,48 @@ def test_without_the_definition_a_new_job_waits_and_a_running_one_goes_on() -> N
     assert one.current == "Running"
 
 
-def test_an_invalid_change_of_a_running_job_does_not_cost_its_quota() -> None:
-    one = running()
-    one.manifest["spec"][OWN.replica_specs]["Worker"] = {"template": 5}
+#: what makes the spec invalid
+INVALID: dict[str, Callable[[Manifest], Any]] = {
+    "a type": lambda spec: spec[OWN.replica_specs].update(Worker={"template": 5}),
+    "another type": lambda spec: spec[OWN.replica_specs].update(Master={"template": {"spec": {"containers": []}}}),
+    "run policy": lambda spec: spec["runPolicy"].update(backoffLimit=-1),
+    "what cannot be resized": lambda spec: spec["runPolicy"].update(restartScope="Job", elastic={}),
+}
+
+
+@pytest.mark.parametrize("count", [1, 50])
+@pytest.mark.parametrize("label", [QUEUE_LABEL, "none"])
+@pytest.mark.parametrize("scope", ["Pod", "Job"])
+@pytest.mark.parametrize("edit", INVALID.values(), ids=INVALID)
+def test_an_invalid_edit_changes_neither_replicas_nor_templates(
+    edit: Callable[[Manifest], Any], scope: str, label: str, count: int
+) -> None:
+    one = running({"Master": 1, "Worker": 2}, policy="ExitCode", run_policy={"restartScope": scope})
+    before, spec = {name: pod.view.uid for name, pod in one.pods.items()}, one.manifest["spec"]
+    one.manifest["metadata"]["labels"] = {label: "team"}
+    spec[OWN.replica_specs] = {**spec[OWN.replica_specs], "Worker": replica_spec(OWN, count, "ExitCode", template=LARGE)}
+    edit(spec)
     one.settle()
-    assert one.current == "Running"
+    assert (one.current, one.told("QuotaReserved")[0]) == ("Running", "True")
+    assert {name: pod.view.uid for name, pod in one.pods.items()} == before
+    one.exit("demo-worker-0", 137).settle()
+    assert {name: pod.view.uid for name, pod in one.pods.items()} == before, "nor is one created, nor its evidence deleted"
+    assert "the spec is invalid: " in one.message()
+    one.kueue(evicted(one.workload)).settle()
+    one.stop_terminating().settle()
+    assert one.current == "Suspended" or label != QUEUE_LABEL
+    assert "the spec is invalid: " in one.message()
+
+
+def test_a_job_without_a_workload_says_that_its_spec_is_invalid() -> None:
+    one = running()
+    one.kueue(evicted(one.workload)).settle()
+    one.stop_terminating().settle()
+    one.others.pop(KEY)
+    INVALID["run policy"](one.manifest["spec"])
+    one.settle()
+    assert KEY not in one.others
+    assert "queue team: its Workload is created when its spec is valid; the spec is invalid: spec.runPolicy." in one.message()
 
 
 @pytest.mark.parametrize("labels", [{}, {QUEUE_LABEL: ""}])
