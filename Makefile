@@ -43,7 +43,7 @@ $(RUN): | $(LIGHT)
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(DEV): | $(RUN)
-	@echo "Installing what the tests need into $(VENV): Helm, kubectl, a browser's driver and more. It takes a minute or two."
+	@echo "Installing what the tests need into $(VENV): Helm, kubectl and more. It takes a minute or two."
 	$(INSTALL) $(LOCAL) --editable '.[local,examples,sdk,test]'
 	@rm -f $(VENV)/.dev-* && touch $@
 

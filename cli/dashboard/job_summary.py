@@ -101,7 +101,7 @@ class JobSummary:
         current = self.status.conditions[-1]
         if current.type in _EXPLAINED:
             return _STATE_IN_WORDS.sub("", diagnose(Found(self.framework, self.raw), 0.0).sentence)
-        return _STATE_IN_WORDS.sub("", current.message).removeprefix(f"{self.kind} {self.namespace}/{self.name} ")
+        return _STATE_IN_WORDS.sub("", current.message).replace(f"{self.kind} {self.namespace}/{self.name} ", "it ", 1)
 
     @cached_property
     def rank(self) -> int:

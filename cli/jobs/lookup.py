@@ -73,7 +73,8 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     if found:
         return found[0]
     there = sorted(job.name for job in (await all_jobs(api, frameworks, api.namespace))[0])
-    close = get_close_matches(name, there, n=3, cutoff=SIMILAR)
+    # `run` adds a suffix to the name of a script.
+    close = get_close_matches(name, there, n=3, cutoff=SIMILAR) or [one for one in there if one.startswith(f"{name}-")][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list" if there else "it has no jobs"
     raise NoJobError(
         await _gone(api, frameworks, name)

@@ -76,7 +76,7 @@ class ReplicaStatus(ApiModel):
         None,
         description="Failed runs of this type charged to backoffLimit; each but the last was restarted.",
     )
-    restarts: int | None = Field(None, description="The same as failedRuns, its name from 1.0 on.")
+    restarts: int | None = Field(None, description="Deprecated alias of failedRuns.")
 
     @property
     def charged(self) -> int:
@@ -135,7 +135,7 @@ class JobProgress(ApiModel):
 
 
 class StallRecord(ApiModel):
-    """A stall: since when the job counts as stalled, and for want of what. Another step or deadline makes it another stall."""
+    """The current stall: when it was detected and which step is overdue."""
 
     since: str = Field(description="When the deadline was found to have passed.")
     step: _Step | None = Field(None, description="The last step before the stall; unset if the run has not made two steps.")
@@ -191,10 +191,7 @@ class JobStatus(ApiModel):
         "programs know of. Another number in the spec begins a new attempt.",
     )
     last_resize_time: str | None = Field(None, description="When the job was last resized.")
-    awaited_checkpoint: str | None = Field(
-        None,
-        description="The checkpoint that was reported when the job could grow: it grows when the next checkpoint is reported.",
-    )
+    awaited_checkpoint: str | None = Field(None, description="The last reported checkpoint. The job grows after the next one.")
     service_name: str | None = Field(
         None, description="The name of the job's headless Service, if another owner's Service has the name of the job."
     )

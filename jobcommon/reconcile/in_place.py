@@ -111,7 +111,11 @@ class InPlace(Extension):
         for name, why in self.replaced.items():
             by_reason.setdefault(why, []).append(name)
         more = " and others" if len(self.replaced) == MAX_REPLACED else ""
-        return [Note(f"{', '.join(names)}{more}: a new pod, because {why}") for why, names in by_reason.items()]
+        get = {(1, ""): "gets a new pod"}
+        return [
+            Note(f"{', '.join(names)}{more} {get.get((len(names), more), 'get new pods')} because {why}")
+            for why, names in by_reason.items()
+        ]
 
     @cached_property
     def replaced(self) -> dict[str, str]:

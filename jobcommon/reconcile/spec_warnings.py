@@ -15,8 +15,7 @@ def unaware(framework: Framework, job: Job, kind: str) -> str | None:
     """The warning of a job that is scaled while it runs; None if its replicas learn of it."""
     if job.restarts_together or framework.joins(job, kind):
         return None
-    text = f"{kind} is scaled while the job runs, and the running replicas do not notice"
-    return f"{text}: set restartScope Job, which restarts all replicas in the new number"
+    return f"Scaling {kind} does not affect running replicas; set restartScope: Job to restart all of them at the new size"
 
 
 class SpecWarnings(Extension):

@@ -279,7 +279,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
     assert "pytorchjob/demo" in listed.text
     assert [line.split()[0] for line in replicas.text.splitlines()[1:4]] == ["Worker-0", "Worker-1", "Worker-2"]
     assert said[-2] == "pytorchjob/demo: Worker 2 → 3"
-    assert said[-1].startswith("warning: Worker is scaled while the job runs, and the running replicas do not notice: set ")
+    assert said[-1].startswith("warning: Scaling Worker does not affect running replicas; set ")
 
 
 def test_lists_tell_of_a_job_that_runs_with_fewer_replicas_than_it_asks_for() -> None:
@@ -339,6 +339,9 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
         again = await cluster.until(PYTORCH, "demo", failed)
         with pytest.raises(UserError, match="there is no such job in namespace default; did you mean demo"):
             await find_job(api, "dem")
+        await cluster.create(PYTORCH, {**shell_job("true"), "metadata": {"name": "slow-60cbe3"}})
+        with pytest.raises(UserError, match="did you mean slow-60cbe3"):
+            await find_job(api, "slow")
         with pytest.raises(UserError, match="in namespace default; see kubectl train list"):
             await find_job(api, "resnet")
         await define(cluster.cluster.client, TRAINJOBS)
@@ -389,7 +392,7 @@ async def test_a_number_that_the_job_may_not_have_is_refused(replicas: int, elas
 BEGAN = {"attempt": 2, "attemptReplicas": {"Master": 1, "Worker": 3}, "startTime": "2026-01-01T00:00:00Z"}
 TOGETHER = {"restartScope": "Job"}
 FORECASTS = (
-    ({}, {}, 2, "warning: Worker is scaled while the job runs, and the running replicas do not notice"),
+    ({}, {}, 2, "warning: Scaling Worker does not affect running replicas"),
     ({}, TOGETHER, 2, "attempt 3 begins with 2 workers: all replicas restart, with new pods"),
     ({}, TOGETHER, 1, "attempt 3 begins with 1 worker: all replicas restart, with new pods"),
     ({}, {**TOGETHER, "restartMethod": "Auto"}, 4, "attempt 3 begins with 4 workers: all replicas restart, in their pods"),

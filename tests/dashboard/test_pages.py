@@ -257,7 +257,7 @@ async def test_a_page_without_rights_says_so(world: World) -> None:
         ("TestJob a has failed because Worker-1: exited with code 1", "Worker-1: exited with code 1"),
         ("TestJob default/a successfully completed.", ""),
         ("Job a has failed because it was active longer than specified", "it was active longer than specified"),
-        ("TestJob default/a has reported no progress", "has reported no progress"),
+        ("TestJob default/a has reported no progress", "it has reported no progress"),
         ("A foreign operator says this.", "A foreign operator says this."),
     ],
 )

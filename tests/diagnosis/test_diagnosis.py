@@ -282,7 +282,7 @@ def test_the_size_of_an_elastic_job_is_told(case: str) -> None:
 
 
 def test_that_a_job_was_scaled_in_vain_is_told() -> None:
-    text = "Worker is scaled while the job runs, and the running replicas do not notice"
+    text = "Scaling Worker does not affect running replicas"
     made = diagnose(both_running(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "SpecWarning", text)]), NOW)
     assert (made.reason, text in made.evidence) == ("Running", True)
 

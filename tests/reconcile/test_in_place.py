@@ -229,7 +229,7 @@ def test_a_pod_that_cannot_be_kept_is_made_anew(state: str, why: str) -> None:
     assert sorted(images(decided)) == ["demo-master-0", "demo-worker-0"]
     assert deletes(decided) == ([] if "deleting" in state else ["demo-worker-1"])
     told = decide(TEST_JOB, a_job(), {**RUNNING, "Worker-0": "running,between_runs 137", "Worker-1": state})
-    assert f"; waiting: Worker-1: a new pod, because {why}" in conditions(told)[-1]
+    assert f"; waiting: Worker-1 gets a new pod because {why}" in conditions(told)[-1]
 
 
 def test_no_start_and_no_create_while_a_replaced_pod_may_run() -> None:
@@ -302,7 +302,7 @@ def test_the_condition_names_pods_that_are_given_up_later(state: str, after: int
     for method, *numbers in (one.split() for one in state.split(",")):
         first = getattr(first, method)(*map(int, numbers))
     hold(cluster, "demo-master-0", "demo-worker-0").put(first).tick(after).settle()
-    said = f"; waiting: Worker-1: a new pod, because {why}"
+    said = f"; waiting: Worker-1 gets a new pod because {why}"
     assert said in cluster.job.status.conditions[-1].message
     cluster.stop_terminating().settle()
     assert uids["demo-worker-1"] != cluster.pods["demo-worker-1"].view.uid
@@ -359,7 +359,7 @@ def test_an_edited_template_takes_effect_with_the_next_attempt(edit: dict[str, A
     assert cluster.current == "Running", "nothing is restarted for it"
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
     cluster.step()
-    why = "; waiting: Worker-0, Worker-1: a new pod, because its template or configuration has been changed"
+    why = "; waiting: Worker-0, Worker-1 get new pods because its template or configuration has been changed"
     assert why in cluster.job.status.conditions[-1].message
     cluster.settle()
     hold(cluster, "demo-master-0").stop_terminating().settle()

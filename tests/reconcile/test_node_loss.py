@@ -272,7 +272,7 @@ def test_a_pod_is_not_restarted_in_place_on_such_a_node() -> None:
     manifest = a_job(restartScope="Job", restartMethod="Auto", status={"nodeFailures": [{"node": "node-1", "count": 1}]}, **N)
     pods = {**RUNNING, "Worker-0": "running,restarted_after 137"}
     decided = decide(TEST_JOB, manifest, pods)
-    assert "; waiting: Master-0, Worker-0, Worker-1: a new pod, because node node-1 is avoided" in conditions(decided)[-1]
+    assert "; waiting: Master-0, Worker-0, Worker-1 get new pods because node node-1 is avoided" in conditions(decided)[-1]
     recorded = next_pass(manifest, decided)
     assert recorded["status"]["nodeFailures"] == [{"node": "node-1", "count": 2}]
     again = plan(TEST_JOB, read_job(TEST_JOB, recorded), observe(TEST_JOB, manifest, pods), START + 60)
