@@ -160,28 +160,30 @@ def _none_left(situation: Situation) -> Verdict | None:
 
 
 def _used_up(situation: Situation) -> Verdict | None:
-    """The failure of a job that may not be restarted again."""
-    job = situation.job
+    """The failure of a job that may not be restarted again. A deadline that would restart it remains its cause."""
+    job, cause = situation.job, situation.overdue.cause if situation.overdue is not None else ""
     leaving = _still_terminating(job, situation.slots)
     if limits.backoff_exceeded(job, situation.accounting):
-        text = _backoff_message(job, situation.accounting, situation.slots)
+        text = _backoff_message(job, situation.accounting, situation.slots, cause)
         return Fail(situation, reasons.BACKOFF_LIMIT_EXCEEDED, text, leaving)
     if situation.accounting.attempt > MAX_ATTEMPT:
         text = f"{job.kind} {job.name} has failed because attempt {MAX_ATTEMPT} is the last"
         return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
-    exhausted = situation.exhausted()
-    return Fail(situation, *exhausted, leaving) if exhausted is not None else None
+    if (exhausted := situation.exhausted()) is None:
+        return None
+    reason, text = exhausted
+    return Fail(situation, reason, f"{text}; {cause}" if cause else text, leaving)
 
 
-def _backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
+def _backoff_message(job: Job, accounting: Accounting, slots: Slots, cause: str) -> str:
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
     limit += f"restarts allowed {job.run_policy.backoff_limit}"
-    causes = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
+    found = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
         _because(accounting, ends) for ends in filter(None, [accounting.having(EndType.RETRYABLE)])
     ]
     # A failure that a suspension was recorded with ends the job when it is resumed.
-    causes = causes or [described_failure(failure) for failure in job.status.failures[-1:]]
+    causes = [cause] if cause else found or [described_failure(failure) for failure in job.status.failures[-1:]]
     return f"Job {job.name} has failed because {'; '.join([*causes, limit])}"
 
 

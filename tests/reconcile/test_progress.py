@@ -547,6 +547,8 @@ def test_restart_is_a_new_attempt() -> None:
 def test_a_stall_is_charged_like_a_failure(run_policy: dict[str, Any], reason: str) -> None:
     after = decided(stalled_with("Restart", **run_policy), ACTS_AT)
     assert status_of(after).conditions[-1].reason == reason
+    assert "has reported no progress since" in (text := conditions(after)[-1])
+    assert "when it was at step 7; progressDeadlineSeconds is 60" in text
     assert (status_of(after).attempt, status_of(after).restarts) == (0, None), "the stall that ends a job restarts nothing"
 
 
