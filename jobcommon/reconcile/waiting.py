@@ -24,7 +24,7 @@ from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.ending import Life, awaited, described_end, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, Hold, Note
-from jobcommon.reconcile.slots import STARTING, Slot, Slots
+from jobcommon.reconcile.slots import STARTING, Slot, Slots, starts_again
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
 REPORT_AFTER = 90.0
@@ -133,6 +133,9 @@ def reported_cause(pod: PodView) -> WaitingCause | None:
     for container in pod.containers + pod.init_containers:
         state = container.state
         if not isinstance(state, Waiting) or container.stopped_by_image:
+            continue
+        if state.reason == reasons.CRASH_LOOP_BACK_OFF and starts_again(pod):
+            # The run that has ended is one that we have stopped.
             continue
         if state.reason == reasons.CRASH_LOOP_BACK_OFF:
             why = f": {described_end(container.last)}" if container.last is not None else ""

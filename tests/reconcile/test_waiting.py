@@ -214,6 +214,9 @@ def test_the_event_of_a_crash_loop_says_how_the_run_ended() -> None:
         f"exited with code 128 (StartError): {NOT_FOUND}"
     )
     assert decide(job_of(), looping(4, START_ERROR)).events == (event,), "said once, not at every restart"
+    manifest = job_of(status={"attempt": 2}, restartScope="Job", restartMethod="Auto")
+    ours = decide(manifest, pod().running().crash_looping(2, 143).in_attempt(2, 3))
+    assert "CrashLoopBackOff" not in {event.reason for event in ours.events}, "we have ended the run before"
 
 
 def test_the_replica_with_most_restarts_speaks_for_the_others() -> None:
