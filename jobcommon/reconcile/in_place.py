@@ -372,9 +372,13 @@ def _has_run(pod: PodView) -> bool:
 
 
 def _next_image(pod: PodView, attempt: int) -> str:
-    """The image that ran last, under a tag of that attempt; "" if the repository's digest is not known."""
+    """The image that ran last, under a tag of that attempt; "" if the repository's digest is not known.
+
+    Of an image that several repositories have, a runtime reports any of them: the template's is the one that may be pulled.
+    """
     repository, _, digest = pod.containers[0].image_id.removeprefix("docker-pullable://").partition("@")
-    return f"{repository}:attempt-{attempt}@{digest}" if repository and digest else ""
+    path, slash, name = pod.annotations.get(labels.IMAGE, repository).partition("@")[0].rpartition("/")
+    return f"{path}{slash}{name.partition(':')[0]}:attempt-{attempt}@{digest}" if repository and digest else ""
 
 
 def last_start(pod: PodView) -> float | None:

@@ -25,7 +25,7 @@ from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, 
 SPEC = {"Master": 1, "Worker": 2}
 ALL = ["demo-master-0", "demo-worker-0", "demo-worker-1"]
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
-REPOSITORY, DIGEST = IMAGE_ID.split("@")
+REPOSITORY, DIGEST = "image", IMAGE_ID.partition("@")[2]
 
 
 def a_job(policy: str = "OnFailure", **run_policy: Any) -> Manifest:
@@ -333,6 +333,17 @@ def test_an_image_without_a_digest_of_its_repository_is_not_stopped(image_id: st
     assert (images(decided), deletes(decided)) == ({}, ALL)
 
 
+@pytest.mark.parametrize(
+    "image", ["host:5000/me/torch", "host:5000/me/torch:2", "host:5000/me/torch:2@sha256:1", "host:5000/me/torch@x"]
+)
+def test_the_digest_is_pulled_from_the_repository_of_the_template(image: str) -> None:
+    """The runtime may report that of another repository that has the same image."""
+    job = a_job()
+    for spec in job["spec"][TEST_JOB.replica_specs].values():
+        spec["template"]["spec"]["containers"][0]["image"] = image
+    assert set(images(second_attempt(STOPPED, job=job)).values()) == {f"host:5000/me/torch:attempt-1@{DIGEST}"}
+
+
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
 def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template(reason: str) -> None:
     cluster = world()
@@ -410,7 +421,7 @@ def test_of_the_sizes_that_pods_claim_few_are_read() -> None:
 
 
 #: the image that the tag of one replica's pod was when it was pulled, and how that of another ends
-OTHER = f"{REPOSITORY}@sha256:{'f' * 64}"
+OTHER = f"elsewhere.example/mirror@sha256:{'f' * 64}"
 
 
 @pytest.mark.parametrize("moved", [[], ["demo-worker-1"], ["demo-master-0"]], ids=["same", "one", "the first"])
