@@ -232,7 +232,7 @@ def _pod_spec(
     pod_spec = {
         **template,
         **_host(job, replica, template),
-        "restartPolicy": _restart_policy(job, policy, template),
+        "restartPolicy": pod_restart_policy(job, policy, template),
         "containers": [
             _main_container(framework, job, container, variables, annotated)
             if container.get("name") == main
@@ -265,7 +265,8 @@ def _host(job: Job, replica: Replica, template: Mapping[str, Any]) -> dict[str, 
     return {"hostname": name, "subdomain": job.service_name, "dnsConfig": {**config, "searches": searches}}
 
 
-def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]) -> str:
+def pod_restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]) -> str:
+    """The restart policy of a pod with that spec in its `template`, of a replica of that `policy`."""
     # The kubelet's first restart is immediate, before the operator sees the failure: with a limit of 0 it must be ruled out.
     # Where all replicas are restarted together, a container must not start again by itself, unless it is restarted in place:
     # in a pod whose policy is Never, a container that is stopped ends the pod.

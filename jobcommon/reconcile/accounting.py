@@ -22,6 +22,7 @@ from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import FINALIZER, Framework, Job, Tallies
 from jobcommon.reconcile.ending import (
     PLATFORM_REASONS,
+    RESTARTED,
     SIGNALS,
     STOPPED,
     STOPPED_BY_IMAGE,
@@ -290,7 +291,7 @@ OTHER_CAUSE = "Other"
 KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
     "Error", "Completed", "OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown", "PreemptionByScheduler",
     "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet", "DeadlineExceeded", "Deleted",
-    "Lost", STOPPED_BY_IMAGE,
+    "Lost", RESTARTED, STOPPED_BY_IMAGE,
 }  # fmt: skip
 
 

@@ -34,6 +34,9 @@ PATIENCE_SECONDS = 3600.0
 """A program may wait so long for a peer, or for another container of its pod, that has ended."""
 EARLY_SECONDS = 60.0
 """A program that fails so soon may have begun before a proxy beside it was ready."""
+RESTARTED = "Restarted"
+"""The reason of a program that ended with code 0 and that the kubelet has started again."""
+_BY_KUBELET = "the kubelet has ended it and started it again, as it does after a failed livenessProbe"
 STOPPED_BY_IMAGE = "StoppedByImage"
 """The reason of a pod that another client has stopped as the operator does for a restart in place."""
 STOPPED = "Stopped"
@@ -236,8 +239,14 @@ def main_failed(pod: PodView, main_container: str) -> bool:
     return bool(left_running(pod))
 
 
-def failed_in_place(pod: PodView, earlier_runs: int, policy: RestartPolicy) -> Ending | None:
-    """How the latest run in a pod that still lives has failed, if more runs of it have failed than `earlier_runs`."""
+def failed_in_place(pod: PodView, main_container: str, earlier_runs: int, policy: RestartPolicy) -> Ending | None:
+    """How the latest run in a pod that still lives has failed, if more runs of it have failed than `earlier_runs`.
+
+    A main container that ended with code 0 and runs again has not ended by itself: its peers have lost it all the same.
+    """
+    main = _container(pod, main_container)
+    if main is not None and main.restart_count > earlier_runs and main.last is not None and main.last.exit_code == 0:
+        return Ending(EndType.RETRYABLE, RESTARTED, 0, _BY_KUBELET, main.last.finished_at)
     if failures_in_place(pod, RestartPolicy.ON_FAILURE) <= earlier_runs or (run := last_failure_in_place(pod)) is None:
         return None
     if run.exit_code is None or _code_is_unknown(run):

@@ -323,7 +323,7 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
         return stopped
     ending = ending_of(pod, main, policy)
     if ending is None and job.restarts_together and pod.deletion_time is None and labels.ATTEMPT in pod.annotations:
-        return failed_in_place(pod, earlier_runs(pod), policy)
+        return failed_in_place(pod, main, earlier_runs(pod), policy)
     if ending is not None and ending.type == EndType.SUCCEEDED and not framework.runs_to_completion(replica.type):
         return replace(ending, type=EndType.DISRUPTED)
     if ending is not None and ending.type == EndType.SUCCEEDED and _is_to_serve_on(framework, job, replica):

@@ -9,9 +9,9 @@ from typing import Any
 
 from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.api.replica import Replica, replica_count
-from jobcommon.api.template import command_line, containers_of, mappings_in
+from jobcommon.api.template import command_line, containers_of, mapping_of, mappings_in
 from jobcommon.framework import Check, Framework, Job, Tallies, Tally
-from jobcommon.manifests.children import ATTEMPT_VARIABLE
+from jobcommon.manifests.children import ATTEMPT_VARIABLE, pod_restart_policy
 
 # What hides all devices, as the operator does by "".
 _NO_DEVICES = ("none", "void")
@@ -134,6 +134,19 @@ def _moving_images(framework: Framework, job: Job) -> str | None:
     return None
 
 
+def _probes_end_well(framework: Framework, job: Job) -> str | None:
+    kinds = []
+    for kind, spec in job.replica_specs.items():
+        pod, main = mapping_of(spec.template.get("spec")), framework.main_container(spec)
+        probed = any(one.get("livenessProbe") and one.get("name") == main for one in containers_of(spec.template))
+        never = pod_restart_policy(job, spec.restart_policy or RestartPolicy.NEVER, pod) == "Never"
+        kinds += [kind] if probed and never and job.count(kind) and framework.runs_to_completion(kind) else []
+    if not kinds:
+        return None
+    text = f"a program that its livenessProbe ends by SIGTERM, and that then exits with 0, counts as succeeded in {_and(kinds)}"
+    return f"{text}: make it exit with another code, or set progressDeadlineSeconds instead"
+
+
 def _and(names: Iterable[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
@@ -163,6 +176,12 @@ CHECKS = (
         "`restartMethod: Auto` with the image tag `latest`, without a tag, or with `imagePullPolicy: Always`: a restart in "
         "place uses the digest that has run",
         _moving_images,
+    ),
+    Check(
+        "ProbeMaySucceed",
+        "the main container has a `livenessProbe`, and the kubelet starts no container again in its pod (`restartPolicy` Never "
+        "or ExitCode, or `restartScope: Job` without `restartMethod: Auto`)",
+        _probes_end_well,
     ),
 )
 """The checks of all kinds."""

@@ -37,6 +37,7 @@ JOB, IN_PLACE = {"restartScope": "Job"}, {"restartScope": "Job", "restartMethod"
 TORCHRUN, ELASTIC = ["torchrun", "train.py"], {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}}
 EXPORTED = [{"name": "PET_MASTER_ADDR", "value": "10.0.0.1"}]
 Parts = dict[str, Any]
+PROBE: Parts = {"livenessProbe": {"tcpSocket": {"port": 1}}}
 
 
 def job(framework: Framework, replicas: Mapping[str, int], policy: str | None = None, /, **parts: Any) -> Job:
@@ -103,6 +104,10 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("a tag", pytorch(1, 0, image="registry:5000/me/torch:2", run=IN_PLACE), None),
     ("a digest", pytorch(1, 0, image=f"torch@sha256:{'0' * 64}", run=IN_PLACE), None),
     ("new pods", pytorch(1, 0, image="torch", run=JOB), None),
+    ("a probe", pytorch(1, 2, "ExitCode", **PROBE), "ProbeMaySucceed"),
+    ("a probe, all together", pytorch(1, 2, run=JOB, **PROBE), "ProbeMaySucceed"),
+    ("a probe, in place", pytorch(1, 2, run=IN_PLACE, **PROBE), None),
+    ("a probe, restarted by the kubelet", pytorch(1, 2, "OnFailure", **PROBE), None),
     ("torchrun", pytorch(1, 1, command=TORCHRUN), "TorchrunRestartedAlone"),
     ("as a module", pytorch(1, 1, command=["python", "-m", "torch.distributed.run", "x.py"]), "TorchrunRestartedAlone"),
     ("in a shell", pytorch(1, 1, command=["sh", "-c", "exec /opt/bin/torchrun x.py"]), "TorchrunRestartedAlone"),

@@ -192,6 +192,7 @@ def test_a_program_that_others_have_stopped_is_started_again(state: str, acted: 
 #: how the first replica is seen after its failure, before the kubelet has heard of the operator
 SEEN = {
     "it runs again": "running,restarted_after 137",
+    "it runs again, though it ended with 0": "running,restarted_after 0",
     "it has just ended": "running,between_runs 137",
     "it waits for its restart": "crash_looping 1 137",
 }
