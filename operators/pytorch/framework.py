@@ -23,12 +23,14 @@ from jobcommon import (
     Tallies,
     lift_run_policy,
     succeed_with,
+    template_for,
 )
 from jobcommon.operators.pytorch.checks import CHECKS, MASTER, WORKER
 from jobcommon.operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
 
 REPLICA_SPECS = "pytorchReplicaSpecs"
 DEFAULT_PORT = 23456
+KILLED_AFTER = 30
 _AUTOSCALING = "autoscaling/v2"
 _AUTOSCALER = ("HorizontalPodAutoscaler", "horizontalpodautoscalers")
 # torchrun counts devices itself: those of CUDA, of Intel and, by the backend of that name, of Ascend.
@@ -39,6 +41,11 @@ _NPROC = f"""{", ".join(f'"{name}"' for name in SYMBOLIC_NPROC)} or a number in 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """What torch.distributed and torchrun read, in every container of every replica."""
     variables = [EnvVar("PYTHONUNBUFFERED", "1", default=True)]
+    pod = template_for(job.replica_specs[replica.type], replica.index).get("spec")
+    grace = pod.get("terminationGracePeriodSeconds") if isinstance(pod, dict) else None
+    if isinstance(grace, int) and grace > KILLED_AFTER:
+        # torchrun kills its processes that long after SIGTERM. It needs some time itself to end and to say what has ended.
+        variables.append(EnvVar("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(grace - 5), default=True))
     if MASTER in job.replica_specs:
         variables += _master_env(job, replica)
     elastic, nproc = elastic_policy(job), nproc_per_node(job)

@@ -148,6 +148,10 @@ CASES: dict[str, dict[str, Case]] = {
         "elastic with the most alone": Case({"Worker": 1}, spec={"elasticPolicy": {"maxReplicas": 4}}),
         "elastic with the fewest alone": Case({"Worker": 1}, spec={"elasticPolicy": {"minReplicas": 4}}),
         "elastic without a rendezvous conf": Case({"Worker": 1}, spec={"elasticPolicy": {"rdzvConf": []}}),
+        "more time to stop than torchrun gives": Case({"Master": main(PYTORCH, pod={"terminationGracePeriodSeconds": 120})}),
+        "the user's own": Case(
+            {"Master": main(PYTORCH, env=env(TORCH_ELASTIC_SHUTDOWN_TIMEOUT="60"), pod={"terminationGracePeriodSeconds": 120})}
+        ),
         "elastic with a longer name of the user's": Case(
             {"Worker": 1}, spec={"elasticPolicy": {"rdzvHost": "demo-worker-0.demo.default.svc.corp.local"}}
         ),
