@@ -377,7 +377,8 @@ class Framework:
     * `joins(job, kind)`: whether replicas of that type join and leave the others while these run. Another number of those is no
       new attempt.
 
-    `checks` are those of this kind alone; each job has those of all kinds as well.
+    `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
+    has those of all kinds as well.
     """
 
     kind: str
@@ -413,6 +414,7 @@ class Framework:
     scale: ScalePaths | None = None
     group: str = GROUP
     options: Options = field(default_factory=Options)
+    queue_is_fixed: bool = True
     own_options: object = None
 
     def runs_to_completion(self, kind: str) -> bool:

@@ -84,11 +84,10 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
     for path in (("runPolicy", "managedBy"), ("managedBy",)):
         text = "managedBy cannot be changed; delete and recreate the job"
         yield CelRule(_unchanged(*path), text, spec, f".{'.'.join(path)}")
-    yield CelRule(
-        _unchanged("runPolicy", "schedulingPolicy", "queue"),
-        "spec.runPolicy.schedulingPolicy.queue is immutable; delete and recreate the job",
-        spec, ".runPolicy.schedulingPolicy.queue",
-    )  # fmt: skip
+    if framework.queue_is_fixed:
+        text = "spec.runPolicy.schedulingPolicy.queue is immutable; delete and recreate the job"
+        rule = _unchanged("runPolicy", "schedulingPolicy", "queue")
+        yield CelRule(rule, text, spec, ".runPolicy.schedulingPolicy.queue")
     listed = ", ".join(f"'{name}'" for name in _managers(framework))
     for above in (("spec", "runPolicy"), spec):
         text = f"managedBy must be one of {listed}"

@@ -147,6 +147,7 @@ MPI = Framework(
     retries=retries,
     scale=ScalePaths.of_type(REPLICA_SPECS),
     checks=CHECKS,
+    queue_is_fixed=False,
     rules=(
         CelRule(
             "self.matches('^/.+')",
