@@ -65,7 +65,8 @@ def _of_users(frameworks: Iterable[Framework]) -> list[tuple[str, list[Rule]]]:
 
 def _aggregated(who: str) -> Mapping[str, str]:
     targets = ("edit", "admin") if who == "edit" else (who,)
-    return {f"rbac.authorization.k8s.io/aggregate-to-{target}": "true" for target in targets}
+    prefixes = ("rbac.authorization.k8s.io/aggregate-to-", "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-")
+    return {f"{prefix}{target}": "true" for prefix in prefixes for target in targets}
 
 
 def _role(

@@ -38,7 +38,8 @@ def test_the_roles_of_one_framework(name: str, framework: Any) -> None:
     assert own["rules"] == as_json(rbac.operator_rules([framework]))
     assert view["rules"] == as_json(rbac.user_rules(framework, edit=False))
     assert edit["rules"] == as_json(rbac.user_rules(framework, edit=True))
-    assert set(edit["metadata"]["labels"]) == {f"rbac.authorization.k8s.io/aggregate-to-{who}" for who in ("edit", "admin")}
+    to = ("k8s.io/aggregate-to-", "kubeflow.org/aggregate-to-kubeflow-")
+    assert set(edit["metadata"]["labels"]) == {f"rbac.authorization.{one}{who}" for one in to for who in ("edit", "admin")}
     assert (leader["kind"], leader["rules"]) == ("Role", as_json(rbac.lease_rules("jobcommon-operator")))
 
 

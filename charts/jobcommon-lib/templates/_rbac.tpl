@@ -200,8 +200,10 @@ metadata:
     {{- include "jobcommon.labels" $ | nindent 4 }}
     {{- if not $namespace }}
     rbac.authorization.k8s.io/aggregate-to-{{ $who }}: "true"
+    rbac.authorization.kubeflow.org/aggregate-to-kubeflow-{{ $who }}: "true"
     {{- if eq $who "edit" }}
     rbac.authorization.k8s.io/aggregate-to-admin: "true"
+    rbac.authorization.kubeflow.org/aggregate-to-kubeflow-admin: "true"
     {{- end }}
     {{- end }}
 rules:
