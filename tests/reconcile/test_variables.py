@@ -84,6 +84,19 @@ def test_variables_beyond_the_size_limit_are_refused(container: dict[str, object
     assert f"Linux starts no process with a variable of more than {MAX_VARIABLE}" in error
 
 
+@pytest.mark.parametrize(
+    ("method", "size", "error"), [("Recreate", 200, ""), ("Auto", 120, ""), ("Auto", 200, "for variables")]
+)
+def test_variables_in_annotations_count_with_those_of_the_template(method: str, size: int, error: str) -> None:
+    """Those of 800 workers have 94 KiB, for which a pod's 256 KiB have no room beside 200."""
+    spec = template(XGBOOST) | {"metadata": {"annotations": {"notes": "x" * size * 1024}}}
+    replicas = {"Master": {"template": spec}, "Worker": {"replicas": 800, "template": spec}}
+    policy = {"restartScope": "Job", "restartMethod": method}
+    name = "a-long-name-of-a-training-job-for-a-large-team"
+    job = read_job(XGBOOST, job_manifest(XGBOOST, replicas, name=name, run_policy=policy))
+    assert [error in str(one) for one in job.errors] == [True] * bool(error)
+
+
 @pytest.mark.parametrize("framework", [TF, XGBOOST], ids=lambda f: f.name)
 def test_the_list_of_all_peers_is_made_once(framework: Framework) -> None:
     def variables() -> None:
