@@ -25,6 +25,16 @@ from jobcommon.reconcile.situation import Situation
 _NO_UID = "00000000-0000-0000-0000-000000000000"
 
 
+def no_job(manifests: Sequence[Manifest]) -> str:
+    """What is wrong with manifests of which none is a job."""
+    kinds = {framework.kind: framework for framework in installed().values()}
+    for manifest in manifests:
+        if (framework := kinds.get(manifest.kind)) is not None:
+            written = manifest.body["apiVersion"]
+            return f'{manifest.place}: apiVersion "{written}" has no {framework.kind} here: write {framework.api_version}'
+    return f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {', '.join(kinds)}"
+
+
 def describe(
     manifests: Sequence[Manifest], observed: Sequence[Manifest], namespace: str = "default", *, with_manifests: bool
 ) -> str:
@@ -37,8 +47,7 @@ def describe(
     """
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
-        kinds = ", ".join(framework.kind for framework in installed().values())
-        raise UserError(f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {kinds}")
+        raise UserError(no_job(manifests))
     texts = [_describe(manifest, framework, observed, namespace, with_manifests) for manifest, framework in jobs]
     return "\n".join(texts)
 

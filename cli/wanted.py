@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.plan import checked
+from jobcommon.cli.plan import checked, no_job
 from jobcommon.cli.watch import FollowedJob
 from jobcommon.framework import Framework
 
@@ -74,10 +74,9 @@ def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
 
 
 def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
-    nothing = f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {kinds}"
     job = next((manifest for manifest in manifests if manifest.kind == "Job"), None)
     if job is None:
-        return nothing
+        return no_job(manifests)
     return (
         f"{job.place}: a Job of batch/v1 runs on a cluster only (jobcommon convert FILE | kubectl apply -f -); "
         f"a polyaxonfile that names a framework, as in `framework: pytorch`, becomes a job that runs here: one of {kinds}"

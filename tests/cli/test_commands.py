@@ -82,6 +82,11 @@ spec:
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", ["job.yaml: contains no job", "PyTorchJob"], id="no job"
         ),
         pytest.param(
+            "apiVersion: xgboostjob.kubeflow.org/v1\nkind: XGBoostJob\nmetadata: {name: a}\nspec: {}",
+            ['job.yaml:1: XGBoostJob a: apiVersion "xgboostjob.kubeflow.org/v1"', "write kubeflow.org/v1\n"],
+            id="an old group",
+        ),
+        pytest.param(
             "version: 1\nkind: experiment\nbuild: {image: any}\nrun: {cmd: ls}",
             ["job.yaml:1: Job job: a Job of batch/v1 runs on a cluster only", "framework: pytorch"],
             id="a polyaxonfile without a framework",
