@@ -24,6 +24,7 @@ KUEUE = "kueue.x-k8s.io"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
 # The integrations that bring Kueue's webhook for pods: `ImplicitlyEnabledFrameworkNames` in pkg/controller/jobs.
 _POD_INTEGRATIONS = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
+_ZONE = re.compile(r"^\s*kubernetes\s+(?!\S*\.arpa)([^\s{]+)", re.MULTILINE)
 _TRAINER = "trainer.kubeflow.org"
 _TRAINER_CONTROLLER = "trainer-controller-manager"
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
@@ -36,6 +37,7 @@ def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Se
     for operator in own:
         yield from _deployment(operator)
         yield from _gang(state, operator)
+        yield from _domain(state, operator)
     yield from _rights(state)
     if KUEUE in state.groups:
         ours = {kind for operator in own if operator.kueue == OWN for kind in operator.kinds}
@@ -97,6 +99,15 @@ def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
             Severity.WARNING, operator.place, "uses the gang scheduler volcano, but no ready volcano-scheduler was found",
             "pods with schedulerName volcano stay Pending without it",
             "kubectl get deployments --all-namespaces | grep volcano",
+        )  # fmt: skip
+
+
+def _domain(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
+    zone = _ZONE.search(str(((state.dns or {}).get("data") or {}).get("Corefile")))
+    if operator.domain and zone and zone[1].rstrip(".") != operator.domain:
+        yield Finding(
+            Severity.ERROR, operator.place, f"names replicas in the domain {operator.domain}, and CoreDNS serves {zone[1]}",
+            "such names do not resolve", f"set the chart's value clusterDomain to {zone[1]}",
         )  # fmt: skip
 
 

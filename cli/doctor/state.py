@@ -31,7 +31,8 @@ class ClusterState:
 
     `definitions` are by name, None for one that does not exist. `undeclared` are the status fields that the served schema
     drops, by name of a definition that could not be read itself. `groups` are the API groups that are served. `jobs` are
-    those of our kinds, and `pods` those of jobs. `kueue_denied` is what Kueue's ServiceAccount lacks to read our kinds.
+    those of our kinds, and `pods` those of jobs. `dns` is the configuration of CoreDNS. `kueue_denied` is what Kueue's
+    ServiceAccount lacks to read our kinds.
     """
 
     version: str = ""
@@ -46,6 +47,7 @@ class ClusterState:
     pods: Sequence[Json] = ()
     kueue_configuration: Json | None = None
     kueue_denied: Denied | None = None
+    dns: Json | None = None
     denied: Sequence[Denied] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
 
