@@ -126,8 +126,9 @@ class Job:
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
     framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
-    not its own. `warnings`: what the checks of its spec have found. `asked`: by type, the replicas that its user asks for, if
-    `replica_specs` have those of the present attempt instead (see `jobcommon.manifests.size`).
+    not its own. `warnings`: what the checks of its spec have found. `spelling`: by type, how its manifest spells it. `asked`:
+    by type, the replicas that its user asks for, if `replica_specs` have those of the present attempt instead (see
+    `jobcommon.manifests.size`).
     """
 
     kind: str
@@ -154,6 +155,7 @@ class Job:
     admitted: bool = True
     service: str = ""
     warnings: tuple[str, ...] = ()
+    spelling: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     asked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -412,9 +414,9 @@ class Framework:
     rules: tuple[CelRule, ...] = ()
     checks: tuple[Check, ...] = ()
     scale: ScalePaths | None = None
+    queue_is_fixed: bool = True
     group: str = GROUP
     options: Options = field(default_factory=Options)
-    queue_is_fixed: bool = True
     own_options: object = None
 
     def runs_to_completion(self, kind: str) -> bool:

@@ -35,7 +35,11 @@ def _replaced_variables(framework: Framework, job: Job) -> str | None:
     if not names:
         return None
     has, them = ("has", "it") if len(names) == 1 else ("have", "them")
-    return f"{_and(names)} in the template of {_and(types)} {has} no effect, because the operator sets {them}: remove {them}"
+    ports = framework.port_name and any(name.endswith("_PORT") for name in names)
+    port = f"; a port is the containerPort named {framework.port_name}" if ports else ""
+    return (
+        f"{_and(names)} in the template of {_and(types)} {has} no effect, because the operator sets {them}: remove {them}{port}"
+    )
 
 
 def _replaced(framework: Framework, job: Job, kind: str) -> Iterator[str]:
@@ -91,6 +95,26 @@ def _texts(job: Job) -> Iterator[str]:
         yield command_line(spec.template)
         for container in containers_of(spec.template):
             yield from (str(entry["value"]) for entry in mappings_in(container.get("env")) if entry.get("value"))
+
+
+def _replaced_hosts(_framework: Framework, job: Job) -> str | None:
+    found: dict[str, str] = {}
+    for kind, spec in job.replica_specs.items():
+        own = mapping_of(spec.template.get("spec")) if job.count(kind) else {}
+        ours = {"hostname": job.pod_name(Replica(kind, 0)), "subdomain": job.service_name}
+        found |= {name: value for name, value in ours.items() if own.get(name) not in (None, "", value)}
+    if not found:
+        return None
+    address = job.address(next(iter(job.replicas)))
+    has, them = ("has", "it") if len(found) == 1 else ("have", "them")
+    return f"{_and(found)} in a template {has} no effect, because replicas have addresses such as {address}: remove {them}"
+
+
+def _not_scalable(framework: Framework, job: Job) -> str | None:
+    kind = framework.scaled_type
+    if (written := job.spelling.get(kind, kind)) == kind:
+        return None
+    return f"kubectl scale and autoscalers do not find the replicas of {written}: write {kind}"
 
 
 def _never_succeeds(framework: Framework, job: Job) -> str | None:
@@ -164,6 +188,16 @@ CHECKS = (
         "a command or a variable names a pod that the job does not have, or a pod in a domain that only other operators "
         "create: a Service for each replica, or mpi-operator's `JOB-worker`",
         _unknown_names,
+    ),
+    Check(
+        "HostsReplaced",
+        "a template sets `hostname` or `subdomain`, which make the addresses of the replicas",
+        _replaced_hosts,
+    ),
+    Check(
+        "NotScalable",
+        "the type that `kubectl scale` changes is spelled otherwise, as `worker`: the scale subresource has one path",
+        _not_scalable,
     ),
     Check(
         "NeverSucceeds",

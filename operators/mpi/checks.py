@@ -22,6 +22,7 @@ from jobcommon.operators.mpi.spec import Implementation, LauncherTransport
 _RANKS = re.compile(
     r"(?<![\w.-])(?:mpirun|mpiexec)(?:\s+--[\w-]+)*(?:(?:\s+-n|\s+-c)|\s(?:[^;&|]*\s)?--?np)[\s=]+(\d{1,6})(?!\S)"
 )
+_NO_HOST = "add a Worker, or set spec.runLauncherAsWorker"
 # The ranks are placed by other means than the job's host file.
 _OTHERWISE = re.compile(r"oversubscribe|--?(?:host|hostfile|machinefile|H|rankfile)\b", re.IGNORECASE)
 
@@ -38,9 +39,9 @@ def _too_many_ranks(_framework: Framework, job: Job) -> str | None:
     ranks, hosts, each = int(asked[1]), job.count(WORKER) + launcher_works(job), slots(job)
     if ranks <= hosts * each:
         return None
-    needed = math.ceil(ranks / max(hosts, 1))
+    more = f"set spec.slotsPerWorker to {math.ceil(ranks / hosts)}, or add --oversubscribe" if hosts else _NO_HOST
     found = f"{hosts * each} slots ({hosts} {'host' if hosts == 1 else 'hosts'} with slotsPerWorker {each})"
-    return f"mpirun -np {ranks} finds {found} and starts nothing: set spec.slotsPerWorker to {needed}, or add --oversubscribe"
+    return f"mpirun -np {ranks} finds {found} and starts nothing: {more}"
 
 
 def _keys_out_of_reach(_framework: Framework, job: Job) -> str | None:

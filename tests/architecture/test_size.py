@@ -7,8 +7,9 @@ from tests.architecture.source import modules, tree
 MAX_MODULE = 350
 """Statements. Lines would reward long ones, and comments left out."""
 
-# Of all modules of an operator, which has a framework's facts and hooks. MPI has three API versions, host files and SSH keys.
-OPERATORS = {"jax": 15, "mpi": 450, "mxnet": 100, "paddle": 50, "pytorch": 185, "tf": 90, "xgboost": 25}
+# Of all modules of an operator, which has a framework's facts and hooks. MPI has three API versions, host files and SSH keys;
+# PyTorch's checks know its launchers.
+OPERATORS = {"jax": 15, "mpi": 451, "mxnet": 100, "paddle": 50, "pytorch": 210, "tf": 90, "xgboost": 25}
 
 
 def statements(code: ast.AST) -> int:
