@@ -1,11 +1,12 @@
 """What the programs of a job report of their progress, how they are made to, and what is recorded of it.
 
 A run is one life of the program: it begins when the job begins to run, when a replica restarts, also in place by the kubelet,
-or with a step below the last one. Heartbeats, which repeat a step, are no progress.
+or with a step below the last one of the same pod: another pod may be behind. Heartbeats, which repeat a step, are no progress.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 from jobcommon.api import labels, reasons
 from jobcommon.api.progress_summary import summary
@@ -97,9 +98,18 @@ def _with_mount(container: dict[str, Any]) -> dict[str, Any]:
     return {**container, "volumeMounts": [*kept, {"name": VOLUME, "mountPath": DIRECTORY, "readOnly": True}]}
 
 
-def plan_report(
-    job: Job, report: TrainerStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float, *, at_once: bool = False
-) -> Plan:
+class ReportedStep(NamedTuple):
+    """A step, when it was first reported (seconds since the epoch), and by which pod: its UID, "" if that is not known."""
+
+    step: int
+    since: float
+    pod: str = ""
+
+
+Steps = Iterable[ReportedStep | tuple[int, float] | tuple[int, float, str]]
+
+
+def plan_report(job: Job, report: TrainerStatus, steps: Steps, arrived: float, now: float, *, at_once: bool = False) -> Plan:
     """The plan that records `report`, which arrived last, at `arrived`, and `steps` (see `after_reports`): a status alone.
 
     While the last record is too recent, it has no status and wakes when the next one is due, unless it is to be recorded
@@ -113,7 +123,7 @@ def plan_report(
     if now < (due := recorded + record_seconds(job.status, now)) and not at_once:
         return Plan(wake_at=due, reason="a report was recorded just before")
     # Steps that waited longer than a later report, here or in another replica, would look like another run.
-    status = after_reports(job.status, [(step, since) for step, since in steps if since >= last], arrived, now)
+    status = after_reports(job.status, [one for one in steps if one[1] >= last], arrived, now)
     status = status.model_copy(update={"trainer_status": report})
     status = status.model_copy(update={"progress": summarized(status)})
     return Plan(status=status, urgency=Urgency.COUNTS, reason="progress is reported")
@@ -125,14 +135,14 @@ def record_seconds(status: JobStatus, now: float) -> float:
     return min(max((now - began) / 10, YOUNG_SECONDS), RECORD_SECONDS) if began is not None else RECORD_SECONDS
 
 
-def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobStatus:
+def after_reports(status: JobStatus, steps: Steps, arrived: float, now: float) -> JobStatus:
     """The status after reports, the last of which arrived at `arrived`, that are recorded together at `now`.
 
-    `steps` are those that were reported, in order, each with the time of its first report (seconds since the epoch).
+    `steps` are those that were reported, in order.
     """
     before = status.progress.highest_step if status.progress is not None else None
-    for step, since in steps:
-        changes = {"progress": _after_step(status, step, since), "time_spent": _time_spent(status, step, since)}
+    for one in starmap(ReportedStep, steps):
+        changes = {"progress": _after_step(status, one), "time_spent": _time_spent(status, one.step, one.since)}
         status = status.model_copy(update=changes)
     if status.progress is not None and status.progress.highest_step != before and status.failed_replicas:
         kept = [entry.model_copy(update={"runs": None}) for entry in status.failed_replicas if entry.in_place]
@@ -168,15 +178,23 @@ def _time_spent(status: JobStatus, step: int, since: float) -> TimeSpent | None:
     return spent.model_copy(update={"progressing": round((spent.progressing or 0.0) + seconds, 3), "lost_steps": lost or None})
 
 
-def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
-    known = status.progress or JobProgress()
+def _after_step(status: JobStatus, reported: ReportedStep) -> JobProgress:
+    known, (step, since, pod) = status.progress or JobProgress(), reported
     changes: dict[str, object] = {}
     if known.highest_step is None or step > known.highest_step:
         changes |= {"highest_step": step, "restarts": status.restarts}
-    same_run = is_of_this_run(status) and known.step is not None and step >= known.step
-    if not same_run or step != known.step:
-        run = {"attempt": status.attempt, "restart_time": status.last_restart_time, "last_progress_time": format_moment(since)}
-        changes |= {"step": step, "armed": True if same_run else None, **run}
+    behind = known.step is not None and step < known.step
+    same_run = is_of_this_run(status) and known.step is not None and not (behind and pod and pod == known.pod)
+    time = {"last_progress_time": format_moment(since)}
+    if same_run and behind:
+        moves = pod and pod == known.other_pod and step != known.other_step
+        changes |= {"other_pod": pod or None, "other_step": step, **(time if moves else {})}
+    elif not same_run or step != known.step:
+        changes |= {"step": step, "armed": True if same_run else None, "pod": pod or None, **time}
+        changes |= {"attempt": status.attempt, "restart_time": status.last_restart_time}
+        if not same_run or pod != known.pod:
+            other = (known.pod, known.step) if same_run else (None, None)
+            changes |= {"other_pod": other[0], "other_step": other[1]}
     return known.model_copy(update=changes)
 
 

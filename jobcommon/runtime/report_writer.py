@@ -25,7 +25,7 @@ from jobcommon.client.request import Transport
 from jobcommon.client.responses import response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.reconcile.reports import RECORD_SECONDS, plan_report, record_seconds, step_of
+from jobcommon.reconcile.reports import RECORD_SECONDS, ReportedStep, plan_report, record_seconds, step_of
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
@@ -49,7 +49,7 @@ _object = decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """The latest report of a job, when it arrived, and the last steps, each with its first report (seconds since the epoch).
+    """The latest report of a job, when it arrived (seconds since the epoch), and the last steps.
 
     `owner` is the UID of the job whose pods have made them, "" while that is not known.
     """
@@ -58,7 +58,7 @@ class _Pending:
     pod: BoundPod
     report: TrainerStatus
     at: float
-    steps: tuple[tuple[int, float], ...] = ()
+    steps: tuple[ReportedStep, ...] = ()
     owner: str = ""
 
     def joined(self, other: "_Pending | None") -> "_Pending":
@@ -68,8 +68,8 @@ class _Pending:
         last = max(self, other, key=attrgetter("at"))
         if other.owner != self.owner:
             return last
-        steps = sorted({*other.steps, *self.steps}, key=itemgetter(1))
-        return replace(last, steps=tuple(next(same) for _, same in groupby(steps, key=itemgetter(0)))[-MAX_STEPS:])
+        steps = sorted({*other.steps, *self.steps}, key=attrgetter("since", "step"))
+        return replace(last, steps=tuple(next(same) for _, same in groupby(steps, key=itemgetter(0, 2)))[-MAX_STEPS:])
 
 
 class ReportWriter:
@@ -109,7 +109,7 @@ class ReportWriter:
         if (*key, pod.uid) in self._foreign:
             raise ForbiddenError
         at, step, owner = self._clock.wall(), step_of(report), self._owners.get(pod.uid, "")
-        new = _Pending(target, pod, report, at, ((step, at),) if step is not None else ())
+        new = _Pending(target, pod, report, at, (ReportedStep(step, at, pod.uid),) if step is not None else ())
         if owner and owner == self._jobs.get(key):
             self._add(self._inbox, key, replace(new, owner=owner))
         elif len(self._unknown) < MAX_UNKNOWN:

@@ -90,7 +90,7 @@ SENTENCES = (
     ("ARCHITECTURE", f"A level that waits gets every {WORDS[MAX_OVERTAKES + 1]}h turn"),
     ("ARCHITECTURE", f"one of {SEATS} seats"),
     ("ARCHITECTURE", f"BULK if the plan has more than {executor.BULK_ACTIONS} actions"),
-    ("ARCHITECTURE", f"BULK and BACKGROUND may hold {HALF} seats each"),
+    ("ARCHITECTURE", f"BULK, BACKGROUND and each namespace may hold {HALF} seats"),
     ("docs/reliability", f"{len(KINDS)} kinds of faults ("),
     ("docs/reliability", f"`make mutants` | {len(known_defects())} known defects"),
     ("docs/reliability", f"`hot-loop`: at most {MOST_PLANS} times a minute"),

@@ -8,7 +8,7 @@ import pytest
 
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_STEP, ConditionType, JobStatus, Metric, TrainerStatus
-from jobcommon.api.timestamp import format_moment, format_time
+from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.progress import CONFIRM_SECONDS
@@ -37,7 +37,9 @@ def job_of(manifest: Manifest) -> Job:
     return read_job(TEST_JOB, manifest)
 
 
-def reported(manifest: Manifest, at: float, step: int | None = None, percentage: int | None = None, **metrics: Any) -> Manifest:
+def reported(
+    manifest: Manifest, at: float, step: int | None = None, percentage: int | None = None, pod: str = "uid", **metrics: Any
+) -> Manifest:
     """The job once a report that arrived `at` seconds after the start is recorded."""
     named = {**({} if step is None else {"current_step": step}), **metrics}
     report = TrainerStatus(
@@ -46,7 +48,7 @@ def reported(manifest: Manifest, at: float, step: int | None = None, percentage:
         last_updated_time="2023-11-14T22:13:20.000001+00:00",
     )
     status, step = job_of(manifest).status, step_of(report)
-    steps = [] if step is None else [(step, START + at)]
+    steps = [] if step is None else [(step, START + at, pod)]
     after = after_reports(status, steps, START + at, START + at).model_copy(update={"trainer_status": report})
     return {**manifest, "status": after.to_json()}
 
@@ -72,6 +74,32 @@ def training(manifest: Manifest, *reports: tuple[float, int], percentage: int | 
     for at, step in reports:
         manifest = reported(manifest, at, step, percentage)
     return manifest
+
+
+# What the pods a and b report, second by second -> whether the run has made two steps, its step, and when it was alive last
+PODS: dict[str, tuple[str, bool, int, int]] = {
+    "one is behind": ("a5 a7 b6", True, 7, 2),
+    "both go on": ("a5 a7 b6 a8 b7", True, 8, 5),
+    "the one ahead falls silent": ("a5 a7 b5 b6", True, 7, 4),
+    "both hang and still report": ("a5 a7 b6 a7 b6", True, 7, 2),
+    "three hang and still report": ("a5 a7 b6 c5 a7 b6 c5", True, 7, 2),
+    "the one behind gets ahead": ("a5 a7 b6 b9 a7", True, 9, 4),
+    "the one that was ahead goes on": ("a5 a7 b9 a8", True, 9, 4),
+    "the one ahead begins again": ("a5 a7 b6 a5", False, 5, 4),
+    "and goes on": ("a5 a7 b6 a5 b4 a6", True, 6, 6),
+}
+
+
+@pytest.mark.parametrize(("told", "armed", "step", "alive"), PODS.values(), ids=PODS)
+def test_a_run_belongs_to_its_pod(told: str, armed: bool, step: int, alive: int) -> None:
+    """Ranks may be some steps apart; a lower one of another pod is no other run."""
+    manifest = a_job(**WATCHED)
+    for at, (pod, *digits) in enumerate(told.split(), 1):
+        manifest = reported(manifest, at, int("".join(digits)), pod=pod)
+    found = on_record(manifest).progress
+    assert found is not None
+    assert (bool(found.armed), found.step) == (armed, step)
+    assert parse_time(found.last_progress_time) == START + alive
 
 
 # -- when a report is recorded -------------------------------------------------------------------------------------------------

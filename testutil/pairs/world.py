@@ -343,7 +343,7 @@ class PairWorld(NativeWorld):
         program.step += 1
         program.reports_in_run += 1
         program.last_report = self.now
-        status = after_reports(self.job.status, [(program.step, self.now)], self.now, self.now)
+        status = after_reports(self.job.status, [(program.step, self.now, "reporter")], self.now, self.now)
         metrics = [Metric(name="current_step", value=str(program.step)), Metric(name="phase", value="train")]
         report = TrainerStatus(metrics=metrics, last_updated_time=format_time(self.now))
         self.manifest["status"] = status.model_copy(update={"trainer_status": report}).to_json()
