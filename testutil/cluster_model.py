@@ -1,13 +1,16 @@
-"""A minimal cluster in memory: one job, its pods and Services, and models of the API server and the kubelets.
+"""A minimal cluster in memory: one job, its operator and users, on `PlatformModel`, which plays everything else.
 
-The model applies plans as a real cluster would and checks the invariants (`testutil.invariants`) before each one.
-Tests play the kubelet, the user and crashes of the operator::
+The model applies plans as a real cluster would and checks the invariants (`testutil.invariants`) before each one. Tests play
+the kubelet, the user and crashes of the operator::
 
     world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
     world.settle()                      # the operator reconciles until there is nothing to do
     world.run().settle()                # the kubelet starts what is pending, and the operator reconciles
     world.exit("demo-worker-0", 137).settle()
     assert world.current == "Restarting"
+
+or let the platform act: `react` has the operator and the platform take turns until nothing changes, and `wait` lets time
+pass, in which the operator looks when its last plan asked for it, and at no other moment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,49 +19,54 @@ from typing import Any, Self
 
 import msgspec
 
-from jobcommon.api import labels
+from jobcommon.api.kueue import KUEUE_WORKLOADS
 from jobcommon.api.observed import Observed
-from jobcommon.api.view import ObjectView, object_view
-from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.api.status import ConditionType
+from jobcommon.api.view import object_view
+from jobcommon.controller.refusals import Refusals
+from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.reconcile.features import FEATURES
-from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, SetImage, Update
+from jobcommon.reconcile.plan import Event, Plan
+from jobcommon.reconcile.reports import signs_of_life
 from jobcommon.reconcile.situation import Feature
-from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
-from jobcommon.testutil.invariants import check_plan
+from jobcommon.testutil.builders import START, Manifest, job_manifest
+from jobcommon.testutil.invariants import check_deeds, check_plan
+from jobcommon.testutil.platform_model import FLAVOR, PlatformModel
 
-ENOUGH = 30
+ENOUGH = 40
 """More reconciles than any situation needs to settle."""
+PLURALS = {
+    "ResourceFlavor": "resourceflavors",
+    "WorkloadPriorityClass": "workloadpriorityclasses",
+    "PriorityClass": "priorityclasses",
+}
 
 
 @dataclass
-class ClusterModel:
-    """One job and what belongs to it. `runs` counts the starts of the main container by pod name."""
+class ClusterModel(PlatformModel):
+    """One job and what belongs to it. `cluster` are the objects without a namespace that the operator sees.
 
-    framework: Framework
-    manifest: Manifest
-    now: float = START
-    pods: dict[str, Pod] = field(default_factory=dict)
-    others: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    Unless it is `thorough`, the job is read once for each version, and only every eighth plan is made twice more, to show that
+    it is deterministic.
+    """
+
     events: list[Event] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
-    runs: dict[str, int] = field(default_factory=dict)
-    exists: bool = True
+    log: list[tuple[float, Plan]] = field(default_factory=list)
     features: Sequence[Feature] = FEATURES
-    _objects: int = 0
+    cluster: list[Manifest] = field(default_factory=lambda: [FLAVOR])
+    kueue_off: str = ""
+    unkept: str = ""
+    refusals: Refusals = field(default_factory=Refusals)
+    _alive: tuple[object, float] = (None, START)
 
     @classmethod
-    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> "ClusterModel":
+    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> Self:
         """A model with a new job, as `job_manifest` builds it."""
         return cls(framework, job_manifest(framework, replicas, **job))
 
     # -- observed state --------------------------------------------------------------------------------------------
-
-    @property
-    def job(self) -> Job:
-        """The job as the operator reads it."""
-        return read_job(self.framework, self.manifest)
 
     @property
     def status(self) -> Manifest:
@@ -78,22 +86,37 @@ class ClusterModel:
 
     @property
     def observed(self) -> Observed:
-        """The children whose controller is the job's UID, as its operator sees them."""
-        uid = self.manifest["metadata"]["uid"]
+        """The children whose controller is the job's UID, and what else its operator sees."""
+        uid, status = self.manifest["metadata"]["uid"], self.job.status
         views = {key: self._view(manifest) for key, manifest in self.others.items()}
-        owned = {key: view for key, view in views.items() if view.owner is not None and view.owner.uid == uid}
+        owned = {key: view for key, view in views.items() if view.owner is None or view.owner.uid == uid}
         owners = {name: owner.uid for name, pod in self.pods.items() if (owner := pod.view.owner) is not None}
+        alive = signs_of_life(status)
+        if alive != self._alive[0]:
+            self._alive = alive, self.now
         return Observed(
             predecessors=frozenset(name for name, owner in owners.items() if owner != uid),
             pods=tuple(pod.view for name, pod in self.pods.items() if owners.get(name) == uid),
-            services=tuple(view for (kind, _), view in owned.items() if kind == "Service"),
-            companions={(f"{kind.lower()}s", name): view for (kind, name), view in owned.items() if kind != "Service"},
+            services=tuple(view for (kind, _), view in owned.items() if kind == "Service" and view.owner is not None),
+            companions={(self._plural(kind, name), name): view for (kind, name), view in owned.items() if kind != "Service"},
+            cluster={(PLURALS[o["kind"]], o["metadata"]["name"]): object_view(msgspec.json.encode(o)) for o in self.cluster},
+            backed_off=self.refusals.backed_off(self.now),
+            refusal=self.refusals.text,
+            unkept=self.unkept,
+            kueue_off=self.kueue_off,
+            same_for=self.now - self._alive[1] if self.reports else None,
+            begun=status.start_time is not None,
         )
+
+    def _plural(self, kind: str, name: str) -> str:
+        of_kueue = kind == "Workload" and str(self.others[kind, name]["apiVersion"]).startswith("kueue")
+        return KUEUE_WORKLOADS if of_kueue else f"{kind.lower()}s"
 
     # -- the operator -----------------------------------------------------------------------------------------------
 
     def step(self, *, writes: int | None = None) -> Plan:
         """One reconcile. With `writes` the operator crashes after that many writes, of which the status is the last."""
+        before = self.job.status
         if not self.exists:
             uid = self.manifest["metadata"]["uid"]
             orphans = [pod.view for pod in self.pods.values() if (owner := pod.view.owner) is not None and owner.uid == uid]
@@ -103,39 +126,36 @@ class ClusterModel:
             decided = plan(self.framework, job, observed, self.now, self.features)
             self.check(job, observed, decided)
         self.plans.append(decided)
+        self.log.append((self.now, decided))
         limit = len(decided.actions) + 1 if writes is None else writes
-        for action in decided.actions[:limit]:
-            self._apply(action)
+        outcomes = [self._send(action) for action in decided.actions[:limit]]
+        if not self.refusals.record(outcomes, self.now) and not self.refusals.pending(self.now):
+            self.refusals = Refusals()
         if limit > len(decided.actions) and decided.status is not None and self.exists:
             self.manifest["status"] = decided.status.to_json()
             self._touch(self.manifest)
             self.events += decided.events
+        if self.exists and before.has(ConditionType.STALLED) and (self.job.status.attempt or 0) > (before.attempt or 0):
+            self.truth.incidents += 1
         return decided
 
     def check(self, job: Job, observed: Observed, decided: Plan) -> None:
         """The invariants of one decision."""
-        check_plan(self.framework, job, observed, self.now, decided, self.features)
+        if self.thorough or len(self.plans) % 8 == 0:
+            check_plan(self.framework, job, observed, self.now, decided, self.features)
+        else:
+            check_deeds(job, observed, self.now, decided)
 
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do."""
         passes = []
         for _ in range(ENOUGH):
-            decided = self.step()
+            text, decided = self.refusals.text, self.step()
             passes.append(decided)
-            if not decided.actions and decided.status is None:
+            # A new refusal is for the status to say.
+            if not decided.actions and decided.status is None and self.refusals.text == text:
                 return passes
         raise AssertionError(f"not at rest after {ENOUGH} passes; the last one:\n{passes[-1].describe()}")
-
-    # -- the kubelet ------------------------------------------------------------------------------------------------
-
-    def run(self, *names: str) -> Self:
-        """Start the pods named, or all that wait for their first start."""
-        for name in names or sorted(self.pods):
-            pod = self.pods[name]
-            if pod.raw["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod.raw["metadata"]:
-                self.put(pod.running(at=self.now))
-                self.runs[name] = self.runs.get(name, 0) + 1
-        return self
 
     def start(self) -> Self:
         """Reconcile, start the pods that wait for it, and reconcile again."""
@@ -144,32 +164,29 @@ class ClusterModel:
         self.settle()
         return self
 
-    def exit(self, name: str, code: int, **cause: Any) -> Self:
-        """The main container ends with `code`. Where the pod's restartPolicy says so, it will be started again."""
-        pod = self.pods[name]
-        policy = pod.raw["spec"]["restartPolicy"]
-        deleting = "deletionTimestamp" in pod.raw["metadata"]
-        if not deleting and (policy == "Always" or (policy == "OnFailure" and code != 0)):
-            self.put(pod.between_runs(code, at=self.now))
-        else:
-            self.put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now, **cause))
-        return self
+    def react(self) -> Self:
+        """The operator and the platform act by turns until nothing changes."""
+        self.truth.unseen = False
+        for _ in range(ENOUGH):
+            self.settle()
+            if not self.play():
+                return self
+        raise AssertionError("the operator and the platform never come to rest")
 
-    def restart(self, name: str) -> Self:
-        """The kubelet starts the main container of a pod again."""
-        pod = self.pods[name]
-        self.put(pod.running(at=self.now, restarts=pod.restarts + 1))
-        self.runs[name] += 1
-        return self
-
-    def stop_terminating(self, code: int = 143) -> Self:
-        """Every pod whose deletion was asked for comes to its end."""
-        for name, pod in list(self.pods.items()):
-            if "deletionTimestamp" in pod.raw["metadata"] and pod.raw["status"]["phase"] not in ("Succeeded", "Failed"):
-                ended = pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now)
-                self.put(ended.last_delete(at=self.now + 3))
-                self._reap(name)
-        return self
+    def wait(self, seconds: float) -> Self:
+        """Time passes; the operator looks when its last plan or a refusal asked for it, and when the program reports."""
+        end = self.now + seconds
+        for _ in range(400):
+            wake = self.plans[-1].wake_at if self.plans else None
+            retry = self.refusals.until if self.refusals.pending(self.now) else None
+            times = [at for at in (wake, retry, self._next_report(), self._next_loss()) if at is not None and at <= end]
+            if not times:
+                self.now = end
+                return self
+            self.now = max(self.now, min(times))
+            self._report()
+            self.react()
+        raise AssertionError("the operator is woken in a loop")
 
     # -- the user and the platform ----------------------------------------------------------------------------------
 
@@ -200,14 +217,6 @@ class ClusterModel:
         self._touch(self.manifest)
         return self
 
-    def delete_pod(self, name: str, *, grace: int = 30) -> Self:
-        """Ask for a pod's deletion."""
-        pod = self.pods[name]
-        over = pod.raw["status"]["phase"] in ("Succeeded", "Failed")
-        self.put(pod.deleting(at=self.now, grace=0 if over or not pod.view.scheduled else grace))
-        self._reap(name)
-        return self
-
     def evict(self, name: str) -> Self:
         """The kubelet evicts the pod under memory pressure."""
         self.put(self.pods[name].evicted())
@@ -224,14 +233,6 @@ class ClusterModel:
         del self.others["Service", name]
         return self
 
-    def delete_job(self) -> Self:
-        """The job is deleted in the background: gone at once, its children left to the garbage collector."""
-        self.exists = False
-        for name in list(self.pods):
-            self.delete_pod(name)
-        self.others.clear()
-        return self
-
     def recreate_job(self, uid: str) -> Self:
         """A new job of the same name and spec."""
         metadata = {**self.manifest["metadata"], "uid": uid}
@@ -239,69 +240,3 @@ class ClusterModel:
         self.manifest.pop("status", None)
         self.exists = True
         return self
-
-    # -- the API server ---------------------------------------------------------------------------------------------
-
-    def _apply(self, action: Action) -> None:
-        match action:
-            case Create(plural="pods"):
-                if action.name not in self.pods:  # else 409: the old one is still terminating
-                    self._objects += 1
-                    uid = f"{action.name}#{self._objects}"
-                    self.pods[action.name] = Pod.created(self.framework, action.manifest, uid=uid, at=self.now)
-            case Create():
-                self._objects += 1
-                metadata = {**action.manifest["metadata"], "uid": f"{action.name}#{self._objects}", "resourceVersion": "1"}
-                generated = action.generate() if action.generate is not None else {}
-                self.others[action.manifest["kind"], action.name] = {**action.manifest, **generated, "metadata": metadata}
-            case Update():
-                self.others[action.manifest["kind"], action.name] = dict(action.manifest)
-            case SetImage():
-                pod = self.pods.get(action.name)
-                if pod is not None and _fits(pod, action):
-                    self.put(pod.with_image(action.image, dict(action.annotations)))
-            case RemoveFinalizer():
-                pod = self.pods.get(action.name)
-                if pod is not None and pod.view.uid == action.uid:
-                    self.put(pod.without_finalizer())
-                    self._reap(action.name)
-            case Delete(plural="pods"):
-                pod = self.pods.get(action.name)
-                version = action.resource_version
-                if pod is not None and pod.view.uid == action.uid and version in (None, pod.view.resource_version):
-                    self.delete_pod(action.name)
-            case Delete() if action.plural == self.framework.plural:
-                if action.uid == self.manifest["metadata"]["uid"]:
-                    self.delete_job()
-            case Delete():
-                gone = [key for key, manifest in self.others.items() if manifest["metadata"]["uid"] == action.uid]
-                for key in gone:
-                    del self.others[key]
-
-    def _reap(self, name: str) -> None:
-        """Remove a pod whose deletion is complete: nothing runs any more and no finalizer is left."""
-        raw = self.pods[name].raw
-        over = raw["status"]["phase"] in ("Succeeded", "Failed") or raw["metadata"].get("deletionGracePeriodSeconds") == 0
-        if over and "deletionTimestamp" in raw["metadata"] and FINALIZER not in raw["metadata"].get("finalizers", ()):
-            del self.pods[name]
-
-    def put(self, pod: Pod) -> Self:
-        """The pod as it is now, under a new version."""
-        version = str(int(pod.raw["metadata"]["resourceVersion"]) + 1)
-        self.pods[pod.name] = pod._with(metadata={"resourceVersion": version})
-        return self
-
-    @staticmethod
-    def _touch(manifest: Manifest) -> None:
-        manifest["metadata"]["resourceVersion"] = str(int(manifest["metadata"]["resourceVersion"]) + 1)
-
-    @staticmethod
-    def _view(manifest: Manifest) -> ObjectView:
-        return object_view(msgspec.json.encode(manifest))
-
-
-def _fits(pod: Pod, change: SetImage) -> bool:
-    """Whether the API server takes the change of its image: the tests of the patch hold."""
-    main = pod.raw["spec"]["containers"][0]
-    there = (pod.view.uid, pod.view.annotations.get(labels.ATTEMPT), main["name"], main["image"])
-    return there == (change.uid, change.attempt, change.container, change.before)

@@ -6,6 +6,7 @@ from typing import Any
 
 from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, MAX_POD_SETS, QUEUE_LABEL
 from jobcommon.api.timestamp import format_time
+from jobcommon.api.workload import V1ALPHA2
 from jobcommon.client.errors import StatusError
 from jobcommon.testutil.builders import START, Manifest
 
@@ -153,6 +154,16 @@ def definitions() -> list[Manifest]:
         definition(KUEUE_API, "Workload", _WORKLOAD),
         definition(KUEUE_API, "ResourceFlavor", {"spec": ANY}, scope="Cluster"),
         definition(KUEUE_API, "WorkloadPriorityClass", {"value": {"type": "integer"}}, scope="Cluster"),
+    ]
+
+
+def gang_definitions(api_version: str) -> list[Manifest]:
+    """Those of Kubernetes' own gangs, for a server that has them not built in. Of v1alpha2 every spec is immutable."""
+    rules = [{"rule": "self == oldSelf", "message": "field is immutable"}] if api_version == V1ALPHA2 else []
+    spec = {**ANY, "x-kubernetes-validations": rules}
+    return [
+        definition(api_version, "Workload", {"spec": spec}),
+        definition(api_version, "PodGroup", {"spec": spec, "status": ANY}),
     ]
 
 

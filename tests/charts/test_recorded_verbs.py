@@ -25,7 +25,7 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.native_gang import definitions
+from jobcommon.testutil.kueue import gang_definitions
 from jobcommon.testutil.recording import Access, Recording, access
 from localcluster.client import PodBackend
 from tests.kinds import EVERY_KIND
@@ -256,7 +256,7 @@ async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: F
 @pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING, NATIVE[0]], ids=lambda s: s.name)
 async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangScheduler) -> None:
     life = Life(TF)
-    for one in definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
+    for one in gang_definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
         life.ok("POST", DEFINITIONS, one)
     group = f"/apis/{scheduler.api_version}/namespaces/default/podgroups/train"
 

@@ -25,7 +25,6 @@ from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
-from jobcommon.testutil.pairs.world import PairWorld
 
 NOW = START + 100
 Change = Callable[[Pod], Pod]
@@ -380,8 +379,8 @@ def elastic(case: str) -> tuple[Found, float]:
     fewest, most = 3 if case == "lacks too many" else 2, 4 if case == "awaits" else 3
     policy = {"minReplicas": fewest, "maxReplicas": most, "shrinkAfterSeconds": 30, "growAfterSeconds": 100}
     run = {"restartScope": "Job", "restartMethod": "Auto", "elastic": policy}
-    world = PairWorld.of(SCALED_JOB, {"Worker": 3}, policy="ExitCode", run_policy=run)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(SCALED_JOB, {"Worker": 3}, policy="ExitCode", run_policy=run)
+    assert isinstance(world, ClusterModel)
     world.react()
     if case == "bounded":
         world.scale("Worker", 9).react()

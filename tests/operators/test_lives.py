@@ -29,7 +29,6 @@ from jobcommon.spec import read_job
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.pairs.world import PairWorld
 from jobcommon.testutil.plans import counts, creates, deletes, holding, next_pass, pods_of
 
 BOTH = {"Launcher": 1, "Worker": 2}
@@ -310,8 +309,7 @@ def test_no_launcher_is_created_before_all_its_workers(policy: str) -> None:
 def test_no_launcher_is_started_again_in_its_pod_before_all_its_workers(policy: str) -> None:
     replicas = {kind: replica_spec(MPI, count, "OnFailure") for kind, count in BOTH.items()}
     in_place = {"restartScope": "Job", "restartMethod": "Auto"}
-    world = PairWorld.of(MPI, replicas, run_policy=in_place, launcherCreationPolicy=policy)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(MPI, replicas, run_policy=in_place, launcherCreationPolicy=policy)
     world.react()
     world.refused, world.room = (frozenset({"pods"}), 3) if policy == "AtStartup" else (frozenset(), 0)
     world.evict("demo-worker-0")
@@ -320,7 +318,7 @@ def test_no_launcher_is_started_again_in_its_pod_before_all_its_workers(policy: 
     assert (world.runs["demo-launcher"], world.current) == (1, "Restarting")
     assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
     world.refused, world.room = frozenset(), 3
-    world.react()
+    world.react().wait(300)
     assert (world.runs["demo-launcher"], world.current, world.status.get("restarts")) == (2, "Running", None)
 
 

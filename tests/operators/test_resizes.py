@@ -21,7 +21,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.builders import replica_spec
-from jobcommon.testutil.pairs.world import PairWorld
+from jobcommon.testutil.cluster_model import ClusterModel
 from tests.kinds import KINDS
 
 SIZES = (4, 3, 1, 2)
@@ -122,8 +122,8 @@ def test_every_kind_is_tried() -> None:
 def test_all_programs_of_an_attempt_read_the_world_that_is_there(name: str, method: str) -> None:
     case = CASES[name]
     policy = {"restartScope": "Job", "restartMethod": method}
-    world = PairWorld.of(case.framework, {**case.others, "Worker": 2}, policy="ExitCode", run_policy=policy, **case.spec)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(case.framework, {**case.others, "Worker": 2}, policy="ExitCode", run_policy=policy, **case.spec)
+    assert isinstance(world, ClusterModel)
     world.react()
     read(case, world, 2)
     for attempt, size in enumerate(SIZES, start=1):
@@ -139,7 +139,7 @@ def test_all_programs_of_an_attempt_read_the_world_that_is_there(name: str, meth
         assert kept == (stay if method == "Auto" and not alone else set())
 
 
-def read(case: Case, world: PairWorld, workers: int) -> None:
+def read(case: Case, world: ClusterModel, workers: int) -> None:
     """Compare what the programs read with what there is."""
     total = workers + sum(case.others.values())
     seen = [found for pod in world.pods.values() if (found := case.seen(*world.programs[pod.view.uid])) is not None]
@@ -174,8 +174,8 @@ EDITS: dict[str, tuple[str, Callable[[Any], None]]] = {
 @pytest.mark.parametrize(("name", "edit"), EDITS.values(), ids=EDITS)
 def test_programs_of_an_attempt_have_the_same_configuration(name: str, edit: Callable[[Any], None]) -> None:
     case, policy = CASES[name], {"restartScope": "Job", "restartMethod": "Auto"}
-    world = PairWorld.of(case.framework, {**case.others, "Worker": 2}, policy="ExitCode", run_policy=policy)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(case.framework, {**case.others, "Worker": 2}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, ClusterModel)
     world.react()
     before = {pod.view.uid for pod in world.pods.values()}
     edit(world.manifest["spec"])
@@ -206,8 +206,8 @@ def test_other_replicas_are_an_attempt(
     framework: Framework, before: dict[str, int], scope: str, after: dict[str, int], method: str
 ) -> None:
     policy = {"restartMethod": method} if scope == "Job" else {}
-    world = PairWorld.of(framework, before, policy="OnFailure", run_policy={"restartScope": scope, **policy})
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(framework, before, policy="OnFailure", run_policy={"restartScope": scope, **policy})
+    assert isinstance(world, ClusterModel)
     world.react()
     world.manifest["spec"]["runPolicy"] |= {"restartScope": "Job", "restartMethod": method}
     world.manifest["spec"][framework.replica_specs] = {

@@ -11,39 +11,39 @@ from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import format_moment
 from jobcommon.api.workload import min_count
 from jobcommon.framework import Options
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.kueue import admitted
-from jobcommon.testutil.native_gang import GROUP
-from jobcommon.testutil.pairs.world import PairWorld
+from jobcommon.testutil.platform_model import GROUP
 
 IN_PLACE, RECREATE = "Auto", "Recreate"
 ELASTIC = {"minReplicas": 2, "maxReplicas": 5, "shrinkAfterSeconds": 30, "growAfterSeconds": 100}
 
 
-def world_of(method: str, workers: int = 3, room: int = 100, **more: Any) -> PairWorld:
+def world_of(method: str, workers: int = 3, room: int = 100, **more: Any) -> ClusterModel:
     policy = {"restartScope": "Job", "restartMethod": method, **more}
-    world = PairWorld.of(SCALED_JOB, {"Master": 1, "Worker": workers}, policy="ExitCode", run_policy=policy)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(SCALED_JOB, {"Master": 1, "Worker": workers}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, ClusterModel)
     world.room = room
     world.react()
     assert world.current != "Failed", message(world)
     return world
 
 
-def size(world: PairWorld) -> int:
+def size(world: ClusterModel) -> int:
     assert world.mixed == []
     return int(world.status["attemptReplicas"]["Worker"])
 
 
-def message(world: PairWorld) -> str:
+def message(world: ClusterModel) -> str:
     return str(world.status["conditions"][-1]["message"])
 
 
-def uids(world: PairWorld) -> dict[str, str]:
+def uids(world: ClusterModel) -> dict[str, str]:
     return {name: pod.view.uid for name, pod in world.pods.items()}
 
 
-def worlds(world: PairWorld) -> set[tuple[str, str]]:
+def worlds(world: ClusterModel) -> set[tuple[str, str]]:
     """What the running programs know of their peers."""
     return {world.worlds[pod.view.uid] for pod in world.pods.values()}
 
@@ -82,7 +82,7 @@ def test_the_program_reads_the_new_world_after_a_restart_in_place() -> None:
         assert own
 
 
-def slot(world: PairWorld, name: str) -> Any:
+def slot(world: ClusterModel, name: str) -> Any:
     return next(replica for replica in world.job.replicas if world.job.pod_name(replica) == name)
 
 
@@ -93,8 +93,8 @@ def test_a_number_that_changes_nothing_restarts_nothing() -> None:
 
 
 def test_an_edit_before_the_size_is_on_record_is_noticed() -> None:
-    world = PairWorld.of(SCALED_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(SCALED_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
+    assert isinstance(world, ClusterModel)
     world.step(writes=3)  # the operator dies before it writes the status
     assert "attemptReplicas" not in world.status
     assert len(world.pods) == 2
@@ -205,7 +205,7 @@ def test_it_grows_after_the_next_checkpoint_of_a_program_that_reports_them() -> 
     assert (size(world), world.status.get("awaitedCheckpoint")) == (4, None)
 
 
-def report(world: PairWorld, checkpoint: str) -> None:
+def report(world: ClusterModel, checkpoint: str) -> None:
     found = {"lastUpdatedTime": "2026-01-01T00:00:00Z", "metrics": [{"name": "checkpoint", "value": checkpoint}]}
     world.manifest["status"] = {**world.status, "trainerStatus": found}
     world.edit()
@@ -230,23 +230,23 @@ def test_spare_pods_go_with_their_use(end: str) -> None:
 # -- queues and gangs ----------------------------------------------------------------------------------------------------------
 
 
-def queued() -> PairWorld:
+def queued() -> ClusterModel:
     """An elastic job whose Workload Kueue has not admitted yet."""
     framework = replace(SCALED_JOB, options=Options(kueue=True))
     policy = {"restartScope": "Job", "restartMethod": "Auto", "elastic": ELASTIC}
-    world = PairWorld.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, ClusterModel)
     world.manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"}
     world.quota = False
     world.react()
     return world
 
 
-def workload(world: PairWorld) -> Any:
+def workload(world: ClusterModel) -> Any:
     return next(found for (kind, _), found in world.others.items() if kind == "Workload")
 
 
-def admit(world: PairWorld, workers: int) -> None:
+def admit(world: ClusterModel, workers: int) -> None:
     """Kueue admits the job with so many workers, as by its partial admission."""
     found = admitted(workload(world), at=world.now)
     (_, of_workers) = found["status"]["admission"]["podSetAssignments"]
@@ -291,8 +291,8 @@ def test_a_job_that_waits_asks_for_what_its_user_asks_for() -> None:
 def test_a_gang_waits_for_the_fewest_with_which_the_job_runs() -> None:
     framework = replace(SCALED_JOB, options=Options(gang=NATIVE[0]))
     policy = {"restartScope": "Job", "elastic": ELASTIC}
-    world = PairWorld.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
-    assert isinstance(world, PairWorld)
+    world = ClusterModel.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
+    assert isinstance(world, ClusterModel)
     world.room = 4
     world.react()
     assert min_count(world.others[GROUP]) == 3

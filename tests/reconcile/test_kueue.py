@@ -1,15 +1,12 @@
 """Workloads that the operator owns: what is asked of Kueue, what it is told, and whole lives of queued jobs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Self
 
-import msgspec
 import pytest
 
 from jobcommon.api.kueue import KUEUE_WORKLOADS, MULTIKUEUE, POD_SETS, PREBUILT, PRIORITY_LABEL, QUEUE_LABEL
-from jobcommon.api.observed import Observed
-from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import Options
 from jobcommon.reconcile.plan import Create, Plan, Update
 from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec, template
@@ -20,11 +17,6 @@ from jobcommon.testutil.plans import status_of
 
 OWN = replace(TEST_JOB, options=Options(kueue=True))
 FLAVOR = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
-PLURALS = {
-    "ResourceFlavor": "resourceflavors",
-    "WorkloadPriorityClass": "workloadpriorityclasses",
-    "PriorityClass": "priorityclasses",
-}
 KEY = ("Workload", "testjob-demo-d2260")
 LARGE = template(OWN, resources={"requests": {"cpu": "8"}})
 SIZED = {"name": "test-container", "image": "image", "resources": {"limits": {"cpu": 4}}}
@@ -34,24 +26,8 @@ def cluster_object(kind: str, name: str, **content: Any) -> Manifest:
     return {"kind": kind, "metadata": {"name": name, "uid": name}, **content}
 
 
-@dataclass
 class KueueWorld(ClusterModel):
-    """A world in which the test plays Kueue. `known` are the flavors and priority classes."""
-
-    known: list[Manifest] = field(default_factory=lambda: [cluster_object("ResourceFlavor", "default", spec={})])
-    kueue_off: str = ""
-
-    @property
-    def observed(self) -> Observed:
-        found = super().observed
-        uid = self.manifest["metadata"]["uid"]
-        companions: dict[tuple[str, str], ObjectView] = {}
-        for (kind, name), manifest in self.others.items():
-            view = self._view(manifest)
-            if view.owner is None or view.owner.uid == uid:
-                companions[KUEUE_WORKLOADS if kind == "Workload" else f"{kind.lower()}s", name] = view
-        views = {(PLURALS[one["kind"]], one["metadata"]["name"]): object_view(msgspec.json.encode(one)) for one in self.known}
-        return replace(found, companions=companions, cluster=views, kueue_off=self.kueue_off)
+    """A world in which the test plays Kueue."""
 
     @property
     def workload(self) -> Manifest:
@@ -325,7 +301,7 @@ def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> Non
     one = queued({"Worker": overridden([0, 1], [1, 99], replicas=4)})
     found = [(each["name"], each["count"], "topologyRequest" in each) for each in one.workload["spec"]["podSets"]]
     assert found == [("worker", 2, False), ("worker-0", 1, False), ("worker-0-1", 1, False)]
-    one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
+    one.cluster = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
     one.admit()
     assert one.pods["demo-worker-1"].raw["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker-0-1"
 
@@ -381,7 +357,7 @@ def test_a_workload_has_the_priority_of_the_label_or_else_of_its_pods(
     labels: dict[str, str], named: str | None, kind: str, name: str, value: int
 ) -> None:
     one = world(labels={QUEUE_LABEL: "team", **labels}, run_policy={"schedulingPolicy": {"priorityClass": named}})
-    one.known = CLASSES
+    one.cluster = CLASSES
     one.settle()
     spec = one.workload["spec"]
     assert (spec["priorityClassRef"]["kind"], spec["priorityClassRef"]["name"], spec["priority"]) == (kind, name, value)
@@ -392,14 +368,14 @@ def test_a_priority_class_that_is_not_there_is_named_and_looked_for_again() -> N
     last = one.settle()[-1]
     assert "the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass w, which does not exist" in one.message()
     assert last.wake_at == one.now + 30
-    one.known += CLASSES
+    one.cluster += CLASSES
     one.settle()
     assert one.workload["spec"]["priority"] == 7
 
 
 def test_queue_and_priority_follow_the_labels_as_far_as_kueue_lets_them() -> None:
     one = world(labels={QUEUE_LABEL: "team", PRIORITY_LABEL: "w"})
-    one.known += [*CLASSES, cluster_object("WorkloadPriorityClass", "v", value=9)]
+    one.cluster += [*CLASSES, cluster_object("WorkloadPriorityClass", "v", value=9)]
     one.settle()
     one.manifest["metadata"]["labels"] |= {QUEUE_LABEL: "other"}
     one.settle()
@@ -415,7 +391,7 @@ def test_queue_and_priority_follow_the_labels_as_far_as_kueue_lets_them() -> Non
 
 def test_pods_get_the_admitted_flavor_and_updates() -> None:
     one = world({"Master": 1})
-    one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
+    one.cluster = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
     one.settle()
     update = {"name": "master", "labels": {"l": "1"}, "annotations": {"a": "2"}, "nodeSelector": {"n": "3"}}
     check = {"name": "c", "state": "Ready", "podSetUpdates": [update, {"name": "worker", "labels": {"no": "no"}}]}
@@ -438,12 +414,12 @@ def test_pods_get_the_admitted_flavor_and_updates() -> None:
 
 def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> None:
     one = world({"Master": 1}, policy="ExitCode")
-    one.known = []
+    one.cluster = []
     one.admit()
     assert "ResourceFlavor default does not exist, or the operator may not list" in one.message()
-    one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
+    one.cluster = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
     one.start()
-    one.known = []
+    one.cluster = []
     one.settle()
     assert one.current == "Running"
     one.exit("demo-master-0", 137).settle()

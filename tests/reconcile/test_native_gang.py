@@ -15,28 +15,29 @@ from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.situation import Situation
 from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.native_gang import GROUP, WORKLOAD, NativeWorld, group_of
+from jobcommon.testutil.platform_model import GROUP, WORKLOAD, group_of
 
 BETA, ALPHA = NATIVE
 VERSIONS = pytest.mark.parametrize("scheduler", NATIVE, ids=["v1beta1", "v1alpha2"])
 CREATED = [f"create {name}" for name in ("services/demo", "workloads/demo", "podgroups/demo")]
 
 
-def world(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> NativeWorld:
+def world(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> ClusterModel:
     framework: Framework = job.pop("framework", TEST_JOB)
     framework = replace(framework, options=replace(framework.options, gang=scheduler))
-    return NativeWorld(framework, job_manifest(framework, replicas or {"Worker": 4}, **job))
+    return ClusterModel(framework, job_manifest(framework, replicas or {"Worker": 4}, **job))
 
 
-def waiting(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> NativeWorld:
+def waiting(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> ClusterModel:
     """A job whose pods wait for the scheduler."""
     there = world(scheduler, replicas, **job)
     there.settle()
     return there
 
 
-def running(scheduler: GangScheduler, **job: Any) -> NativeWorld:
+def running(scheduler: GangScheduler, **job: Any) -> ClusterModel:
     """A job that the scheduler has placed."""
     there = waiting(scheduler, **job)
     there.schedule()
@@ -44,12 +45,12 @@ def running(scheduler: GangScheduler, **job: Any) -> NativeWorld:
     return there
 
 
-def settled(there: NativeWorld) -> list[str]:
+def settled(there: ClusterModel) -> list[str]:
     """What the passes until it is at rest have done."""
     return [str(action) for decided in there.settle() for action in decided.actions]
 
 
-def message(there: NativeWorld, kind: str = "Created") -> str:
+def message(there: ClusterModel, kind: str = "Created") -> str:
     return next(c["message"] for c in there.status["conditions"] if c["type"] == kind)
 
 
@@ -201,7 +202,9 @@ def test_a_crash_while_the_gang_is_made_anew_is_no_disruption(writes: int) -> No
 def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangScheduler) -> None:
     """Its peers would wait for it for ever."""
     framework = replace(TF, options=replace(TF.options, gang=scheduler))
-    there = NativeWorld(framework, job_manifest(framework, {"PS": 1, "Worker": 3}, policy="ExitCode", enableDynamicWorker=True))
+    there = ClusterModel(
+        framework, job_manifest(framework, {"PS": 1, "Worker": 3}, policy="ExitCode", enableDynamicWorker=True)
+    )
     there.settle()
     there.others.get(GROUP, {})["status"] = {"phase": "Inqueue"}
     there.settle()

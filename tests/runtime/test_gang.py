@@ -10,7 +10,7 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.native_gang import definitions
+from jobcommon.testutil.kueue import gang_definitions
 from localcluster.model import Access, DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, definition, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
@@ -107,7 +107,7 @@ async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
 async def test_found_at_start(installed: tuple[GangScheduler, ...], kueue: str, expected: GangScheduler | None) -> None:
     world = world_with_testjobs()
     for scheduler in installed:
-        for one in definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
+        for one in gang_definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
             world.ok("POST", DEFINITIONS, one)
     async with operating(world, settings=replace(SETTINGS, gang_scheduler_name="auto", kueue=kueue)):
         world.ok("POST", JOBS, a_job())

@@ -9,6 +9,7 @@ from jobcommon.api import labels
 from jobcommon.api.gang import NATIVE
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.operators.tf import TF
@@ -21,35 +22,37 @@ from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reports import Reporting
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
-from jobcommon.testutil.pairs.world import REFUSABLE, PairWorld
+from jobcommon.testutil.platform_model import FLAVOR
 
-Happening = Callable[[PairWorld], None]
+REFUSABLE = (FINALIZERS, IMAGES, "pods")
+Happening = Callable[[ClusterModel], None]
 
 
-def run_on(world: PairWorld) -> None:
+def run_on(world: ClusterModel) -> None:
     """Nothing happens for a while."""
     world.wait(world.chance.choice([1, 12, 45, 130, 400]))
 
 
-def exit_one(world: PairWorld) -> None:
+def exit_one(world: ClusterModel) -> None:
     """The program of a replica ends."""
     _exit(world, [_any_running(world)], world.chance.choice([0, 137, 137, 1]))
 
 
-def blip(world: PairWorld) -> None:
+def blip(world: ClusterModel) -> None:
     """All programs fail at once, as when the network breaks."""
     _exit(world, _running(world), 139)
 
 
-def one_then_another(world: PairWorld) -> None:
+def one_then_another(world: ClusterModel) -> None:
     """A replica fails, and its peer a few seconds later; the operator may look between, or not."""
     _exit(world, [_any_running(world)], world.chance.choice([1, 137]))
     world.now += 3
     _exit(world, [_any_running(world)], 134)
 
 
-def _running(world: PairWorld) -> list[str]:
+def _running(world: ClusterModel) -> list[str]:
     """The pods whose programs run and are not being stopped."""
     return sorted(
         name
@@ -60,12 +63,12 @@ def _running(world: PairWorld) -> list[str]:
     )
 
 
-def _any_running(world: PairWorld) -> str:
+def _any_running(world: ClusterModel) -> str:
     names = _running(world)
     return world.chance.choice(names) if names else ""
 
 
-def _exit(world: PairWorld, names: Sequence[str], code: int) -> None:
+def _exit(world: ClusterModel, names: Sequence[str], code: int) -> None:
     job = world.job
     slots = {job.pod_name(replica): replica for replica in job.replicas}
     for name in filter(None, names):
@@ -80,14 +83,14 @@ def _exit(world: PairWorld, names: Sequence[str], code: int) -> None:
         world.exit(name, code)
 
 
-def delete(world: PairWorld) -> None:
+def delete(world: ClusterModel) -> None:
     """A user deletes a pod."""
     if name := _any_running(world):
         world.truth.by_others += 1
         world.delete_pod(name)
 
 
-def succeed_one(world: PairWorld) -> None:
+def succeed_one(world: ClusterModel) -> None:
     """The program of a replica ends well, and a user deletes its pod."""
     if name := _any_running(world):
         _exit(world, [name], 0)
@@ -96,31 +99,31 @@ def succeed_one(world: PairWorld) -> None:
             world.delete_pod(name)
 
 
-def evict(world: PairWorld) -> None:
+def evict(world: ClusterModel) -> None:
     """The kubelet evicts a pod."""
     if name := _any_running(world):
         world.truth.by_others += 1
         world.evict(name)
 
 
-def suspend(world: PairWorld) -> None:
+def suspend(world: ClusterModel) -> None:
     """The user suspends the job, or resumes it."""
     world.edit(suspend=not world.job.run_policy.suspend)
 
 
-def scale(world: PairWorld) -> None:
+def scale(world: ClusterModel) -> None:
     """The user changes the number of replicas."""
     count = world.chance.choice([0, 1, 2, 4])
     world.scale("Worker", count)
     world.scale(next(iter(world.job.replica_specs)), min(count, 1))
 
 
-def fill(world: PairWorld) -> None:
+def fill(world: ClusterModel) -> None:
     """Nodes fill up, or are free again."""
     world.room = world.chance.choice([0, 2, 3, 100])
 
 
-def lose_node(world: PairWorld) -> None:
+def lose_node(world: ClusterModel) -> None:
     """The node of a pod falls silent."""
     if name := _any_running(world):
         uid = world.pods[name].view.uid
@@ -128,38 +131,38 @@ def lose_node(world: PairWorld) -> None:
         world.silent_since[uid] = world.now
 
 
-def hang(world: PairWorld) -> None:
+def hang(world: ClusterModel) -> None:
     """The program stops making steps."""
     if world.trains and world.program.hung_since is None:
         world.program.hung_since = world.now
 
 
-def refuse(world: PairWorld) -> None:
+def refuse(world: ClusterModel) -> None:
     """The platform refuses a kind of write, or takes it again."""
-    world.refused = frozenset() if world.refused else REFUSABLE[world.chance.choice(sorted(REFUSABLE))]
+    world.refused = frozenset() if world.refused else frozenset({world.chance.choice(REFUSABLE)})
 
 
-def forbid_logs(world: PairWorld) -> None:
+def forbid_logs(world: ClusterModel) -> None:
     """Logs cannot be read, or can again."""
     world.unkept = "" if world.unkept else world.words("not all logs and events of failed replicas are kept: forbidden")
 
 
-def preempt(world: PairWorld) -> None:
+def preempt(world: ClusterModel) -> None:
     """Kueue takes the quota, or gives it back."""
     world.preempted = not world.preempted
 
 
-def close_quota(world: PairWorld) -> None:
+def close_quota(world: ClusterModel) -> None:
     """There is no quota for new Workloads, or there is again."""
     world.quota = not world.quota
 
 
-def hide_flavor(world: PairWorld) -> None:
+def hide_flavor(world: ClusterModel) -> None:
     """The operator cannot see the ResourceFlavor, or can again."""
-    world.flavor_seen = not world.flavor_seen
+    world.cluster = [] if world.cluster else [FLAVOR]
 
 
-def die(world: PairWorld) -> None:
+def die(world: ClusterModel) -> None:
     """The operator dies after some of its writes."""
     if world.exists:
         world.step(writes=world.chance.choice([0, 1, 2, 3]))
@@ -239,7 +242,7 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
 """Whether a job uses an extension. One that it does not use must not matter to it."""
 
 
-def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool) -> PairWorld | None:
+def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool) -> ClusterModel | None:
     """A new job with both; None where they exclude each other. In a `restless` world are no extensions that it does not use."""
     if first.framework and second.framework and first.framework is not second.framework:
         return None
@@ -261,7 +264,7 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool)
     }
     manifest = job_manifest(framework, types, run_policy=policy, **{**first.spec, **second.spec})
     manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
-    world = PairWorld(framework, manifest, chance=chance, restless=restless)
+    world = ClusterModel(framework, manifest, chance=chance, restless=restless, order=chance.randrange(100), thorough=False)
     world.reports = bool(policy.get("reportProgress"))
     if restless:
         world.features = [feature for feature in EXTENSIONS if USED.get(feature, _always)(world.job)]

@@ -9,9 +9,10 @@ from random import Random
 
 from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.pairs.features import COMMON, FEATURES, world_of
 from jobcommon.testutil.pairs.oracles import Oracles
-from jobcommon.testutil.pairs.world import PLENTY, PairWorld
+from jobcommon.testutil.platform_model import FLAVOR, PLENTY
 
 EVENTS = 14
 
@@ -35,7 +36,7 @@ def judge(first: str, second: str, seed: int) -> list[str]:
     return []
 
 
-def _deeds(world: PairWorld) -> Iterator[tuple[object, ...]]:
+def _deeds(world: ClusterModel) -> Iterator[tuple[object, ...]]:
     """What has effects: the actions and the urgent statuses, without texts, each with its time."""
     states: object = None
     for at, made in world.log:
@@ -46,7 +47,7 @@ def _deeds(world: PairWorld) -> Iterator[tuple[object, ...]]:
             yield round(at - START), sorted(f"{type(action).__name__} {action.name}" for action in made.actions), now, urgent
 
 
-def _history(first: str, second: str, seed: int, *, restless: bool) -> tuple[PairWorld | None, list[str]]:
+def _history(first: str, second: str, seed: int, *, restless: bool) -> tuple[ClusterModel | None, list[str]]:
     """The world at the end of a history, and what is wrong; no world where the features exclude each other."""
     chance = Random(f"{first} {second} {seed}")  # noqa: S311 - reproducibility is the point
     features = FEATURES[first], FEATURES[second]
@@ -74,10 +75,10 @@ def _history(first: str, second: str, seed: int, *, restless: bool) -> tuple[Pai
         return world, [f"raised: {type(error).__name__}: {error}"]
 
 
-def _finish(world: PairWorld) -> None:
+def _finish(world: ClusterModel) -> None:
     """Everything is allowed, there is room, the nodes are back, and each program ends well."""
     world.refused, world.unkept, world.room, world.quota, world.preempted = frozenset(), "", PLENTY, True, False
-    world.flavor_seen = True
+    world.cluster = [FLAVOR]
     world.silent.clear()
     world.silent_since.clear()
     if not world.job.status.finished:

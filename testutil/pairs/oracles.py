@@ -10,7 +10,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
-from jobcommon.testutil.pairs.world import PairWorld
+from jobcommon.testutil.cluster_model import ClusterModel
 
 SLACK = 15.0
 CONFIRM = 15.0
@@ -21,7 +21,7 @@ START_SECONDS = 900.0
 class Oracles:
     """All of them, for one history. `look` is called whenever the world has come to rest."""
 
-    def __init__(self, world: PairWorld) -> None:
+    def __init__(self, world: ClusterModel) -> None:
         self.world = world
         self.vacant_since: float | None = None
         self.pending_since: float | None = None
