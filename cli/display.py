@@ -13,7 +13,7 @@ from rich.text import Text
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.api.terminal import clean
 from jobcommon.api.time_spent import Phase
-from jobcommon.causes.runs import in_one_line
+from jobcommon.causes.error_lines import in_one_line
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
 

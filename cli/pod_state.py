@@ -6,7 +6,7 @@ from typing import Any
 from jobcommon.api.labels import SPARE
 from jobcommon.api.pod import STOPPING_TAG, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.causes.runs import in_one_line
+from jobcommon.causes.error_lines import in_one_line
 from jobcommon.reconcile.ending import decode, described_end, last_failure_in_place
 from jobcommon.reconcile.waiting import reported_cause
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jobcommon.api.status import ConditionType, Failure, JobStatus
 from jobcommon.api.timestamp import parse_time
-from jobcommon.causes.runs import error_in
+from jobcommon.causes.error_lines import error_in
 
 
 @dataclass(frozen=True)

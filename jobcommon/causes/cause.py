@@ -1,12 +1,7 @@
-"""One cause of a pod's or a job's trouble, and tables of texts that reveal causes."""
+"""One cause of a pod's or a job's trouble, and how texts are shortened."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-
-from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.packages import library_package, pip_package
 
 MAX_TEXT = 400
 
@@ -31,41 +26,6 @@ class Cause:
     def distance(self) -> int:
         """How far it is from the failure that began: of several ends, the least explains the others."""
         return self.symptom + (self.symptom and self.vague)
-
-
-@dataclass(frozen=True)
-class Clue:
-    """A pattern that reveals a cause; its case is ignored.
-
-    `text` and `advice` may refer to its groups, as in ``{0}``; without a `text` the line itself is quoted. `local` is the
-    advice for a pod that is a process of this machine; ``{pip}`` and ``{debian}`` in it name the package of the first group.
-    """
-
-    written: str
-    reason: Reason
-    text: str = ""
-    advice: str = ""
-    symptom: bool = False
-    local: str = ""
-    vague: bool = False
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """The compiled pattern: most processes need no clue."""
-        return re.compile(self.written, re.IGNORECASE)
-
-
-def revealed(text: str, clues: Iterable[Clue], *, local: bool = False) -> Cause | None:
-    """The cause of the first clue that `text` has. If the clue has no text of its own, it is quoted."""
-    for one in clues:
-        if (match := one.pattern.search(text)) is not None:
-            groups = [group or "" for group in match.groups()]
-            said = one.text.format(*groups) if one.text else in_short(text)
-            name = next(filter(None, groups), "")
-            advice = one.local if local and one.local else one.advice
-            words = {"pip": pip_package(name), "debian": library_package(name)}
-            return Cause(one.reason, said, advice.format(*groups, **words), one.symptom, vague=one.vague)
-    return None
 
 
 def in_short(text: str, limit: int = MAX_TEXT) -> str:

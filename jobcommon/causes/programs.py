@@ -1,118 +1,236 @@
-"""What programs print when they fail, and what it means: tables of clues, the most specific first.
-
-A clue's advice may name fields of a manifest; `local` is the advice where pods are processes of this machine.
-"""
+"""Why a program ended, for those who ask: by the kubelet's reason, the exit code, its last lines, and the clues."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
-from jobcommon.causes.cause import Cause, Clue
+from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.clues.advice import HUB, LOCAL_HUB, LOCAL_PATHS, OWNER, PATHS
-from jobcommon.causes.clues.devices import DEVICES, SHARED_MEMORY
-from jobcommon.causes.clues.environment import ARGUMENTS, ENVIRONMENT, MODULES, SHELL
-from jobcommon.causes.clues.exhausted import LIMITS
-from jobcommon.causes.clues.files import DATA, FILES
-from jobcommon.causes.clues.hosts import HOSTS, PEERS
-from jobcommon.causes.clues.ranks import COLLECTIVES, MPI
+from jobcommon.causes.clues import revealed, table
+from jobcommon.causes.error_lines import (
+    A_WARNING,
+    BY_LAUNCHER,
+    ERROR_LINE,
+    FIRST_RANK,
+    OUTSIDE,
+    Error,
+    last_line,
+    named_error,
+    of_rank,
+)
+from jobcommon.causes.printed import Line, is_stack, messages
 
-_NCCL = "run once with NCCL_DEBUG=INFO, which shows what NCCL tried"
+#: The advice for an error of which no more is known than its message.
+NAMED = "correct what the message names: the program, its data or its settings"
+MISTAKE = "correct the program; its last lines show where"
+# Exceptions that a mistake in the program raises; others may be raised for its data, its settings or another machine.
+_OF_PROGRAM = re.compile(
+    r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
+)
+_NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
+_BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
+_CARRIAGE_RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
+_NO_PROGRAM = re.compile(
+    r"not found|lookup error|no such file|denied|cannot execute|not executable|format error", re.IGNORECASE
+)
+_FAULTHANDLER = "run with python -X faulthandler"
+_SIGNALS = {
+    "SIGKILL": (
+        "killed by SIGKILL",
+        "often the node ran out of memory, or the program did not stop within its grace period",
+    ),
+    "SIGSEGV": ("crashed with a segmentation fault", f"a native library is at fault: {_FAULTHANDLER}"),
+    "SIGTERM": ("stopped by SIGTERM", "a deletion, a clean-up, or a launcher whose peer has failed asked it to stop"),
+    "SIGABRT": ("aborted", f"a native library or an assertion gave up: {_FAULTHANDLER}"),
+    "SIGBUS": ("crashed with a bus error", "often /dev/shm is full: mount an emptyDir with medium: Memory at /dev/shm"),
+    "SIGILL": ("ran an illegal instruction", "the image is built for another kind of CPU than the node has"),
+    "SIGFPE": ("crashed with an arithmetic error", f"a native library is at fault: {_FAULTHANDLER}"),
+    "SIGINT": ("interrupted by SIGINT", "a user or another program asked it to stop"),
+    "SIGXCPU": ("exceeded its CPU time limit", "raise or remove the limit (ulimit -t)"),
+    "SIGXFSZ": ("exceeded its file size limit", "raise the limit (ulimit -f), or write smaller files"),
+}
+_LOCAL_SIGNALS = {
+    "SIGBUS": "often /dev/shm of this machine is full: enlarge it, or use fewer data loader workers",
+    "SIGILL": "a module is built for another kind of CPU than this machine has",
+}
+_CODES = {2: "; by convention: wrong arguments", 124: "; the timeout command stopped it", 255: "; often from ssh or mpirun"}
+_TIMEOUT = 124
+_TIMED_OUT = "see why it did not finish in time, or raise the limit of the timeout command"
+_GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"
+_SILENT = "it printed nothing: make the program print why it ends, and run python with -u"
+# The frames of Python's faulthandler, of the thread that crashed first of all.
+_CRASHED = re.compile(r"(?:Current thread|Thread) .*\(most recent call first\):\n((?:\s+File .*\n?)+)")
+_CRASH_FRAME = re.compile(r'File "(?:[^"]*?((?:site|dist)-packages/|lib/python[\d.]+/)|[^"]*/)?([^"]+)", line (\d+) in (.+)')
 
-#: Of the last exception, its message and innermost frame; of other lines, each by itself.
-LINES = (
-    # Shared memory before disks and NCCL, other machines before the peers of the job.
-    *SHARED_MEMORY, *DEVICES, *COLLECTIVES, *MPI, *ENVIRONMENT, *MODULES, *FILES, *LIMITS, *DATA, *HOSTS, *PEERS,
-    *ARGUMENTS, *SHELL,
-    # what is left of NCCL's
-    Clue(r"^Last error: \S", Reason.GPU_ERROR, "", _NCCL),
-)  # fmt: skip
 
-#: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
-EXCEPTIONS = (
-    Clue(
-        r"(?:Input|Labels?|Data|Features?|Columns?|target|vector|y|X)\b.{,20}contains? .{,12}(?:NaN|infinity|inf\b|missing)|"
-        r"must not contain (?:NaN|inf)|IntCastingNaNError|cannot convert float NaN|"
-        r"NaN values (?:found )?in (?:the )?(?:data|input)", Reason.DATA_INVALID, "",
-        "check the data: replace missing and infinite values, or drop their rows",
-    ),
-    Clue(
-        r"(?<!ignore )\b(?:nan|inf|infinity|infinite|non-?finite|not finite)\b.{,80}"
-        r"(?:loss|grad|summary|tensor|weight|logits|activation|latents|values|input|predictions|detected)|"
-        r"(?:loss|grad\w*|tensor|weights?|outputs?|input|logits|activations?)\b.{,80}"
-        r"\b(?:nan|inf|infinity|infinite|non-?finite|not finite)\b|FloatingPointError|NaNLoss|NanLoss|\bdiverged",
-        Reason.NOT_A_NUMBER, "",
-        "find where a value is first infinite or NaN (set_detect_anomaly(True) names the operation): lower the learning "
-        "rate, clip gradients, use bf16 or fp32 instead of fp16, or check the data for NaN",
-    ),
-    Clue(
-        r"'ascii' codec can't|'latin-1' codec can't encode|'charmap' codec can't encode", Reason.ENVIRONMENT_MISSING, "",
-        "set PYTHONUTF8=1 in the container's env, because its locale is not UTF-8, or pass encoding='utf-8'",
-    ),
-    Clue(
-        r"before the\s+current process has finished its bootstrapping phase|Please use the 'if __name__ == '__main__'",
-        Reason.PYTHON_EXCEPTION,
-        "the script starts processes when it is imported, without if __name__ == \"__main__\": (RuntimeError of spawn)",
-        'move the script\'s code into a function, and call it under if __name__ == "__main__": spawned processes import it',
-    ),
-    Clue(
-        r"multiprocessing\.\w+\.TimeoutError|\b_?queue\.Empty|concurrent\.futures\.\w+\.TimeoutError",
-        Reason.PYTHON_EXCEPTION, "",
-        "a process or thread that it started did not answer in time: see what it printed before", symptom=True,
-    ),
-    Clue(
-        r"context has already been set", Reason.PYTHON_EXCEPTION, "",
-        "the start method is set twice, the second time perhaps by a spawned process, which imports the script: set it under "
-        'if __name__ == "__main__"',
-    ),
-    Clue(
-        r"Can't get attribute '\w+' on <module '__main__'", Reason.PYTHON_EXCEPTION, "",
-        "the pickle names a class of the script that wrote it: define or import that class in this script, or write the "
-        "file from a module",
-    ),
-    Clue(
-        r"Can't pickle (?:local object|<function)|Can't get (?:local )?(?:attribute|object) '|cannot pickle '",
-        Reason.PYTHON_EXCEPTION, "",
-        "arguments of a spawned process or a data loader worker must be picklable: define functions and classes at the top "
-        "level of a module, pass no lambda and no open file; or start processes with fork (multiprocessing_context='fork')",
-    ),
-    Clue(
-        r"contains pickled \(object\) data|reading magic string|Failed to interpret file|containing pickled data|"
-        r"EmptyDataError|ArrowInvalid.*(?:magic|footer|thrift|truncated|Arrow file|too small|size)|"
-        r"Format not recognised|UnidentifiedImageError|Unrecognized image format|nvJPEG error|UnicodeDecodeError|"
-        r"(?:checksum|CRC|hash) (?:mismatch|check failed)|"
-        r"\bcorrupt(?:ed)?\b|(?:file|data|image|record|archive|stream|jpe?g|png|is|was|pickle)\b.{,20} truncated|"
-        r"truncated (?:file|data|image|record|archive|stream|jpe?g|png)|zlib\.error|ParserError|DataLossError",
-        Reason.DATA_INVALID, "", "check the file: it is damaged, incomplete or not in the format that the program reads",
-    ),
-    Clue(
-        r"ArrowInvalid|ArrowTypeError|ArrowKeyError|\bCastError\b", Reason.DATA_INVALID, "",
-        "the data is damaged, or has other columns or types than the program expects: see what the message names",
-    ),
-    Clue(
-        r"resize storage that is not resizable|expects each tensor to be equal size", Reason.DATA_INVALID, "",
-        "the samples of a batch have different shapes: give them the same shape in the data set, or pass the DataLoader a "
-        "collate_fn",
-    ),
-    Clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
-         "give the path of a file; a mount whose subPath does not exist in the volume is an empty directory"),
-    Clue(
-        r"DataLoader timed out", Reason.PYTHON_EXCEPTION, "",
-        "a data loader worker hangs: check its storage, try num_workers=0, or use multiprocessing_context='spawn'",
-    ),
-    Clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
-    Clue(r"FileNotFoundError|No such file or directory|unable to open database file|"
-         r"NoSuchFileError|\b(?:file|directory|folder|path|checkpoint)\b.{,120}does(?: not|n't) exist|"
-         r"(?:/[\w./-]+|(?<![\w.])[\w-]+\.\w{1,5})[\'\"]? does(?: not|n't) exist|NotADirectory",
-         Reason.FILE_NOT_FOUND, "", PATHS, local=LOCAL_PATHS),
-    Clue(
-        r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",
-        OWNER,
-    ),
-)  # fmt: skip
+def end_of_program(
+    reason: str,
+    exit_code: int | None,
+    message: str,
+    lines: Sequence[str] = (),
+    *,
+    gone: bool = False,
+    local: bool = False,
+) -> Cause:
+    """Why a run of a container failed.
 
-#: A line of these levels is not the error. NCCL has no other word for its errors.
-MERELY_A_WARNING = re.compile(r"(?<!NCCL )(?:\b|_)warn(?:ing)?\b|Warning:|^\[?W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
+    `reason` is the kubelet's or, as in `status.failures`, a signal's name; `lines` are the last ones that it printed, of which
+    nothing can be read any more if `gone`. `local`: it was a process of this machine.
+    """
+    code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
+    if reason == "OOMKilled":
+        advice = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
+        if local:
+            advice = "this machine ran out of memory: use a smaller batch, fewer data loader workers or fewer replicas"
+        return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
+    # The message is mostly the end of what was printed.
+    message = _CARRIAGE_RETURN.sub(r"\\r", message)
+    own = [] if message.strip() in "\n".join(lines) else message.splitlines()
+    output = messages([*own, *lines])
+    last = last_line(output)
+    if (cause := _of_line_ends(output)) is not None:
+        return replace(cause, text=f"{code}: {cause.text}")
+    started = not (reason in _NOT_STARTED or exit_code in (126, 127) or (output and _BY_RUNTIME.match(output[-1].text)))
+    if not started and not last.endswith(("unbound variable", "not set")):
+        return _no_command(exit_code, message, output, of_shell=reason not in _NOT_STARTED, local=local)
+    cause = _of_error(output, local=local)
+    passed_on = cause is not None and cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
+    if cause is not None and ((reason in OUTSIDE and not passed_on) or cause.text.startswith("Fatal Python error")):
+        # What a program printed does not explain a signal from outside.
+        cause = None
+    if cause is not None and not (reason in _SIGNALS and cause.reason == Reason.PROGRAM_FAILED):
+        crash = crashed(output) if cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.PROGRAM_FAILED) else None
+        if crash is None or reason not in _SIGNALS:
+            where = f"; it crashed in {crash[0]}" if crash is not None else ""
+            return replace(cause, text=f"{code}: {cause.text}{where}", advice=f"see {crash[1]}" if crash else cause.advice)
+    if reason in _SIGNALS:
+        return _of_signal(reason, code, output, last, local=local)
+    said = "its last lines may say why" if last else _GONE if gone else _SILENT
+    if reason.startswith("SIG"):
+        return Cause(reason, f"killed by {reason} ({code})", said)
+    # A program may use 2 or 255 for another thing, which its last line says.
+    meaning = "" if last and exit_code != _TIMEOUT else _CODES.get(exit_code or 0, "")
+    shown = f"; its last line: {in_short(last)}" if last else "; its log is gone" if gone else ""
+    return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", _TIMED_OUT if exit_code == _TIMEOUT else said)
+
+
+def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
+    """The cause of the error that a program's last lines name; None if they name none."""
+    return _of_error(messages(lines), local=local)
 
 
 def unreachable(text: str, *, local: bool = False) -> Cause:
     """The cause of a connection to a host that is none of the job's."""
-    return Cause(Reason.HOST_UNREACHABLE, text, LOCAL_HUB if local else HUB)
+    known = next(
+        clue for clue in table("clue").clues if clue.reason == Reason.HOST_UNREACHABLE and not clue.example.count("127.")
+    )
+    return Cause(Reason.HOST_UNREACHABLE, text, known.local if local else known.advice)
+
+
+def _of_error(output: Sequence[Line], *, local: bool) -> Cause | None:
+    error = named_error(output)
+    cause = _known(error, output, local=local) if error is not None else None
+    if error is not None and not error.wraps and not (cause.symptom if cause is not None else error.lost):
+        return cause or _unknown(error, output)
+    other, rank = anywhere(output, local=local), FIRST_RANK.search("\n".join(line.text for line in output))
+    if other is not None and rank is not None and other.reason == Reason.WORKER_PROCESS_KILLED:
+        return replace(other, text=f"rank {rank[1]} failed first, with exit code {rank[2]}: {other.text}")
+    if other is not None and (cause is None or not other.symptom):
+        before = f"{in_short(error.text, 200)}: " if error is not None and error.python else ""
+        return replace(other, text=f"{before}{other.text}")
+    if cause is not None:
+        return cause
+    if rank is not None:
+        text = f"rank {rank[1]} failed first, with exit code {rank[2]}; the summary of torchrun says no more"
+        advice = "see what this rank printed before; runPolicy.keepFailedLogs keeps it"
+        return Cause(Reason.PROGRAM_FAILED, text, advice, symptom=True)
+    return _unknown(error, output) if error is not None else None
+
+
+def _of_line_ends(output: Sequence[Line]) -> Cause | None:
+    """That a script has Windows line endings, if any line says so: each of its commands fails in its own way."""
+    signs = (line.text for line in output if any(sign in line.text for sign in ("\\r", "^M", "\r", "Illegal option -")))
+    return next(filter(None, (revealed(text, "script") for text in signs)), None)
+
+
+def _known(error: Error, output: Sequence[Line], *, local: bool) -> Cause | None:
+    """The cause that clues reveal of the error."""
+    cause = revealed(error.full, "clue", local=local)
+    if cause is None:
+        return None
+    return replace(cause, text=of_rank(error, output)) if cause.text == in_short(error.full) else cause
+
+
+def _unknown(error: Error, output: Sequence[Line]) -> Cause:
+    """The cause of an error of which no clue knows more: the error itself."""
+    advice = MISTAKE if error.python and _OF_PROGRAM.search(error.type) else NAMED
+    reason = Reason.PYTHON_EXCEPTION if error.python and not error.wraps else Reason.PROGRAM_FAILED
+    return Cause(reason, of_rank(error, output), advice, symptom=error.lost or error.wraps)
+
+
+def anywhere(output: Sequence[Line], *, local: bool) -> Cause | None:
+    """The cause that any of the lines reveals, where the error names none of its own."""
+    lines = [line.text for line in output if not (A_WARNING.search(line.text) or is_stack(line.text))]
+    text, clues = "\n".join(lines), table("clue")
+    for clue in clues.matching(text):
+        at, groups = clues.place(clue, text)
+        line = text[text.rfind("\n", 0, at + 1) + 1 :].lstrip("\n").partition("\n")[0]
+        if not line.lstrip().startswith("raise "):
+            return clue.cause(line, groups, local=local)
+    return None
+
+
+def _of_signal(reason: str, code: str, output: Sequence[Line], last: str, *, local: bool) -> Cause:
+    text, advice = _SIGNALS[reason]
+    crash = crashed(output)
+    shown = "" if reason in OUTSIDE or not ERROR_LINE.search(last) or last.startswith("Fatal Python") else f": {in_short(last)}"
+    if BY_LAUNCHER.search(last) and ": line" not in last:
+        shown = ""
+    if shown and reason == "SIGABRT":
+        advice = f"{NAMED}; of Python, -X faulthandler prints where"
+    if reason == "SIGKILL" and (error := named_error(output)) is not None and error.python and error.end > len(output) - 6:
+        shown, advice = f", after it printed {error.text}", f"if that does not explain it: {advice}"
+    advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
+    if crash is not None:
+        shown, advice = f" in {crash[0]}{shown}", advice.replace(_FAULTHANDLER, f"see {crash[1]}")
+    named = code if reason in text else f"{reason}, {code}"
+    return Cause(reason, f"{text} ({named}){shown}", advice, symptom=reason == "SIGTERM")
+
+
+def crashed(output: Sequence[Line]) -> tuple[str, str] | None:
+    """Where the thread that crashed was, by Python's faulthandler, and what to see; None if it printed nothing."""
+    text = "\n".join(line.text for line in output)
+    found = (
+        _CRASHED.search(text, max(text.find("Current thread"), text.find("Fatal Python error"), 0))
+        if "call first" in text
+        else None
+    )
+    frames = _CRASH_FRAME.findall(found[1]) if found is not None else []
+    if not frames:
+        return None
+    places = [f"{function} ({file}, line {number})" for _, file, number, function in frames]
+    own = next((place for place, frame in zip(places, frames, strict=True) if not frame[0]), places[0])
+    package, file, _, function = frames[0]
+    library = f"the package {file.partition('/')[0]}" if package else f"the library that {function} calls"
+    return (places[0] if own == places[0] else f"{places[0]}, called by {own}"), library
+
+
+def _no_command(exit_code: int | None, message: str, output: Sequence[Line], *, of_shell: bool, local: bool) -> Cause:
+    lines = [line.text for line in output if line.text.strip()]
+    said = next((line for line in reversed(lines) if _NO_PROGRAM.search(line)), lines[-1] if lines else "")
+    text = in_short(said if of_shell or not message else message)
+    code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
+    cause = revealed(text, "command", local=local) or revealed(text, "clue", local=local)
+    if cause is None:
+        executable = exit_code != 126
+        reason = Reason.COMMAND_NOT_FOUND if executable else Reason.COMMAND_NOT_EXECUTABLE
+        known = next(clue for clue in reversed(table("command").clues) if clue.reason == reason)
+        cause = known.cause(text, (), local=local)
+    what = _NO_COMMAND.get(cause.reason, "the command cannot be executed" if of_shell else "the container was not started")
+    return replace(cause, text=f"{what} ({code})" + (f": {text}" if text else ""))
+
+
+_NO_COMMAND: dict[str, str] = {
+    Reason.COMMAND_NOT_FOUND: "the command was not found",
+    Reason.WORKING_DIRECTORY_NOT_FOUND: "workingDir does not exist or cannot be entered",
+}

@@ -7,13 +7,10 @@ from typing import Any
 
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.causes.cause import Cause, in_short, listed
+from jobcommon.causes.cause import Cause, listed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.error_lines import ERROR_LINE, joined, last_line
-from jobcommon.causes.exceptions import NAMED
-from jobcommon.causes.printed import printed
-from jobcommon.causes.programs import unreachable
-from jobcommon.causes.runs import end_of_program
+from jobcommon.causes.printed import messages
+from jobcommon.causes.programs import NAMED, anywhere, end_of_program, printed, unreachable
 from jobcommon.diagnosis.context import collective, template_of
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.framework import Framework
@@ -166,12 +163,11 @@ def error_of(lines: Sequence[str], pod: Mapping[str, Any] | None = None, *, loca
     """The error that the last entries of a container's log name; with its `pod`, of one before or beside the program."""
     last = [*entries(lines)][-_LAST_ENTRIES:]
     cause = printed(last, local=local)
-    if cause is None:
-        line = last_line(joined(last))
-        return Cause(Reason.PROGRAM_FAILED, in_short(line), NAMED) if ERROR_LINE.search(line) else None
-    if cause.reason in _LOST:
+    if cause is None or cause.advice == NAMED:
+        cause = anywhere(messages(last), local=local) or cause
+    if cause is not None and cause.reason in _LOST:
         return unreachable(cause.text, local=local)
-    return replace(for_account(cause, pod) if pod is not None else cause, symptom=False)
+    return replace(for_account(cause, pod) if pod is not None else cause, symptom=False) if cause is not None else None
 
 
 def for_account(cause: Cause, pod: Mapping[str, Any]) -> Cause:

@@ -10,7 +10,6 @@ from jobcommon.api.job import template_for
 from jobcommon.api.template import command_line, containers_of, mapping_of, mappings_in
 from jobcommon.causes.cause import Cause, listed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.clues.advice import REMOTE
 from jobcommon.causes.programs import unreachable
 from jobcommon.diagnosis.found import Found
 
@@ -81,7 +80,7 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
             "directories above it (on a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
-    if cause.reason in _OF_IMAGE and found.local and REMOTE not in cause.advice and (image := next(_images(template), "")):
+    if cause.reason in _OF_IMAGE and found.local and (image := next(_images(template), "")):
         return replace(cause, advice=f"{cause.advice}; {_NOT_IN_USE.format(image)}")
     if cause.reason == "SIGTERM" and any("livenessProbe" in one for one in containers_of(template)):
         return replace(cause, advice=f"{cause.advice}, or the kubelet, because its livenessProbe failed")

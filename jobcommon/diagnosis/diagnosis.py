@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from jobcommon.causes.cause import in_short
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.stacks import is_stack
-from jobcommon.causes.tracebacks import plain
+from jobcommon.causes.printed import is_stack, plain
 from jobcommon.diagnosis.pods import CALM
 
 MAX_LINES = 12

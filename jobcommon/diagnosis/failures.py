@@ -10,8 +10,7 @@ from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.printed import printed
-from jobcommon.causes.runs import end_of_program
+from jobcommon.causes.programs import end_of_program, printed
 from jobcommon.diagnosis.beside import explained_beside, main_container, with_unread
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member

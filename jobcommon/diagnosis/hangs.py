@@ -8,9 +8,9 @@ from jobcommon.api.pod import Terminated
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.printed import printed
-from jobcommon.causes.stacks import telling
-from jobcommon.causes.tracebacks import plain, raised
+from jobcommon.causes.error_lines import exceptions
+from jobcommon.causes.printed import messages, telling
+from jobcommon.causes.programs import printed
 from jobcommon.diagnosis.beside import error_of, of_local
 from jobcommon.diagnosis.context import collective, in_context
 from jobcommon.diagnosis.found import Found, Member
@@ -68,7 +68,7 @@ def _raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     cause, of = last_exception(tail, local=found.local)
     if cause is None:
         return None
-    first = [one.lines[0] for one in raised(tail)]
+    first = [one.text for one in exceptions(messages(tail))]
     # Processes that are started again and again fail in the same way. Programs try connections more than once.
     again = first.count(first[-1]) > 1 and not cause.symptom
     if not of and not again and quiet < QUIET_SECONDS:
@@ -108,10 +108,9 @@ def unresolved(lines: Sequence[str], replica: str, found: Found) -> Cause | None
 def died_beside(found: Found) -> Iterator[str]:
     """Threads and processes that have ended with an exception while their program goes on."""
     for member in found.members:
-        lines = [line for line in map(plain, found.tails.get(member.pod.name, ())) if line.strip()]
-        for one in raised(lines):
-            if one.begin and (thread := _THREAD.match(lines[one.begin - 1])) is not None:
-                yield f"{member.replica} is still running, but its {thread[1]} has ended: {in_short(one.lines[0], 200)}"
+        for one in exceptions(messages(found.tails.get(member.pod.name, ()))):
+            if (thread := _THREAD.match(one.thread)) is not None:
+                yield f"{member.replica} is still running, but its {thread[1]} has ended: {in_short(one.text, 200)}"
 
 
 def servers_gone(found: Found, now: float) -> Iterator[str]:
@@ -134,14 +133,12 @@ def last_exception(lines: Sequence[str], *, local: bool) -> tuple[Cause | None, 
 
     None if more was printed after it.
     """
-    said = [line for line in map(plain, lines) if line.strip()]
-    found = raised(said)
-    ends = [at for at, line in enumerate(said) if found and line.strip() == found[-1].lines[0]]
-    if not ends or sum(not line[0].isspace() for line in said[ends[-1] + 1 :]) > _AFTERWARDS:
+    said = messages(lines)
+    found = exceptions(said)
+    if not found or sum(bool(line.text[:1].strip()) for line in said[found[-1].end + 1 :]) > _AFTERWARDS:
         return None, ""
-    begin = found[-1].begin
-    thread = _THREAD.match(said[begin - 1]) if begin else None
-    return printed(said, local=local), thread[1] if thread else ""
+    thread = _THREAD.match(found[-1].thread)
+    return printed(lines, local=local), thread[1] if thread else ""
 
 
 def recreated(found: Found) -> Iterator[str]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.stacks import telling
+from jobcommon.causes.printed import telling
 from jobcommon.diagnosis.diagnosis import Diagnosis
 from jobcommon.diagnosis.failures import first_failure, init_when_stopped
 from jobcommon.diagnosis.found import Found, Member

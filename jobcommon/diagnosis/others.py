@@ -15,11 +15,9 @@ from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.error_lines import ERROR_LINE
-from jobcommon.causes.printed import printed
-from jobcommon.causes.programs import MERELY_A_WARNING
-from jobcommon.causes.stacks import is_stack, telling
-from jobcommon.causes.tracebacks import plain
+from jobcommon.causes.error_lines import A_WARNING, ERROR_LINE
+from jobcommon.causes.printed import is_stack, plain, telling
+from jobcommon.causes.programs import printed
 from jobcommon.diagnosis.context import collective, host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
 from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends, init_when_stopped, lines_of
@@ -171,7 +169,7 @@ def printed_last_by(member: Member, found: Found) -> str:
 def _last_words(lines: Sequence[str]) -> str:
     """Of the last lines of a replica the error, or else the very last one; "" if they are a stack."""
     said = [line for line in telling(lines) if not is_stack(line)]
-    errors = [line for line in said[-_AFTER_IT:] if ERROR_LINE.search(line) and not MERELY_A_WARNING.search(line)]
+    errors = [line for line in said[-_AFTER_IT:] if ERROR_LINE.search(line) and not A_WARNING.search(line)]
     return plain([*said, *errors][-1]) if said else ""
 
 

@@ -8,7 +8,7 @@ from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiti
 from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.runs import end_of_program
+from jobcommon.causes.programs import end_of_program
 from jobcommon.diagnosis.beside import entries, error_of, explained_beside, for_account, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import EventView, Found, Member

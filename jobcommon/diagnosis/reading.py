@@ -14,7 +14,7 @@ from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.pod import ContainerView, Terminated, pod_view
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import parse_time
-from jobcommon.causes.stacks import telling
+from jobcommon.causes.printed import telling
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.lines import shown_lines

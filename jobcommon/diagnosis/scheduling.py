@@ -7,8 +7,9 @@ from typing import Any
 from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.resources import pod_resources
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.causes.cause import Cause, Clue, in_short, listed, revealed
+from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.clues import revealed, table
 
 SCHEDULER_RETRY = "the scheduler retries when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
@@ -22,85 +23,6 @@ _CHANGE = "change the pod template, or add nodes"
 _FEW = 3
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
-# In the order in which they are named: nodes with a taint or another label are mostly meant for other pods.
-_CLUES = (
-    Clue(
-        r'persistentvolumeclaims? "([^"]+)" not found',
-        Reason.VOLUME_CLAIM_NOT_FOUND,
-        'the PersistentVolumeClaim "{0}" does not exist',
-        "create it, or correct claimName; kubectl get pvc lists them",
-    ),
-    Clue(
-        r"unbound immediate PersistentVolumeClaims|didn't find available persistent volumes|unbound PersistentVolumeClaim",
-        Reason.VOLUME_CLAIM_UNBOUND,
-        "a PersistentVolumeClaim is not bound to a volume",
-        "see why: kubectl describe pvc; often its storageClassName does not exist or cannot provision",
-    ),
-    Clue(
-        # Kubernetes 1.36 has the second.
-        r"node\(s\) had volume node affinity conflict|didn't match PersistentVolume's node affinity",
-        Reason.VOLUME_NODE_AFFINITY,
-        "its volume is not reachable from the nodes that it may run on (another zone or node)",
-        "remove the nodeSelector that excludes the volume's zone, or use a volume of another zone",
-    ),
-    Clue(
-        r"ReadWriteOncePod access mode already in-use",
-        Reason.VOLUME_ATTACHED_ELSEWHERE,
-        "another pod uses its claim, whose access mode is ReadWriteOncePod",
-        "use a claim with the access mode ReadWriteMany, or one for each replica",
-    ),
-    Clue(
-        r'persistentvolumeclaim "([^"]+)" is being deleted',
-        Reason.VOLUME_CLAIM_NOT_FOUND,
-        'the PersistentVolumeClaim "{0}" is being deleted',
-        "recreate it when it is gone, or use another claim; it is deleted when no pod uses it any more",
-    ),
-    Clue(r"no nodes available to schedule pods", Reason.NO_NODES, "the cluster has no nodes", "add a node"),
-    Clue(
-        r"Insufficient ([\w./-]+)",
-        Reason.INSUFFICIENT_RESOURCES,
-        "",
-        "wait until other pods end, request less {0}, or add nodes",
-    ),
-    Clue(
-        r"Too many pods",
-        Reason.INSUFFICIENT_RESOURCES,
-        "the nodes have reached their limit of pods",
-        "wait until other pods end, or add nodes",
-    ),
-    Clue(
-        r"anti-affinity rules|pod affinity rules|affinity rules for existing|didn't match pod (?:anti-)?affinity",
-        Reason.POD_AFFINITY,
-        "",
-        "change podAffinity or podAntiAffinity in the pod template, or add nodes",
-    ),
-    Clue(r"topology spread constraints", Reason.TOPOLOGY_SPREAD, "", "change topologySpreadConstraints in the pod template"),
-    Clue(
-        r"free ports for the requested pod ports",
-        Reason.HOST_PORT_IN_USE,
-        "its hostPort is in use on every node that it may run on",
-        "remove hostPort or hostNetwork, or choose another port",
-    ),
-    Clue(
-        r"untolerated taint",
-        Reason.UNTOLERATED_TAINT,
-        "",
-        "add a toleration to the pod template if the job may run there, or see why the node has the taint",
-    ),
-    Clue(
-        r"node\(s\) were unschedulable",
-        Reason.NODES_CORDONED,
-        "",
-        "the nodes are cordoned: kubectl uncordon NODE when their maintenance is over",
-    ),
-    Clue(
-        r"node affinity/selector|didn't match node selector|node\(s\) didn't match Pod's node affinity",
-        Reason.NODE_SELECTOR,
-        "",
-        "correct nodeSelector or nodeAffinity; kubectl get nodes --show-labels lists the labels",
-    ),
-)
-
 
 def unschedulable(
     message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], requested: Mapping[str, Quantity]
@@ -109,13 +31,13 @@ def unschedulable(
     `requested` is what the job's pods request together.
     """
     said = _TRAILER.sub("", in_short(message, 4000))
-    cause = revealed(said, _CLUES) or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
+    cause = revealed(said, "unschedulable") or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
     reason, advice, text = cause.reason, cause.advice, f"cannot be scheduled: {cause.text}"
     suited = _suited(pod, nodes) if reason in (Reason.INSUFFICIENT_RESOURCES, *_STATIC) else None
     some, static = nodes, suited if suited is not None and suited[0] in _STATIC else None
     if static is not None:
         reason, some = static[0] or reason, static[1]
-        advice = next(clue.advice for clue in _CLUES if clue.reason == reason)
+        advice = next(clue.advice for clue in table("unschedulable").clues if clue.reason == reason)
     elif suited is not None and suited[0] is None and reason in _STATIC and (parts := _not_static(said)):
         # Of the nodes that are suitable the scheduler says something else.
         reason, text, advice = Reason.UNSCHEDULABLE, f"cannot be scheduled: {', '.join(parts)}", _CHANGE
@@ -162,8 +84,8 @@ def _suited(
 
 def _not_static(said: str) -> list[str]:
     """The parts of a scheduler's message that are about neither taints nor cordons nor labels."""
-    known = [clue.pattern for clue in _CLUES if clue.reason in _STATIC]
-    return [part for part in said.partition(": ")[2].split(", ") if not any(pattern.search(part) for pattern in known)]
+    parts = said.partition(": ")[2].split(", ")
+    return [part for part in parts if (its := revealed(part, "unschedulable")) is None or its.reason not in _STATIC]
 
 
 def _obstacles(spec: Mapping[str, Any], wanted: Mapping[str, Quantity], node: Mapping[str, Any]) -> set[Reason]:

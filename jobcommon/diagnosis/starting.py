@@ -8,12 +8,10 @@ from typing import Any
 
 from jobcommon.api.pod import Waiting
 from jobcommon.api.template import mappings_in
-from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.commands import COMMANDS, RUNTIME
-from jobcommon.diagnosis.beside import granted
+from jobcommon.causes.clues import revealed
 from jobcommon.diagnosis.found import EventView
-from jobcommon.diagnosis.stops import CLUES
 
 _QUERY = re.compile(r'(https?://[^\s"?]+)\?[^\s"]+')
 _MORE = re.compile(r"\. For more information.*", re.DOTALL)
@@ -40,131 +38,7 @@ _FIRST, _LAST = 80, 220
 # A driver's message has the steps before the error.
 _LONGEST = 600
 
-_PULLS = (
-    Clue(
-        r"no match for platform|no matching manifest for",
-        Reason.WRONG_ARCHITECTURE,
-        "",
-        "build the image for the architecture of the nodes, or select other nodes (nodeSelector kubernetes.io/arch)",
-    ),
-    Clue(
-        r"toomanyrequests|429 Too Many|pull rate limit",
-        Reason.IMAGE_PULL_RATE_LIMITED,
-        "",
-        "set imagePullSecrets of an account with a higher limit, or use a mirror",
-    ),
-    Clue(
-        r"no such host|i/o timeout|connection refused|TLS handshake|x509:|server misbehaving|network is unreachable|"
-        r"context deadline exceeded|HTTP response to HTTPS client",
-        Reason.REGISTRY_UNREACHABLE,
-        "",
-        "check the registry's name in the image, and that the node can reach it",
-    ),
-    Clue(
-        r"denied|unauthorized|authorization failed|authentication required|no basic auth|403 Forbidden|401 Unauthorized",
-        Reason.IMAGE_PULL_DENIED,
-        "",
-        "set imagePullSecrets in the pod template, and check the image's name: registries give the same answer for unknown "
-        "images",
-    ),
-    Clue(
-        r"not found|manifest unknown|does not exist|NotFound",
-        Reason.IMAGE_NOT_FOUND,
-        "",
-        "correct the image's name or tag, or push it",
-    ),
-)
-
-_MISSING = (
-    Clue(
-        r"couldn't find key (\S+) in (Secret|ConfigMap) (?:\S+/)?(\S+)",
-        Reason.KEY_NOT_FOUND,
-        'the {1} "{2}" has no key "{0}"',
-        "add the key, or correct the reference",
-    ),
-    Clue(
-        r'for volume "([^"]+)" : .*references non-existent (?:secret|config) key: (\S+)',
-        Reason.KEY_NOT_FOUND,
-        'the volume {0} has no key "{1}"',
-        "add the key, or correct items of the volume",
-    ),
-    Clue(
-        r'secret "([^"]+)" not found',
-        Reason.SECRET_NOT_FOUND,
-        'the Secret "{0}" does not exist',
-        "create it in the job's namespace; the pod then starts",
-    ),
-    Clue(
-        r'configmap "([^"]+)" not found',
-        Reason.CONFIG_MAP_NOT_FOUND,
-        'the ConfigMap "{0}" does not exist',
-        "create it in the job's namespace; the pod then starts",
-    ),
-    Clue(
-        r'persistentvolumeclaim "([^"]+)" not found',
-        Reason.VOLUME_CLAIM_NOT_FOUND,
-        'the PersistentVolumeClaim "{0}" does not exist',
-        "create it, or correct claimName",
-    ),
-    Clue(
-        r"Multi-Attach error",
-        Reason.VOLUME_ATTACHED_ELSEWHERE,
-        "",
-        "a ReadWriteOnce volume is for a single node: use a ReadWriteMany volume, or run the replicas that share it on one "
-        "node; a pod of another job must end first",
-    ),
-    Clue(
-        r"runAsNonRoot and image (?:will run as root|has non-numeric user)",
-        Reason.RUN_AS_ROOT_REFUSED,
-        "",
-        "set runAsUser in the securityContext, or use an image with a numeric user",
-    ),
-)
-
-_GRANT, _CHECK_VOLUMES = "grant", "check the volumes of the pod template"
-#: What to do for a mount that failed, by its message: `_GRANT` stands for the access of the pod's ServiceAccount.
-_MOUNT_FAILURES = (
-    Clue(
-        r"not found in the list of registered CSI drivers",
-        Reason.VOLUMES_NOT_READY,
-        "",
-        "the CSI driver does not run on this node: install it, or see its DaemonSet's pod there",
-    ),
-    Clue(
-        r"access denied by server|mount(?:\.\w+)?(?: error\(\d+\))?: .*(?:Permission denied|not permitted)",
-        Reason.VOLUMES_NOT_READY,
-        "",
-        "let the file server export the directory to this node (its address in the export or security group), with the "
-        "credentials that the volume names",
-    ),
-    Clue(
-        r"PermissionDenied|Unauthenticated|\b40[13]\b|AccessDenied|not authorized|\bdenied\b",
-        Reason.VOLUMES_NOT_READY,
-        "",
-        _GRANT,
-    ),
-    Clue(
-        r"wrong fs type|bad option|bad superblock|unknown filesystem",
-        Reason.VOLUMES_NOT_READY,
-        "",
-        "install the file system's mount helper on the node (nfs-common, cifs-utils), or correct the volume's mountOptions and "
-        "fsType",
-    ),
-    Clue(
-        r"tim(?:ed|e) ?out(?! waiting for the condition)|DeadlineExceeded|No route to host|[Cc]onnection refused|no such host|"
-        r"Unavailable|[Ff]ailed to resolve|unreachable",
-        Reason.VOLUMES_NOT_READY,
-        "",
-        "check the address of the volume's server, whether it runs, and whether the node may reach it (DNS, security group, "
-        "firewall)",
-    ),
-    Clue(
-        r"NotFound|not found|does(?: not|n't) exist|No such file|NoSuchBucket|\b404\b",
-        Reason.VOLUMES_NOT_READY,
-        "",
-        "correct what the volume names (bucket, share, path, volumeHandle), or create it",
-    ),
-)
+_CHECK_VOLUMES = "check the volumes of the pod template"
 
 
 def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
@@ -184,8 +58,8 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
         return _pull(message, events)
     if reason in ("", "ContainerCreating", "PodInitializing"):
         return None
-    clues = CLUES if reason == "PostStartHookError" else (*_MISSING, *RUNTIME, *COMMANDS)
-    if (cause := revealed(message, clues)) is not None:
+    tables = ("probe",) if reason == "PostStartHookError" else ("missing", "command")
+    if (cause := revealed(message, *tables)) is not None:
         return replace(cause, then=KUBELET_RETRY)
     return Cause(
         Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=KUBELET_RETRY
@@ -197,7 +71,7 @@ def _pull(message: str, events: Sequence[EventView]) -> Cause:
     if not message or _BARE_BACK_OFF.match(message):
         failed = [event.message for event in events if event.reason == "Failed" and "pull" in event.message.lower()]
         message = in_short(next((text for text in failed if not BARE.match(text)), message), 2000)
-    cause = revealed(message, _PULLS) or Cause(Reason.IMAGE_PULL_FAILED, "", "kubectl describe pod")
+    cause = revealed(message, "pull") or Cause(Reason.IMAGE_PULL_FAILED, "", "kubectl describe pod")
     image = _QUOTED.search(message)
     why = _STEPS.sub("", message, count=1) or message
     why = re.sub(rf"^\S*{re.escape(image[1])}: ", "", why) if image is not None else why
@@ -217,7 +91,7 @@ def _with_source(text: str, pod: Mapping[str, Any]) -> str:
         for kind, field, key in (("ConfigMap", "configMap", "name"), ("Secret", "secret", "secretName")):
             if (name := (volume.get(field) or {}).get(key)) is not None:
                 text = text.replace(
-                    f"the volume {volume.get('name')} has", f'the {kind} "{name}" of the volume {volume.get("name")} has'
+                    f'the volume "{volume.get("name")}" has', f'the {kind} "{name}" of the volume {volume.get("name")} has'
                 )
     return text
 
@@ -248,14 +122,13 @@ def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
         attached |= volumes if event.reason == "SuccessfulAttachVolume" else set()
         if event.reason in _MOUNTS and not (event.reason == "FailedAttachVolume" and volumes & attached):
             failed.append(event)
-    causes = ((event, cause) for event in failed if (cause := revealed(event.message, _MISSING)) is not None)
+    causes = ((event, cause) for event in failed if (cause := revealed(event.message, "missing")) is not None)
     event, cause = next(causes, (failed[0], None))
     if cause is None:
         # Of those without a known reason the last that is more than a time-out.
         event = next((one for one in failed if "timed out waiting for the condition" not in one.message), event)
         said = _MORE.sub("", _QUERY.sub(r"\1", _ARGUMENTS.sub("", event.message)))
-        known = revealed(said, _MOUNT_FAILURES)
+        known = revealed(said, "mount")
         advice = known.advice if known is not None else _CHECK_VOLUMES
-        advice = granted(pod, said) if advice == _GRANT else advice
         return Cause(Reason.VOLUMES_NOT_READY, in_short(said, _LONGEST), advice, then=KUBELET_RETRY)
     return Cause(cause.reason, _with_source(cause.text, pod), cause.advice, then=KUBELET_RETRY)

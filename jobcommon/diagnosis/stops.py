@@ -4,32 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobcommon.api.template import mappings_in
-from jobcommon.causes.cause import Cause, Clue, in_short, revealed
+from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
+from jobcommon.causes.clues import revealed
 from jobcommon.diagnosis.found import EventView, Found
 
 # After the event the program has its grace period; one that is stopped says so by its exit code, if it does not handle SIGTERM.
 _WITHIN_SECONDS = 120.0
 _STOPPED = (137, 143)
 _ANNOUNCED = ("Killing", "FailedPostStartHook")
-
-_HOOK = "correct lifecycle.postStart, which may run before the program: try its command with kubectl exec"
-
-CLUES = (
-    Clue(
-        r"startup probe", Reason.STARTUP_PROBE_FAILED, "",
-        "correct the startupProbe, or give the program more time: failureThreshold times periodSeconds",
-    ),
-    Clue(
-        r"liveness probe", Reason.LIVENESS_PROBE_FAILED, "",
-        "correct the livenessProbe, or give it a longer initialDelaySeconds and timeoutSeconds",
-    ),
-    Clue(r"lifecycle hook", Reason.POST_START_HOOK_FAILED, "", _HOOK),
-    Clue(r"PostStartHook", Reason.POST_START_HOOK_FAILED, "its postStart hook failed", _HOOK),
-    Clue(
-        r"readiness probe", Reason.READINESS_PROBE_FAILED, "", "correct the readinessProbe; training replicas rarely need one"
-    ),
-)  # fmt: skip
 
 
 def stopped(events: Sequence[EventView], container: str, code: int | None, finished_at: float | None) -> Cause | None:
@@ -49,7 +32,7 @@ def stopped(events: Sequence[EventView], container: str, code: int | None, finis
         (event.reason, cause)
         for event in near
         if (event.reason in _ANNOUNCED or (event.reason == "Unhealthy" and killed))
-        and (cause := revealed(event.message, CLUES)) is not None
+        and (cause := revealed(event.message, "probe")) is not None
         and cause.reason != Reason.READINESS_PROBE_FAILED
         # The hook of a program that ends at once fails, too.
         and (cause.reason != Reason.POST_START_HOOK_FAILED or code in _STOPPED)
@@ -66,7 +49,7 @@ def stopped(events: Sequence[EventView], container: str, code: int | None, finis
 def unhealthy(events: Sequence[EventView], container: str, *reasons: str) -> Cause | None:
     """What the latest failed probe of a container said, of those with one of `reasons`."""
     failed = [e for e in events if e.reason == "Unhealthy" and container in ("", e.container or container)]
-    causes = (revealed(in_short(e.message.removesuffix(": ")), CLUES) for e in failed)
+    causes = (revealed(in_short(e.message.removesuffix(": ")), "probe") for e in failed)
     return next((cause for cause in causes if cause is not None and cause.reason in reasons), None)
 
 

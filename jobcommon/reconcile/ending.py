@@ -17,7 +17,7 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import Failure
-from jobcommon.causes.runs import distance, error_in, excerpt, last_words
+from jobcommon.causes.error_lines import distance, error_in, excerpt, last_words
 
 FIRST_RETRYABLE_CODE = 128
 # A shell and a container runtime give the number of the signal that ended a program on top of this.

@@ -84,7 +84,7 @@ def test_a_missing_right_is_named_with_the_rule_that_grants_it() -> None:
     [
         ("ConfigMap of a volume", ("1/2", "ConfigMapNotFound", 'the ConfigMap "words" does not exist')),
         ("Secret for a variable", ("1/2", "SecretNotFound", 'the Secret "hub" does not exist')),
-        ("claim not there", ("1/2", "PersistentVolumeClaimNotFound", '"data" does not exist')),
+        ("claim not there", ("1/2", "PersistentVolumeClaimNotFound", '"data" not found')),
         ("service account", ("Created", "0/2", "ServiceAccountNotFound", '"trainer" does not exist')),
         ("cpu", ("1/2", "InsufficientResources", "Insufficient cpu")),
         ("image not there", ("1/2", "ImageNotFound", "me/train:v9")),

@@ -145,7 +145,7 @@ def test_of_a_container_the_last_two_runs_are_known() -> None:
 def test_a_replaced_pod_leaves_its_failure() -> None:
     failure = {"replica": "Worker-0", "pod": "worker-0", "node": "n1", "reason": "OOMKilled", "exitCode": 137, "time": at(50)}
     gone = {**failure, "replica": "Worker-7", "reason": "Evicted", "exitCode": None}
-    named = {**failure, "replica": "Worker-8", "reason": "Error", "exitCode": 1, "message": "Traceback:\nKeyError: 'lr'"}
+    named = {**failure, "replica": "Worker-8", "reason": "Error", "exitCode": 1, "message": "KeyError: 'lr'"}
     status = {
         "conditions": [condition("Created", at=T), condition("Restarting", at=T + 51)],
         "failures": [failure, gone, named],

@@ -808,7 +808,7 @@ WAITING: tuple[tuple[str, ...], ...] = (
     ("architecture", "ErrImagePull", 'failed to pull image "me/arm:1": no match for platform in manifest: not found', "WrongArchitecture", "no match for platform"),
     ("Secret for a variable", "CreateContainerConfigError", 'secret "hub" not found', "SecretNotFound", 'Secret "hub"'),
     ("ConfigMap for a variable", "CreateContainerConfigError", 'configmap "words" not found', "ConfigMapNotFound", 'ConfigMap "words"'),
-    ("key of a Secret", "CreateContainerConfigError", "couldn't find key token in Secret default/hub", "KeyNotFound", 'Secret "hub" has no key "token"'),
+    ("key of a Secret", "CreateContainerConfigError", "couldn't find key token in Secret default/hub", "KeyNotFound", 'Secret default/hub has no key "token"'),
     ("root refused", "CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: x, container: pytorch)", "RunAsRootRefused", "runAsNonRoot"),
     ("command not found, by the runtime", "RunContainerError", NO_COMMAND, "CommandNotFound", "trainn.sh"),
 )  # fmt: skip
@@ -837,7 +837,7 @@ NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
 }  # fmt: skip
 #: The scheduler's words on a pod without a node.
 UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
-    ("claim not there", '0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available', "PersistentVolumeClaimNotFound", '"data" does not exist'),
+    ("claim not there", '0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available', "PersistentVolumeClaimNotFound", '"data" not found'),
     ("claim not bound", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", "PersistentVolumeClaimUnbound", "not bound"),
     ("volume elsewhere", "0/7 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match PersistentVolume's node affinity, 4 node(s) didn't match Pod's node affinity/selector", "VolumeNodeAffinity", "another zone"),
     ("a volume for another pod alone", "0/7 nodes are available: 1 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod, 1 node(s) were unschedulable", "VolumeAttachedElsewhere", "ReadWriteOncePod"),
@@ -868,11 +868,11 @@ EMPTY = "\n".join((*EINOPS[:1], "EOFError: Ran out of input"))
 TOGETHER = {"restartScope": "Job", "backoffLimit": 2}
 #: Jobs that ended after several attempts: how long each took, the run policy, how each ended, and the cause.
 ATTEMPTS: tuple[tuple[Any, ...], ...] = (
-    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "DataInvalid", "Worker-0", "EOFError", "; the first failure was a different one, of Worker-1 on node node-1: killed by SIGKILL"),
-    ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "DataInvalid", "Worker-0", "EOFError"),
+    ("attempts that ended otherwise than the first", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "PythonException", "Worker-0", "EOFError", "; the first failure was a different one, of Worker-1 on node node-1: killed by SIGKILL"),
+    ("runs that ended otherwise than another replica's", 5, {"backoffLimit": 2}, (("Worker-1", 137, ""), *[("Worker-0", 255, EMPTY)] * 2), "PythonException", "Worker-0", "EOFError"),
     ("a permanent code after a crash that was restarted", 2, {}, (("Worker-1", 139, ""), ("Worker-0", 1, "\n".join((*EINOPS[:1], "sqlite3.OperationalError: no such table: trials")))), "PythonException", "Worker-0", "no such table", "; the first failure was a different one, of Worker-1"),
-    ("runs that cannot join again after a peer's own failure", 40, {"backoffLimit": 2}, (("Worker-1", 255, EMPTY), *[("Worker-0", 255, OTHERS)] * 2), "DataInvalid", "Worker-1", "EOFError"),
-    ("a run that cannot join again after its own failure", 40, {"backoffLimit": 1}, (("Worker-1", 255, EMPTY), ("Worker-1", 255, OTHERS)), "DataInvalid", "Worker-1", "EOFError", "; its later runs failed because of it"),
+    ("runs that cannot join again after a peer's own failure", 40, {"backoffLimit": 2}, (("Worker-1", 255, EMPTY), *[("Worker-0", 255, OTHERS)] * 2), "PythonException", "Worker-1", "EOFError"),
+    ("a run that cannot join again after its own failure", 40, {"backoffLimit": 1}, (("Worker-1", 255, EMPTY), ("Worker-1", 255, OTHERS)), "PythonException", "Worker-1", "EOFError", "; its later runs failed because of it"),
     ("a last attempt that was killed", 40, TOGETHER, (*[("Worker-0", 255, EMPTY)] * 2, ("Worker-1", 137, "")), "SIGKILL", "Worker-1"),
     ("attempts without a peer, after one that failed by itself", 5, TOGETHER, (("Worker-1", 137, ""), *[("Worker-0", 255, OTHERS)] * 2), "PeersUnreachable", "Worker-0 on node node-1: exit code 255"),
     ("runs without a peer that was killed", 5, {"backoffLimit": 1}, (("Worker-1", 137, ""), ("Worker-0", 255, OTHERS)), "SIGKILL", "Worker-1", "; Worker-0 failed because of it"),
@@ -885,10 +885,10 @@ SCENARIOS = (
     scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(
         failed(128, reason="StartError", message=NO_COMMAND)
     ),
-    scenario("a driver that the runtime cannot use", "GpuUnusable", "not started (exit code 128): nvidia-container-cli: ").of(
+    scenario("a driver that the runtime cannot use", "GpuUnusable", "was not started (exit code 128): ").of(
         failed(128, reason="StartError", message=NVML)
     ),
-    scenario("a disk that is full at the start", "DiskFull", "the node's disk is full: no space left on device").of(
+    scenario("a disk that is full at the start", "DiskFull", "no space left on device").of(
         waiting("CreateContainerError", 'failed to create containerd container: mkdir "/var/lib": no space left on device')
     ),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
@@ -1574,7 +1574,7 @@ SCENARIOS = (
     scenario(
         "a postStart hook",
         "PostStartHookFailed",
-        "stopped by the kubelet (exit code 137): its postStart hook failed; it is: sh -c login",
+        "stopped by the kubelet (exit code 137): PostStartHook failed; it is: sh -c login",
     ).of(failed(137, events=HOOK, container={"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "login"]}}}})),
     scenario("a postStart hook, by a kubelet that tells its output", "PostStartHookFailed", "no /cfg/token").of(
         failed(137, events=[{**HOOK[0], "message": OLD_HOOK}, HOOK[1]])

@@ -27,7 +27,7 @@ from jobcommon.api.view import identity, object_view
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Stream
 from jobcommon.cache.store import Store
-from jobcommon.causes.runs import error_in
+from jobcommon.causes.error_lines import error_in
 from jobcommon.cli.convert import ConvertError, convert
 from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob
 from jobcommon.cli.yaml_document import DocumentError, documents

@@ -356,7 +356,7 @@ TQDM = f"epoch 1\n{TRACE}ModuleNotFoundError: No module named 'tqdm'\n"
         ("Error", 1, TQDM, "ModuleNotFoundError: No module named 'tqdm' (train.py, line 3); exited with code 1 (Error)"),
         ("Error", 1, f"{TRACE}ValueError: no shard", "ValueError: no shard (train.py, line 3); exited with code 1 (Error)"),
         ("Error", 1, "", "exited with code 1 (Error)"),
-        ("Error", 3, "start\nfatal: shard 7 has no index\nbye", "exited with code 3 (Error): fatal: shard 7 has no index"),
+        ("Error", 3, "start\nfatal: shard 7 has no index\nbye", "fatal: shard 7 has no index; exited with code 3 (Error)"),
         ("SIGKILL", 137, TQDM, "exited with code 137 (SIGKILL)"),
         ("SIGKILL", 137, "killed at step 7", "exited with code 137 (SIGKILL): killed at step 7"),
         ("OOMKilled", 137, TQDM, "exited with code 137 (OOMKilled)"),

@@ -1,1 +1,0 @@
-"""Tables of what programs print when they fail, by what is wrong: the most specific clue first."""
