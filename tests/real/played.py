@@ -35,6 +35,7 @@ class Cluster:
     api: Api
     admin: Path
     servers: envtest.Servers
+    transport: HttpTransport
 
     async def until_served(self, path: str) -> None:
         """Wait until a definition is served: it is not at once, and until then the answer is a page of text."""
@@ -127,10 +128,10 @@ def manifest(
 
 @asynccontextmanager
 async def control_plane(
-    directory: Path, frameworks: Iterable[Framework], settings: Settings, *, controllers: str, server: tuple[str, ...] = (),
-    gates: tuple[str, ...] = (),
+    directory: Path, frameworks: Iterable[Framework], settings: Settings | None, *, controllers: str,
+    server: tuple[str, ...] = (), gates: tuple[str, ...] = (),
 ) -> AsyncIterator[Cluster]:  # fmt: skip
-    """A control plane that runs the operators, with arguments of the API server and of all its programs."""
+    """A control plane that runs the operators if they have settings, with arguments of the API server and of all programs."""
     found, frameworks = envtest.assets(), [*frameworks]
     assert found is not None
     manager = (f"--controllers={controllers}", "--use-service-account-credentials=false")
@@ -141,7 +142,7 @@ async def control_plane(
         admin.write_text(kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
         transport = HttpTransport(endpoint(servers.endpoint), timeouts=Timeouts())
         stack.push_async_callback(transport.close)
-        made = Cluster(Api(transport), admin, servers)
+        made = Cluster(Api(transport), admin, servers, transport)
         for name, own in ((_MANAGER, manager), (_SCHEDULER, ())):
             port = f"--secure-port={envtest.free_port()}"
             common = [f"--kubeconfig={admin}", "--bind-address=127.0.0.1", port, "--leader-elect=false", *own, *gates]
@@ -150,6 +151,7 @@ async def control_plane(
         for framework in frameworks:
             await made.api.call("POST", DEFINITIONS, custom_resource_definition(framework))
             await made.until_served(jobs(framework))
-        await stack.enter_async_context(background(run_operators(transport, frameworks, settings)))
+        if settings is not None:
+            await stack.enter_async_context(background(run_operators(transport, frameworks, settings)))
         await stack.enter_async_context(background(made.kubelet()))
         yield made

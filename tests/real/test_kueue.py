@@ -6,21 +6,29 @@ and the lines of docs/kueue.md. Without a certificate for its metrics it does no
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from jobcommon import Settings
-from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
+from jobcommon import Framework, Job, Settings, run_operators
+from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, RELEASE, REQUIRED
+from jobcommon.client.request import Request, Response
+from jobcommon.diagnosis import Diagnosis, Reason, diagnose
+from jobcommon.diagnosis.reading import read_found
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.reconcile.kueue import not_queued
+from jobcommon.spec import read_job
 from jobcommon.testutil.polling import polled
-from localcluster.client import StatusError, self_signed
+from localcluster.client import StatusError, background, self_signed
 from localcluster.conformance import envtest
-from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking
+from tests.kinds import KINDS as EVERY
+from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking, manifest
 
 KUEUE, MANIFESTS = "kueue", "kueue.yaml"
 METRICS = Path("/etc/kueue/metrics/certs/tls.crt")
@@ -39,12 +47,13 @@ WHY_NOT = lacking(KUEUE, MANIFESTS) or ("" if METRICS.exists() else f"Kueue need
 pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=f"no real Kueue: {WHY_NOT}"), pytest.mark.timeout(900)]
 
 
+SETTINGS = Settings(kueue=OWN, metrics_port=None, log_level="warning")
+
+
 @asynccontextmanager
-async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> AsyncIterator[Cluster]:
-    """A control plane with Kueue and two racks of two nodes; the queues team (4 CPUs) and racks (8, with a topology)."""
-    settings = Settings(kueue=OWN, metrics_port=None, log_level="warning")
-    controllers = "garbage-collector-controller"
-    async with control_plane(directory, KINDS, settings, controllers=controllers) as there:
+async def nodes(directory: Path, settings: Settings | None = SETTINGS) -> AsyncIterator[tuple[Cluster, int]]:
+    """A control plane for Kueue with two racks of two nodes, and the port at which it finds Kueue."""
+    async with control_plane(directory, KINDS, settings, controllers="garbage-collector-controller") as there:
         for number in range(4):
             await there.node(f"node-{number}", pool="spot", rack=f"rack-{number // 2}")
         port, made = envtest.free_port(), self_signed()
@@ -52,29 +61,39 @@ async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> Asy
             (directory / name).write_bytes(content)
         await _install(there, port, made.pem)
         await there.until_served(WORKLOADS)
-        (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
-        assets = envtest.assets()
-        assert assets is not None
-        arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
-        async with envtest.Program(assets / KUEUE, directory, arguments) as program:
-            await polled(
-                lambda: _made(
-                    there, program, "resourceflavors", "ResourceFlavor", "spot", spec={"nodeLabels": {"pool": "spot"}}
-                )
-            )
-            await make(
-                there,
-                "topologies",
-                "Topology",
-                "racks",
-                {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]},
-            )
-            await make(
-                there, "resourceflavors", "ResourceFlavor", "placed", {"nodeLabels": {"pool": "spot"}, "topologyName": "racks"}
-            )
-            await queue(there, "team", "spot", 4, preemption={"withinClusterQueue": "LowerPriority"})
-            await queue(there, "racks", "placed", 8)
-            yield there
+        yield there, port
+
+
+@asynccontextmanager
+async def running(there: Cluster, directory: Path, port: int, frameworks: tuple[str, ...], flavor: str) -> AsyncIterator[None]:
+    """Kueue with these integrations; it leaves our kinds to the operators. It makes that flavor as soon as it answers."""
+    (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
+    assets = envtest.assets()
+    assert assets is not None
+    arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
+    async with envtest.Program(assets / KUEUE, directory, arguments) as program:
+        spec = {"nodeLabels": {"pool": "spot"}}
+        await polled(lambda: _made(there, program, "resourceflavors", "ResourceFlavor", flavor, spec=spec))
+        yield
+
+
+@asynccontextmanager
+async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> AsyncIterator[Cluster]:
+    """A control plane with Kueue; the queues team (4 CPUs) and racks (8, with a topology)."""
+    async with nodes(directory) as (there, port), running(there, directory, port, frameworks, "spot"):
+        await make(
+            there,
+            "topologies",
+            "Topology",
+            "racks",
+            {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]},
+        )
+        await make(
+            there, "resourceflavors", "ResourceFlavor", "placed", {"nodeLabels": {"pool": "spot"}, "topologyName": "racks"}
+        )
+        await queue(there, "team", "spot", 4, preemption={"withinClusterQueue": "LowerPriority"})
+        await queue(there, "racks", "placed", 8)
+        yield there
 
 
 async def _install(there: Cluster, port: int, authority: bytes) -> None:
@@ -130,11 +149,16 @@ async def _made(there: Cluster, program: envtest.Program, *what: str, spec: Obj)
     return True
 
 
-async def queue(there: Cluster, name: str, flavor: str, cpus: int, **fields: object) -> None:
+def quota(resource: str, flavor: str, amount: int) -> list[Obj]:
+    """The resourceGroups of a ClusterQueue."""
+    resources = [{"name": resource, "nominalQuota": str(amount)}]
+    return [{"coveredResources": [resource], "flavors": [{"name": flavor, "resources": resources}]}]
+
+
+async def queue(there: Cluster, name: str, flavor: str, amount: int, resource: str = "cpu", **fields: object) -> None:
     """A queue of this namespace with quota in one flavor."""
-    resources = [{"name": "cpu", "nominalQuota": str(cpus)}]
-    group = {"coveredResources": ["cpu"], "flavors": [{"name": flavor, "resources": resources}]}
-    await make(there, "clusterqueues", "ClusterQueue", name, {"namespaceSelector": {}, "resourceGroups": [group], **fields})
+    spec = {"namespaceSelector": {}, "resourceGroups": quota(resource, flavor, amount), **fields}
+    await make(there, "clusterqueues", "ClusterQueue", name, spec)
     await make(there, "localqueues", "LocalQueue", name, {"clusterQueue": name})
 
 
@@ -144,6 +168,10 @@ async def test_queues(tmp_path: Path) -> None:
         await quota_of_replicas_that_have_succeeded(there)
         await preemption(there)
         await rank_order(there)
+        await queue(there, "narrow", "spot", 4, "memory")
+        await make(there, "localqueues", "LocalQueue", "lost", {"clusterQueue": "gone"})
+        for advised in ADVISED:
+            await what_is_advised_helps(there, *advised)
         await polled(lambda: _no_workloads(there))
 
 
@@ -215,6 +243,87 @@ async def rank_order(there: Cluster) -> None:
         nodes = [pod["spec"]["nodeName"] for pod in pods]
         assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
         await there.finish(PYTORCH, name, 4)
+
+
+JOB, WORKLOAD, TEAM = f"{jobs(PYTORCH)}/{{job}}", f"{WORKLOADS}/{{workload}}", f"{GROUP}/clusterqueues/team"
+Change = tuple[str, Obj]
+RELABEL: Change = (JOB, {"metadata": {"labels": {QUEUE_LABEL: "team"}}})
+#: a job of so many workers in that queue; what stops it once it runs; what Kueue says then; what is advised, and that done
+ADVISED: tuple[tuple[str, int, str, Change | None, str, str, Change], ...] = (
+    ("missing", 2, "nowhere", None, "Misconfigured", "set the job's label", RELABEL),
+    ("lost", 2, "lost", None, "Misconfigured", "set the job's label", RELABEL),
+    ("uncovered", 2, "narrow", None, "NoMatchingFlavor", "request what the ClusterQueue covers",
+     (f"{GROUP}/clusterqueues/narrow", {"spec": {"resourceGroups": quota("cpu", "spot", 4)}})),
+    ("large", 5, "team", None, "ExceedsMaxQuota", "request less",
+     (JOB, {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 4}}}})),
+    ("stopped", 2, "team", (TEAM, {"spec": {"stopPolicy": "HoldAndDrain"}}), "Suspended", "set stopPolicy to None",
+     (TEAM, {"spec": {"stopPolicy": "None"}})),
+    ("inactive", 2, "team", (WORKLOAD, {"spec": {"active": False}}), "Deactivated", '{"spec":{"active":true}}',
+     (WORKLOAD, {"spec": {"active": True}})),
+)  # fmt: skip
+
+
+async def what_is_advised_helps(
+    there: Cluster, name: str, workers: int, queue: str, obstacle: Change | None, reason: str, advice: str, remedy: Change
+) -> None:
+    await submit(there, name, workers, queue)
+    if obstacle is not None:
+        await polled(lambda: there.all_run(name, workers))
+        await changed(there, name, *obstacle)
+    made = await polled(lambda: why(there, name), lambda made: f"({reason} since " in made.sentence)
+    assert (made.reason, advice in made.advice) == (Reason.QUEUED_BY_KUEUE, True), made
+    await changed(there, name, *remedy)
+    await there.finish(PYTORCH, name, min(workers, 4))
+
+
+async def changed(there: Cluster, name: str, path: str, body: Obj) -> None:
+    workloads = (await there.api.call("GET", WORKLOADS))["items"]
+    owned = [one["metadata"]["name"] for one in workloads if one["metadata"]["ownerReferences"][0]["name"] == name]
+    await there.api.call("PATCH", path.format(job=name, workload=owned[0]), body, "application/merge-patch+json")
+
+
+async def why(there: Cluster, name: str) -> Diagnosis:
+    async def send(requests: Sequence[Request]) -> Sequence[Response]:
+        return [await there.transport.send(request) for request in requests]
+
+    return diagnose(await read_found(PYTORCH, await there.job(PYTORCH, name), send), time.time())
+
+
+async def test_jobs_change_hands(tmp_path: Path) -> None:
+    """Released to Kueue's integration and owned again: no job is stopped, and none is told that it is not queued.
+
+    Kueue starts with each integration that is advised: it does not with one that it does not have.
+    """
+    advised = [f"{one.group}/{one.singular}" for one in EVERY if not_queued(labelled(one))[1].startswith("add ")]
+    async with nodes(tmp_path, None) as (there, port):
+        async with running(there, tmp_path, port, DEFAULT, "spot"):
+            await queue(there, "team", "spot", 4)
+            async with background(run_operators(there.transport, KINDS, SETTINGS)):
+                await submit(there, "first", 4)
+                await polled(lambda: there.all_run("first", 4))
+                await submit(there, "late", 4)
+                await polled(lambda: why(there, "late"), lambda made: "WaitingForQuota" in made.sentence)
+        async with (
+            running(there, tmp_path, port, (*DEFAULT, *advised), "another"),
+            background(run_operators(there.transport, KINDS, replace(SETTINGS, kueue=RELEASE))),
+        ):
+            # Kueue's word: it has the Workload now.
+            await polled(lambda: there.job(PYTORCH, "late"), lambda job: job["spec"]["runPolicy"].get("suspend"))
+            await there.finish(PYTORCH, "first", 4)
+            await polled(lambda: there.all_run("late", 4))
+            for name in ("first", "late"):
+                assert "not queued" not in str((await there.job(PYTORCH, name))["status"])
+        before = {pod["metadata"]["uid"] for pod in await there.pods("late")}
+        async with (
+            running(there, tmp_path, port, DEFAULT, "last"),
+            background(run_operators(there.transport, KINDS, SETTINGS)),
+        ):
+            await there.finish(PYTORCH, "late", 4)
+            assert {pod["metadata"]["uid"] for pod in await there.pods("late")} == before
+
+
+def labelled(framework: Framework) -> Job:
+    return read_job(framework, manifest(framework, "j", {}, {}, labels={QUEUE_LABEL: "team"}))
 
 
 async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
