@@ -240,7 +240,7 @@ class _Classifier:
         if (pod.containers or pod.init_containers) and isinstance(state, Ended | Active | Starting | Leaving):
             runs = failed_runs(pod, restart_policy(job, replica), ended=isinstance(state, Ended))
             # Where all replicas are restarted together, a failed run in a pod that lives is an end, and charged as such.
-            runs = FailedRuns(last=runs.last) if job.restarts_together else runs
+            runs = FailedRuns(last=runs.last) if job.restarts_together else _since(pod, runs, ended=isinstance(state, Ended))
         # The kubelet's last DELETE has no grace period.
         removal_due = pod.deletion_time if pod.scheduled and pod.deletion_grace_seconds != 0 else None
         return Slot(replica, pod, state, life_of(pod), pod.uid in self._counted, removal_due, runs)
@@ -287,6 +287,14 @@ def is_spare(pod: PodView) -> bool:
 def earlier_runs(pod: PodView) -> int:
     """How many runs of the pod's containers belong to earlier attempts; 0 for one that was not restarted in place."""
     return _number(pod, labels.EARLIER_RUNS)
+
+
+def _since(pod: PodView, runs: FailedRuns, *, ended: bool) -> FailedRuns:
+    """The failed runs without those of earlier attempts, which the operator has ended and charged for itself."""
+    if not (earlier := earlier_runs(pod)):
+        return runs
+    charged, restarted = max(runs.charged - earlier, 0), max(runs.restarted - earlier, 0)
+    return FailedRuns(charged, restarted, runs.last if charged or ended else None)
 
 
 def last_is_earlier(pod: PodView) -> bool:

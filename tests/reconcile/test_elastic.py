@@ -102,6 +102,26 @@ def test_an_edit_before_the_size_is_on_record_is_noticed() -> None:
     assert (size(world), worlds(world)) == (3, {("1", "Worker=3")})
 
 
+def test_runs_that_the_operator_has_ended_are_not_charged_when_the_scope_is_changed() -> None:
+    world = world_of(IN_PLACE, workers=2, backoffLimit=3)
+    for count in (3, 2, 3, 2):
+        world.now += 100
+        world.scale("Worker", count).react()
+        world.wait(60)
+    world.edit(restartScope=None, restartMethod=None).react()
+    world.wait(60)
+    assert (message(world), world.status.get("restarts")) == ("TestJob default/demo is running.", None)
+    world.exit("demo-worker-1", 137)
+    world.react()
+    world.wait(60)
+    assert "Worker-1 restarted once, last: exited with code 137" in message(world)
+    world.delete_pod("demo-worker-0")
+    world.truth.by_others += 1
+    world.react()
+    world.wait(60)
+    assert (world.current, world.status["restarts"]) == ("Running", 1)
+
+
 @pytest.mark.parametrize("claimed", ["1", "999999"])
 def test_the_number_that_a_pod_claims_is_no_attempt(claimed: str) -> None:
     world = world_of(IN_PLACE)

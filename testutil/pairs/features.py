@@ -79,7 +79,9 @@ def _exit(world: ClusterModel, names: Sequence[str], code: int) -> None:
             stopped = job.suspended or job.status.has(ConditionType.SUSPENDED)
             final = policy == RestartPolicy.NEVER or (policy == RestartPolicy.EXIT_CODE and code < 128)
             tolerated = replica is None or world.framework.tolerates_failure(job, replica)
-            world.truth.failed(world.now, name, permanent=final and not (stopped or tolerated))
+            # What fails while another pod terminates, as on a lost node, may have failed of that.
+            lost = job.restarts_together and any(pod.view.deletion_time is not None for pod in world.pods.values())
+            world.truth.failed(world.now, name, permanent=final and not (stopped or tolerated or lost))
         world.exit(name, code)
 
 
