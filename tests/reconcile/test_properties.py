@@ -1,21 +1,31 @@
-"""Random input of the decision: no manifest, status or pod makes it raise. The examples are the same every time."""
+"""Random input of the decision: no manifest, status or pod makes it raise. The examples are the same every time.
 
+`make fuzz` tries more of the states.
+"""
+
+import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobcommon.api import labels
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import read_status
+from jobcommon.api.status import ConditionType, read_status
+from jobcommon.framework import Options
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Pod, job_manifest, services_of
-from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Pod, condition, job_manifest, services_of
+from jobcommon.testutil.frameworks import SCALED_JOB, TEST_JOB
 from jobcommon.testutil.invariants import check_plan
 
 BOUNDED = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+FULL = 25 * int(os.environ.get("EXAMPLES", "4000"))
+STATES = settings(BOUNDED, max_examples=FULL if os.environ.get("PROFILE") == "full" else 200)
 
 JSON = st.recursive(
     st.none()
@@ -77,8 +87,21 @@ def test_any_status_is_read_and_written_back_unchanged(raw: Any) -> None:
     assert read_status(once).to_json() == once
 
 
+UIDS = [f"uid-{name}" for name in ("demo-master-0", "demo-worker-0", "demo-worker-1", "demo-worker-7")]
 _JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}))
 PHASES = st.sampled_from(["", "Pending", "Running", "Succeeded", "Failed", "Unknown", "Dancing"])
+
+
+#: annotations that pods may have, by us or by anyone
+MARKS = {
+    labels.ATTEMPT: ["0", "1", "2", "999999", "-1", "x"],
+    labels.SIZE: ["Master=1,Worker=2", "Worker=3", "Worker=99999", "Robot=1", "=", ""],
+    labels.SPARE: ["true", "false"],
+    labels.EARLIER_RUNS: ["0", "1", "7", "999999", "x"],
+    labels.STOP_ORDERED: ["2023-11-14T22:13:20Z", "9999-12-31T23:59:59Z", "x"],
+    labels.TEMPLATE: ["0", "f" * 16],
+    labels.IMAGE: ["image", ""],
+}
 
 
 @st.composite
@@ -97,6 +120,11 @@ def _pod_views(draw: st.DrawFn) -> PodView:
         pod = pod._with(status={"phase": draw(PHASES)})
     if draw(st.booleans()):
         pod = pod.labelled(replica_index=draw(st.sampled_from(["-1", "x", "10" * 20, "", "²"]))).renamed(f"pod-{index}")
+    if draw(st.booleans()):
+        own = draw(st.dictionaries(st.sampled_from(sorted(MARKS)), st.none(), max_size=4))
+        pod = pod.with_image("image", {key: draw(st.sampled_from(MARKS[key])) for key in own})
+    if draw(st.integers(0, 3)) == 0:
+        pod = pod.with_image("image:stopped:attempt-1", {}).waiting("InvalidImageName", "image:stopped:attempt-1")
     return pod.view
 
 
@@ -129,3 +157,62 @@ def test_any_pods_whatever_state_they_claim(
         manifest["status"] = decided.status.to_json()
         job = read_job(TEST_JOB, manifest)
     assert decided.status is None, "the status of a world that stands still does not change for ever"
+
+
+SOME = {"minReplicas": 1, "maxReplicas": 4}
+POLICIES: list[dict[str, Any]] = [
+    {}, {"restartScope": "Job"}, {"restartScope": "Job", "restartMethod": "Auto"}, {"restartScope": "Job", "elastic": SOME},
+    {"restartScope": "Job", "restartMethod": "Auto", "elastic": SOME}, {"backoffLimit": -1}, {"elastic": SOME},
+    {"restartScope": "Job", "stallAction": "Restart", "progressDeadlineSeconds": 60, "reportProgress": True},
+    {"restartScope": "Job", "pendingDeadlineSeconds": 1, "pendingDeadlineAction": "Restart"},
+]  # fmt: skip
+MORE: list[dict[str, Any]] = [
+    {}, {"suspend": True}, {"nodeLossSeconds": 60}, {"cleanPodPolicy": "All"}, {"cleanPodPolicy": "None"}, {"backoffLimit": 1},
+    {"activeDeadlineSeconds": 60}, {"keepFailedLogs": True}, {"minUptimeSeconds": 60},
+]  # fmt: skip
+MOMENTS = st.sampled_from([None, "2023-11-14T22:13:20Z", "2023-11-14T21:00:00Z", "9999-12-31T23:59:59Z", "x"])
+STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "attempt": st.sampled_from([0, 1, 2, 999_999]),
+        "attemptReplicas": st.sampled_from([{"Master": 1, "Worker": 2}, {"Worker": 3}, {"Robot": 1}, {"Worker": -1}]),
+        "conditions": st.lists(st.sampled_from([str(kind) for kind in ConditionType]).map(condition), max_size=3),
+        "startTime": MOMENTS, "lastResizeTime": MOMENTS, "lastRestartTime": MOMENTS, "completionTime": MOMENTS,
+        "countedPods": st.lists(st.sampled_from(UIDS), max_size=3), "stoppedPods": st.lists(st.sampled_from(UIDS), max_size=3),
+        "replacedPods": st.just({"Worker-0": "it has ended"}), "awaitedCheckpoint": st.just("1"),
+        "restarts": st.integers(0, 9), "nodeFailures": st.just([{"node": "node-1", "failures": 3}]),
+        "replicaStatuses": st.sampled_from([{"Worker": {"succeededIndexes": "0"}}, {"Worker": {"failedRuns": 2, "active": 1}}]),
+    },
+)  # fmt: skip
+
+
+@STATES
+@given(
+    pods=st.lists(POD_VIEWS, max_size=4, unique_by=(lambda pod: pod.name, lambda pod: pod.uid)),
+    policy=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
+    run_policy=st.tuples(st.sampled_from(POLICIES), st.sampled_from(MORE)),
+    counts=st.sampled_from([{"Master": 1, "Worker": 2}, {"Worker": 3}, {"Master": 1}, {"Worker": 0}]),
+    broken=st.sampled_from(["", "", "", "image", "type"]),
+    queued=st.booleans(),
+    status=STATUSES,
+)
+def test_any_state_has_a_plan(
+    pods: list[PodView], policy: str, run_policy: Any, counts: Any, broken: str, queued: bool, status: Any
+) -> None:
+    """Whatever the status and the pods say, which others may write, too, no pass raises, and the status comes to rest."""
+    framework = replace(SCALED_JOB, options=Options(kueue=queued))
+    manifest: Any = job_manifest(framework, counts, policy=policy, run_policy={**run_policy[0], **run_policy[1]}, status=status)
+    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if queued else {}
+    specs = manifest["spec"][framework.replica_specs]
+    if broken == "image":
+        next(iter(specs.values()))["template"]["spec"]["containers"][0].pop("image")
+    elif broken:
+        specs["Robot"] = {}
+    for _ in range(8):
+        job = read_job(framework, manifest)
+        decided = plan(framework, job, Observed(tuple(pods)), START)
+        assert decided.describe()
+        if decided.status is None:
+            return
+        manifest["status"] = decided.status.to_json()
+    raise AssertionError("the status of a world that stands still changes for ever")
