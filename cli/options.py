@@ -92,7 +92,6 @@ Server = Annotated[
     typer.Option(
         metavar="embedded|real",
         callback=_server,
-        help="real: etcd and kube-apiserver from $KUBEBUILDER_ASSETS, as setup-envtest installs them; pods remain local "
-        "processes.",
+        help="real: etcd, kube-apiserver and kube-controller-manager from $KUBEBUILDER_ASSETS; pods remain local processes.",
     ),
 ]

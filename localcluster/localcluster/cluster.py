@@ -66,7 +66,7 @@ async def local_cluster(
     the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
     wait. Without a `node` pods stay Pending. `python` is the interpreter that pods find by that name, by
     default that of this process. `server` REAL takes etcd and kube-apiserver from
-    KUBEBUILDER_ASSETS, and kube-controller-manager in place of our controllers if it is there.
+    KUBEBUILDER_ASSETS, and kube-controller-manager in place of our controllers.
 
     Raises JournalError when the data directory is in use or damaged, OSError when the port is taken, and StartError when there
     is no real server or it does not start. When one of the parts fails the body is cancelled and the failure raised.
@@ -128,9 +128,9 @@ async def _embedded(
 async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int, *, kept: bool) -> _Started:
     assets = envtest.assets()
     if assets is None:
-        raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {' and '.join(envtest.PROGRAMS)}")
+        raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}")
     work, port = directory / "servers", _port(directory, port)
-    serving = envtest.servers(assets, envtest.fitting(assets), work=work, credentials=credentials, port=port, kept=kept)
+    serving = envtest.servers(assets, work=work, credentials=credentials, port=port, kept=kept)
     servers = await stack.enter_async_context(serving)
     (directory / "port").write_text(servers.endpoint.base_url.rpartition(":")[2])
     controllers = await stack.enter_async_context(envtest.controllers(assets, servers))

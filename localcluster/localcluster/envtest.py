@@ -1,6 +1,6 @@
-"""A real etcd and kube-apiserver of the user's own, found and started by the convention of controller-runtime's envtest.
+"""A real API server of the user's own, found and started by the convention of controller-runtime's envtest.
 
-Nothing is fetched: the directory that ``KUBEBUILDER_ASSETS`` names holds the two programs. They listen on the loopback
+Nothing is fetched: the directory that ``KUBEBUILDER_ASSETS`` names holds the programs. They listen on the loopback
 interface and end with the context, and with this process. So do their certificate, token and data without a directory for them.
 """
 
@@ -29,10 +29,8 @@ from localcluster.kubeconfig import kubeconfig
 from localcluster.request import Request
 
 ASSETS = "KUBEBUILDER_ASSETS"
-PROGRAMS = ("etcd", "kube-apiserver")
 CONTROLLERS = "kube-controller-manager"
-#: The admission plugins whose work a controller ends that is not among ours.
-_CONTROLLED = "ResourceQuota,StorageObjectInUseProtection,TaintNodesByCondition"
+PROGRAMS = ("etcd", "kube-apiserver", CONTROLLERS)
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
 LOOPBACK = "127.0.0.1"
@@ -46,14 +44,14 @@ class StartError(Exception):
 
 
 def assets() -> Path | None:
-    """The directory of the two programs; None when the variable is not set. Raises StartError when they are not there."""
+    """The directory of the programs; None when the variable is not set. Raises StartError when they are not there."""
     named = os.environ.get(ASSETS)
     if not named:
         return None
     directory = Path(named).absolute()
     missing = [name for name in PROGRAMS if not os.access(directory / name, os.X_OK)]
     if missing:
-        raise StartError(f"{ASSETS}={named}: no executable {' and '.join(missing)} there; point it at a directory with both")
+        raise StartError(f"{ASSETS}={named}: no executable {' and '.join(missing)} there, which must have all three")
     return directory
 
 
@@ -118,34 +116,21 @@ async def servers(
         yield found
 
 
-def fitting(directory: Path) -> tuple[str, ...]:
-    """The API server's arguments for `controllers` beside it."""
-    return () if (directory / CONTROLLERS).exists() else (f"--disable-admission-plugins={_CONTROLLED}",)
-
-
 @asynccontextmanager
 async def controllers(directory: Path, servers: Servers, *extra: str) -> AsyncIterator["Program"]:
-    """kube-controller-manager with `extra` arguments, if it is there, else our controllers; pods can be made on entry.
-
-    Raises StartError.
-    """
+    """kube-controller-manager with `extra` arguments; pods can be made on entry. Raises StartError."""
     path = servers.work / "controllers.kubeconfig"
     write_secret(path, kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate).encode())
-    program = Program(
-        Path(sys.executable), servers.work, ["-m", "localcluster.controllers", str(path)], servers.work / "controllers.log"
-    )
-    if (directory / CONTROLLERS).exists():
-        options = [
-            f"--kubeconfig={path}",
-            f"--bind-address={LOOPBACK}",
-            f"--secure-port={free_port()}",
-            "--leader-elect=false",
-            f"--service-account-private-key-file={servers.work / 'server.key'}",
-            f"--root-ca-file={servers.work / 'server.crt'}",
-            f"--cert-dir={servers.work / CONTROLLERS}",
-        ]
-        program = Program(directory / CONTROLLERS, servers.work, [*options, *extra])
-    async with program:
+    options = [
+        f"--kubeconfig={path}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={free_port()}",
+        "--leader-elect=false",
+        f"--service-account-private-key-file={servers.work / 'server.key'}",
+        f"--root-ca-file={servers.work / 'server.crt'}",
+        f"--cert-dir={servers.work / CONTROLLERS}",
+    ]
+    async with Program(directory / CONTROLLERS, servers.work, [*options, *extra]) as program:
         for content in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
             await _answer(servers.endpoint, f"/api/v1/namespaces/default/{content}", program)
         yield program

@@ -1,4 +1,4 @@
-"""What stands beside a real API server: our controllers and the kubelet's own server; and all of it, where there is one."""
+"""What stands beside a real API server: the kubelet's own server; and all of it, where there is one."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -9,11 +9,8 @@ import aiohttp
 import pytest
 
 from localcluster import envtest
-from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.certificates import self_signed
 from localcluster.cluster import REAL, local_cluster
-from localcluster.credentials import Credentials
-from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.server import serve_node
 from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackendError
@@ -22,61 +19,11 @@ from tests.polling import polled
 
 Obj = dict[str, Any]
 CORE = "/api/v1/namespaces"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-THINGS = "/apis/example.com/v1/namespaces/default/things"
-THING: Obj = {
-    "metadata": {"name": "things.example.com"},
-    "spec": {
-        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-    },
-}  # fmt: skip
 POD: Obj = {
     "metadata": {"name": "web", "namespace": "team"},
     "spec": {"nodeName": "local", "containers": [{"name": "main"}]},
     "status": {"phase": "Running"},
 }
-
-
-@pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    """A server without controllers in its process, and ours in another."""
-    found = Credentials.fresh()
-    server = ApiServer(Env.system(), tokens={found.token: ADMIN})
-    async with serve(server, ssl_context=found.certificate.server_context()) as running:
-        trusted = ssl.create_default_context(cadata=found.certificate.pem.decode())
-        endpoint = Endpoint(running.url, found.token, trusted)
-        none = envtest.Program(Path("none"), tmp_path, ())
-        servers = envtest.Servers(tmp_path, endpoint, found.certificate.pem, found.certificate, none, none)
-        transport = HttpTransport(endpoint)
-        async with envtest.controllers(tmp_path, servers):
-            yield Api(transport)
-        await transport.close()
-
-
-def owned_by(owner: Obj, api_version: str, kind: str, name: str) -> Obj:
-    meta = owner["metadata"]
-    return {"metadata": {"name": name, "ownerReferences": [
-        {"apiVersion": api_version, "kind": kind, "name": meta["name"], "uid": meta["uid"]}
-    ]}}  # fmt: skip
-
-
-@pytest.mark.cluster
-async def test_a_server_without_controllers_gets_ours(api: Api) -> None:
-    await api.call("POST", DEFINITIONS, THING)
-    await polled(lambda: api.get(f"{DEFINITIONS}/things.example.com"), lambda found: found["status"]["conditions"])
-    thing = await api.call("POST", THINGS, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}})
-    lost = {"metadata": {"name": "kube-root-ca.crt", "uid": "of one before it"}}
-    await api.call("POST", f"{CORE}/default/secrets", owned_by(thing, "example.com/v1", "Thing", "kept"))
-    await api.call("POST", f"{CORE}/default/secrets", owned_by(lost, "v1", "ConfigMap", "lost"))
-    await api.call("POST", CORE, {"metadata": {"name": "team"}})
-    await polled(lambda: api.get(f"{CORE}/team/serviceaccounts/default"))
-    await polled(lambda: api.get(f"{CORE}/default/secrets/lost"), lambda found: found is None)
-    assert await api.get(f"{CORE}/default/secrets/kept")
-    await api.call("DELETE", f"{THINGS}/one")
-    await api.call("DELETE", f"{CORE}/team")
-    for path in (f"{CORE}/default/secrets/kept", f"{CORE}/team"):
-        await polled(lambda path=path: api.get(path), lambda found: found is None)
 
 
 async def test_a_real_server_refuses_in_plain_text_what_it_does_not_serve() -> None:
@@ -124,7 +71,11 @@ async def test_a_kubelet_answers_the_holder_of_its_certificate() -> None:
 
 
 async def test_a_real_server_needs_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, text in (("etcd", "echo no room here; exit 3"), ("kube-apiserver", "exec sleep 600")):
+    for name, text in (
+        ("etcd", "echo no room here; exit 3"),
+        ("kube-apiserver", "exec sleep 600"),
+        (envtest.CONTROLLERS, "true"),
+    ):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv(envtest.ASSETS, str(tmp_path))
@@ -132,7 +83,7 @@ async def test_a_real_server_needs_its_programs(monkeypatch: pytest.MonkeyPatch,
         async with local_cluster(server=REAL):
             raise AssertionError("started")
     monkeypatch.delenv(envtest.ASSETS)
-    with pytest.raises(envtest.StartError, match=f"set {envtest.ASSETS} to a directory with etcd and kube-apiserver"):
+    with pytest.raises(envtest.StartError, match=f"set {envtest.ASSETS} to a directory with etcd, kube-apiserver, kube-"):
         async with local_cluster(server=REAL):
             raise AssertionError("started")
 

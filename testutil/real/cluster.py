@@ -30,8 +30,8 @@ OPERATORS = "training-operators"
 RIGHTS = ROOT / "charts" / "kustomize" / "base"
 #: What a row may need of its cluster.
 NODE, SERVER = "a node that can be killed", "an API server that can be killed"
-CONTAINERS, SCHEDULER, QUOTAS = "containers with limits", "a scheduler that preempts", "quotas that are counted"
-WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with etcd and kube-apiserver"
+CONTAINERS, SCHEDULER = "containers with limits", "a scheduler that preempts"
+WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}"
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
 _NODE_GRACE, _TOLERATION = 8, 5
@@ -84,7 +84,7 @@ def given() -> bool:
 
 def embedded_cluster(directory: Path) -> AbstractAsyncContextManager[Cluster]:
     """The embedded cluster, a process of its own."""
-    return _command(directory, "embedded", {})
+    return _command(directory, "embedded")
 
 
 @asynccontextmanager
@@ -96,17 +96,14 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
     assets = envtest.assets()
     if assets is None:
         raise envtest.StartError(WHY_NOT)
-    # In place of a controller manager that is missing, ours count no quotas and watch no nodes.
-    missing = () if (assets / envtest.CONTROLLERS).exists() else (NODE, QUOTAS)
-    lacks = dict.fromkeys(missing, f"{assets} has no {envtest.CONTROLLERS}")
     admin = directory / f"{ADMINISTRATOR}.kubeconfig"
     node = container_node(assets, directory, admin)
     if node is None:
-        async with _command(directory, "real", lacks) as cluster:
+        async with _command(directory, "real") as cluster:
             yield cluster
         return
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(envtest.servers(assets, (*_SERVER_ARGUMENTS, *envtest.fitting(assets))))
+        servers = await stack.enter_async_context(envtest.servers(assets, _SERVER_ARGUMENTS))
         _secret(admin, kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
         noticing = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
         await stack.enter_async_context(envtest.controllers(assets, servers, *noticing))
@@ -117,12 +114,12 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
         stack.push_async_callback(transport.close)
         found = await stack.enter_async_context(node)
         name = f"kube-apiserver {servers.version}, kubelet and containerd"
-        cluster = Cluster(name, directory, transport, found.image, lacks, servers, found.kubelet, found.name, found.press)
+        cluster = Cluster(name, directory, transport, found.image, {}, servers, found.kubelet, found.name, found.press)
         yield await stack.enter_async_context(_prepared(cluster))
 
 
 @asynccontextmanager
-async def _command(directory: Path, server: str, lacks: dict[str, str]) -> AsyncIterator[Cluster]:
+async def _command(directory: Path, server: str) -> AsyncIterator[Cluster]:
     """The cluster of ``jobcommon up``, whose pods are processes."""
     path = directory / f"{ADMINISTRATOR}.kubeconfig"
     arguments = ("up", "--no-operators", "--server", server, "--data-dir", str(directory / "data"), "--kubeconfig", str(path))
@@ -138,7 +135,7 @@ async def _command(directory: Path, server: str, lacks: dict[str, str]) -> Async
         transport = HttpTransport(await find_cluster(str(path)), timeouts=_PATIENT)
         try:
             await polled(lambda: Api(ServerTransport(transport)).get("/api/v1/namespaces/default"), retry_on=ClientError)
-            lacks = {**dict.fromkeys((NODE, SERVER, CONTAINERS, SCHEDULER), "all parts are one process"), **lacks}
+            lacks = dict.fromkeys((NODE, SERVER, CONTAINERS, SCHEDULER), "all parts are one process")
             async with _prepared(Cluster(f"{server} server, pods as processes", directory, transport, lacks=lacks)) as found:
                 yield found
         finally:

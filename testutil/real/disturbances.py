@@ -5,7 +5,7 @@ import signal
 import time
 
 from jobcommon.testutil.processes import Process
-from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, QUOTAS, SERVER
+from jobcommon.testutil.real.cluster import ADMINISTRATOR, CONTAINERS, NODE, OPERATORS, SERVER
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import step
 from localcluster.client import ClientError, StatusError, background
@@ -104,7 +104,7 @@ async def node_pressure(row: Run, on: bool) -> None:
     await row.cluster.press(on)
 
 
-@step(QUOTAS)
+@step()
 async def quota(row: Run, pods: int) -> None:
     """A ResourceQuota for so many pods; a later one replaces it."""
     path = row.path("resourcequotas")

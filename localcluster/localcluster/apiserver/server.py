@@ -50,9 +50,6 @@ class ApiServer:
     when they are missing.
     """
 
-    #: See `localcluster.controllers.access.Server`.
-    behind = False
-
     def __init__(
         self,
         env: Env,

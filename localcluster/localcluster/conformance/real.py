@@ -12,7 +12,7 @@ from localcluster.apiserver.users import MASTERS
 from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.request import Transport
 
-WHY_NOT = f"no real API server to compare with: set {envtest.ASSETS} to a directory with etcd and kube-apiserver"
+WHY_NOT = f"no real API server to compare with: set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ Obj = dict[str, Any]
 
 
 class Server(Protocol):
-    """The embedded server, or the `Mirror` of another one, whose store may be behind."""
+    """What the controllers need of the embedded server."""
 
     @property
     def env(self) -> Env:
@@ -37,11 +37,6 @@ class Server(Protocol):
     @property
     def registry(self) -> Registry:
         """What it serves."""
-        ...
-
-    @property
-    def behind(self) -> bool:
-        """Whether the store may lack what the server has."""
         ...
 
     def handle(self, request: Request, user: User | None = None) -> Response:
@@ -105,18 +100,6 @@ class Access:
         if response.status >= 500:
             raise NotStoredError(response.body.decode())
         return response
-
-    def gone(self, owner: Obj, namespace: str) -> bool:
-        """Whether an owner that the store lacks does not exist. A kind that is not served says nothing of its objects."""
-        if not self._server.behind:
-            return True
-        group = owner["apiVersion"].rpartition("/")[0]
-        for resource in self.registry.where(lambda one: (one.group, one.kind) == (group, owner["kind"])):
-            response = self.send("GET", self.path(resource, namespace if resource.namespaced else "", owner["name"]))
-            if response.status == 200:
-                return bool(msgspec.json.decode(response.body)["metadata"]["uid"] != owner["uid"])
-            return response.status == 404
-        return False
 
     def delete(self, resource: Resource, item: Item, policy: str = "Background") -> Response:
         """Delete exactly this object: the uid is a precondition."""

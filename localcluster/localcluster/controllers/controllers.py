@@ -12,8 +12,6 @@ from localcluster.controllers.namespaces import NamespaceContents, NamespaceCont
 from localcluster.controllers.taint_eviction import TaintEviction
 
 _RETRY_SECONDS = 1.0
-# What a step has written is seen before the next one, rather than written again.
-_BEHIND_SECONDS = 0.05
 
 
 class Controller(Protocol):
@@ -32,7 +30,7 @@ def _no_wake() -> None:
 
 
 class Controllers:
-    """The embedded cluster's own controllers; `more` are stepped with them. A real server has some of its own.
+    """The embedded cluster's own controllers; `more` are stepped with them.
 
     `wake` is called when the store has changed and `step` is due; a simulator assigns its own. `root_ca` is the PEM text that
     pods find in the config map ``kube-root-ca.crt``.
@@ -44,10 +42,10 @@ class Controllers:
         self.wake: Callable[[], None] = _no_wake
         self._controllers: tuple[Controller, ...] = (
             GarbageCollector(Access(server, "generic-garbage-collector")),
-            *(() if server.behind else (DefinitionController(Access(server, "crd-finalizer")),)),
+            DefinitionController(Access(server, "crd-finalizer")),
             NamespaceController(Access(server, "namespace-controller")),
             NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
-            *(() if server.behind else (EventTtl(Access(server, "event-ttl")),)),
+            EventTtl(Access(server, "event-ttl")),
             TaintEviction(Access(server, "taint-eviction-controller")),
             *more,
         )
@@ -80,8 +78,6 @@ class Controllers:
         while True:
             changed.clear()
             due = self.step()
-            if self._server.behind:
-                await asyncio.sleep(_BEHIND_SECONDS)
             if changed.is_set():
                 # Only our own writes, which `step` has processed. Other tasks get a turn first.
                 await asyncio.sleep(0)

@@ -128,10 +128,8 @@ class GarbageCollector:
 
     def _exists(self, owner: Obj, item: Item) -> bool:
         where = self._by_uid.get(owner["uid"])
-        if where is None:
-            return not self._access.gone(owner, item.namespace)
         # An owner in another namespace does not count: references do not cross namespaces.
-        return where[1] in ("", item.namespace)
+        return where is not None and where[1] in ("", item.namespace)
 
     def _deletes_dependents(self, owner: Obj) -> bool:
         where = self._by_uid.get(owner["uid"])

@@ -62,5 +62,5 @@ async def test_an_expectation_that_does_not_hold_is_reported(ours: Driver) -> No
 
 def test_assets_that_are_not_there_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(envtest.ASSETS, str(tmp_path))
-    with pytest.raises(envtest.StartError, match="no executable etcd and kube-apiserver there"):
+    with pytest.raises(envtest.StartError, match="no executable etcd and kube-apiserver and kube-controller-manager there"):
         real.available()
