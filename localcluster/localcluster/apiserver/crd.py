@@ -1,9 +1,12 @@
 """CustomResourceDefinition objects: defaults, validation, status, and the versions they serve.
 
-The shape of a definition is a JSON Schema; what one part says of another is checked after that.
+The shape of a definition, the structural schema in it included, is a JSON Schema, `definition.json`; what one part says of
+another is checked after that.
 """
 
+import json
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
 
 import jsonschema_rs
@@ -14,46 +17,8 @@ from localcluster.apiserver.schema import structural
 from localcluster.apiserver.schema.values import value_causes
 from localcluster.apiserver.table.custom import compile_path
 
-_LABEL = {"type": "string", "pattern": "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"}
-_KIND = {"type": "string", "pattern": "^[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?$"}
-_DOMAIN = {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$"}
-_COLUMN = {
-    "required": ["name", "type", "jsonPath"],
-    "properties": {"type": {"enum": ["boolean", "date", "integer", "number", "string"]}},
-}
-_SCALE = {
-    "required": ["specReplicasPath", "statusReplicasPath"],
-    "properties": {
-        "specReplicasPath": {"type": "string", "pattern": r"^\.spec\."},
-        "statusReplicasPath": {"type": "string", "pattern": r"^\.status\."},
-        "labelSelectorPath": {"type": "string", "pattern": r"^\.(spec|status)\."},
-    },
-}
-_VERSION = {
-    "type": "object",
-    "required": ["name", "served", "storage", "schema"],
-    "properties": {
-        "name": _LABEL,
-        "schema": {"type": "object", "required": ["openAPIV3Schema"], "properties": {"openAPIV3Schema": structural.ROOT}},
-        "additionalPrinterColumns": {"items": _COLUMN},
-        "subresources": {"properties": {"scale": _SCALE}},
-    },
-}
-_NAMES = {
-    "type": "object",
-    "required": ["plural", "kind"],
-    "properties": {"plural": _LABEL, "singular": _LABEL, "kind": _KIND, "listKind": _KIND},
-}
-_SPEC = {
-    "type": "object",
-    "required": ["group", "names", "scope", "versions"],
-    "properties": {
-        "group": _DOMAIN, "names": _NAMES, "scope": {"enum": ["Cluster", "Namespaced"]},
-        "versions": {"type": "array", "minItems": 1, "items": _VERSION}, "preserveUnknownFields": {"const": False},
-    },
-}  # fmt: skip
 _SHAPE = jsonschema_rs.Draft202012Validator(
-    {"required": ["spec"], "properties": {"spec": _SPEC}, "$defs": structural.DEFINITIONS}
+    json.loads(resources.files("localcluster.apiserver").joinpath("definition.json").read_text())
 )
 
 

@@ -1,6 +1,6 @@
-"""What a CRD's schema must be before the server accepts it: the shape of a structural schema, and rules that compile.
+"""What a CRD's schema must be beyond the shape of a structural schema: list keys, patterns and rules that compile.
 
-Source: the Kubernetes documentation, "Specifying a structural schema". The shape is itself a JSON Schema.
+Source: the Kubernetes documentation, "Specifying a structural schema".
 """
 
 from collections.abc import Iterator
@@ -11,38 +11,6 @@ from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, invalid, required
 from localcluster.apiserver.schema.rules import compile_rule
 from localcluster.apiserver.schema.values import validator
-
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_FREE = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
-_UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id", "$schema")
-_NODE: Json = {"$ref": "#/$defs/node"}
-#: To be put under ``$defs`` of a schema that refers to `_NODE`.
-DEFINITIONS: Json = {
-    "node": {
-        "type": "object",
-        "properties": {
-            "type": {"enum": [*_TYPES]},
-            "properties": {"type": "object", "additionalProperties": _NODE},
-            "items": _NODE,
-            "additionalProperties": {"anyOf": [{"const": True}, _NODE]},
-            "uniqueItems": {"const": False},
-            "x-kubernetes-preserve-unknown-fields": {"const": True},
-            "x-kubernetes-list-type": {"enum": ["atomic", "set", "map"]},
-            "x-kubernetes-validations": {"items": {"type": "object", "required": ["rule"]}},
-        },
-        "allOf": [
-            {"not": {"anyOf": [{"required": [name]} for name in _UNSUPPORTED]}},
-            {"not": {"required": ["properties", "additionalProperties"]}},
-            {"anyOf": [{"required": [name]} for name in ("type", *_FREE)]},
-            {"if": {"properties": {"type": {"const": "array"}}, "required": ["type"]}, "then": {"required": ["items"]}},
-            {
-                "if": {"properties": {"x-kubernetes-list-type": {"const": "map"}}, "required": ["x-kubernetes-list-type"]},
-                "then": {"required": ["x-kubernetes-list-map-keys"]},
-            },
-        ],
-    }
-}
-ROOT: Json = {"allOf": [_NODE, {"required": ["type"], "properties": {"type": {"const": "object"}}}]}
 
 
 def rule_causes(schema: Json, path: str) -> list[Cause]:
