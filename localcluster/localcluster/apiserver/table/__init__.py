@@ -6,10 +6,7 @@ from typing import Any
 
 from localcluster.apiserver.table import pods, resources
 from localcluster.apiserver.table.custom import custom_printer
-from localcluster.apiserver.table.pods import pod_status
 from localcluster.apiserver.table.printer import Json, Printer
-
-__all__ = ["pod_status", "to_table"]
 
 _BUILT_IN: dict[tuple[str, str], Printer] = {**pods.PRINTERS, **resources.PRINTERS}
 
@@ -37,20 +34,20 @@ def to_table(
     custom: bool = False,
     include_object: str = "Metadata",
     list_meta: Json | None = None,
-    with_columns: bool = True,
 ) -> Json:
     """The objects of one kind as a Table, ages counted to `now` (unix seconds).
 
     `columns` are the `additionalPrinterColumns` of a CRD version; `custom` says that the kind is a custom resource even
     if it declares none. A built-in kind without a printer of its own gets Name and Created At, as on the real server.
-    `include_object` is the query parameter of that name; `with_columns` is False for later events of a watch.
+    `include_object` is the query parameter of that name.
     """
     printer = _custom(json.dumps(columns or [])) if custom or columns else _BUILT_IN.get((group, kind), resources.CREATED_AT)
-    rows = [{"cells": printer.cells(item, now), "object": _row_object(item, include_object)} for item in objects]
+    cells = [[cell(item, now) for _, cell in printer] for item in objects]
+    rows = [{"cells": row, "object": _row_object(item, include_object)} for row, item in zip(cells, objects, strict=True)]
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": list_meta or {},
-        "columnDefinitions": [column.as_json() for column in printer.columns] if with_columns else [],
+        "columnDefinitions": [definition for definition, _ in printer],
         "rows": rows,
     }

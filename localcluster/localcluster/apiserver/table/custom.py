@@ -9,7 +9,7 @@ from typing import Any
 import jsonpath
 
 from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, name_of
+from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, defined
 
 DEFAULT_COLUMNS: list[Json] = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
 #: A name after a dot, which may have any character that is escaped; what is in brackets is left alone.
@@ -48,18 +48,14 @@ def _cell(value: Any, kind: str, now: float) -> Any:
     return json.dumps(value, separators=(",", ":"))
 
 
+def _shown(one: Json) -> Column:
+    find, kind = compile_path(one["jsonPath"]), one.get("type", "string")
+    return defined(
+        one["name"], lambda item, now: _cell(find(item), kind, now), kind, one.get("priority", 0), one.get("format", ""),
+        one.get("description", ""),
+    )  # fmt: skip
+
+
 def custom_printer(declared: list[Json] | None) -> Printer:
     """The printer of a CRD version; Name and Age when it declares no columns."""
-    wanted = declared or DEFAULT_COLUMNS
-    paths = [(compile_path(one["jsonPath"]), one.get("type", "string")) for one in wanted]
-    shown = [
-        Column(
-            one["name"],
-            one.get("type", "string"),
-            one.get("priority", 0),
-            one.get("format", ""),
-            one.get("description", ""),
-        )
-        for one in wanted
-    ]
-    return Printer([NAME, *shown], lambda item, now: [name_of(item), *(_cell(find(item), kind, now) for find, kind in paths)])
+    return [NAME, *map(_shown, declared or DEFAULT_COLUMNS)]

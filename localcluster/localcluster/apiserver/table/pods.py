@@ -1,7 +1,7 @@
 """How a pod is printed. STATUS follows the real server's printer, because people and scripts read it."""
 
 from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import AGE, NONE, Json, column, dig, named, timed
+from localcluster.apiserver.table.printer import AGE, NAME, NONE, Json, Printer, column, defined, dig
 
 
 def _condition(pod: Json, kind: str) -> Json:
@@ -102,9 +102,9 @@ def _ready(pod: Json) -> str:
     return f"{ready}/{len(dig(pod, 'spec', 'containers', default=[])) + len(sidecars)}"
 
 
-PRINTERS = {
-    ("", "Pod"): named(
-        column("Ready", _ready), column("Status", pod_status), timed("Restarts", _restarts), AGE,
+PRINTERS: dict[tuple[str, str], Printer] = {
+    ("", "Pod"): (
+        NAME, column("Ready", _ready), column("Status", pod_status), defined("Restarts", _restarts), AGE,
         column("IP", lambda pod: dig(pod, "status", "podIPs", 0, "ip") or dig(pod, "status", "podIP", default=NONE), wide=True),
         column("Node", "spec.nodeName", default=NONE, wide=True),
     )

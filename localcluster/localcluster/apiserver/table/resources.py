@@ -1,7 +1,7 @@
 """Services, nodes, events and the other plain kinds that a training job has to do with."""
 
 from localcluster.apiserver.table.duration import UNKNOWN, age
-from localcluster.apiserver.table.printer import AGE, NONE, Json, column, dig, named, printer, timed
+from localcluster.apiserver.table.printer import AGE, NAME, NONE, Json, Printer, column, defined, dig
 
 
 def _service_ports(item: Json) -> str:
@@ -24,21 +24,23 @@ def _last_seen(item: Json, now: float) -> str:
 
 
 #: What the server prints for kinds without a printer of their own: name and creation time.
-CREATED_AT = named(column("Created At", "metadata.creationTimestamp", default=UNKNOWN))
-PRINTERS = {
-    ("", "Service"): named(
-        column("Type", "spec.type", default="ClusterIP"), column("Cluster-IP", "spec.clusterIP", default=NONE),
+CREATED_AT: Printer = (NAME, column("Created At", "metadata.creationTimestamp", default=UNKNOWN))
+PRINTERS: dict[tuple[str, str], Printer] = {
+    ("", "Service"): (
+        NAME, column("Type", "spec.type", default="ClusterIP"), column("Cluster-IP", "spec.clusterIP", default=NONE),
         column("Port(s)", _service_ports), AGE,
     ),
-    ("", "ConfigMap"): named(column("Data", lambda item: sum(len(item.get(key) or ()) for key in ("data", "binaryData"))), AGE),
-    ("", "Secret"): named(column("Type", "type"), column("Data", lambda item: len(item.get("data") or ())), AGE),
-    ("", "Namespace"): named(column("Status", "status.phase"), AGE),
-    ("", "Node"): named(column("Status", _node_status), AGE, column("Version", "status.nodeInfo.kubeletVersion")),
-    ("", "Event"): printer(
-        timed("Last Seen", _last_seen), column("Type", "type"), column("Reason", "reason"), column("Object", _event_object),
+    ("", "ConfigMap"): (
+        NAME, column("Data", lambda item: sum(len(item.get(key) or ()) for key in ("data", "binaryData"))), AGE,
+    ),
+    ("", "Secret"): (NAME, column("Type", "type"), column("Data", lambda item: len(item.get("data") or ())), AGE),
+    ("", "Namespace"): (NAME, column("Status", "status.phase"), AGE),
+    ("", "Node"): (NAME, column("Status", _node_status), AGE, column("Version", "status.nodeInfo.kubeletVersion")),
+    ("", "Event"): (
+        defined("Last Seen", _last_seen), column("Type", "type"), column("Reason", "reason"), column("Object", _event_object),
         column("Message", lambda item: dig(item, "message", default="").strip()),
         column("Source", "source.component", wide=True), column("Count", "count", default=1, wide=True),
         column("Name", "metadata.name", wide=True),
     ),
-    ("", "PersistentVolumeClaim"): named(column("Status", "status.phase"), AGE),
+    ("", "PersistentVolumeClaim"): (NAME, column("Status", "status.phase"), AGE),
 }  # fmt: skip
