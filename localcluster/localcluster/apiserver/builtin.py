@@ -15,7 +15,7 @@ from localcluster.apiserver.kinds import (
     rbac,
     services,
 )
-from localcluster.apiserver.resource import ALL_VERBS, REVIEW_VERBS, Resource, Scale, Strategy, field_table
+from localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strategy, field_table
 
 Obj = dict[str, Any]
 _ALL = ("all",)
@@ -54,7 +54,7 @@ _CORE = (
     _core("limitranges", "LimitRange", short_names=("limits",), singular="limitrange",
           creation_warning=_stored("LimitRange")),
     _core("namespaces", "Namespace", False, short_names=("ns",), status=True, subresources={"finalize": ("update",)},
-          verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"), fields=field_table("status.phase"),
+          fields=field_table("status.phase"),
           returns_deleted=True,
           strategy=Strategy(default=namespaces.default, on_create=namespaces.on_create, on_update=namespaces.on_update,
                             validate_name=names.dns1123_label)),

@@ -17,7 +17,7 @@ from localcluster.apiserver.selectors import field as field_getter
 
 Obj = dict[str, Any]
 
-ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+ALL_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 REVIEW_VERBS = ("create",)
 
 

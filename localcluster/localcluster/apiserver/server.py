@@ -36,7 +36,6 @@ _VERBS: Mapping[str, Handler] = {
     "update": update.update,
     "patch": patch.patch,
     "delete": delete.delete,
-    "deletecollection": delete.delete_collection,
 }
 _NAMED_VERBS = ("get", "update", "patch", "delete")
 _STATUS_VERBS: Mapping[str, Handler] = {"get": read.get, "update": update.update, "patch": patch.patch}
@@ -118,7 +117,7 @@ class ApiServer:
         resource = self.registry.find(info.group, info.version, info.resource)
         if resource is None or (info.namespace and not resource.namespaced and resource.plural != "namespaces"):
             raise path_not_found()
-        if resource.namespaced and not info.namespace and (info.name or info.verb in ("create", "deletecollection")):
+        if resource.namespaced and not info.namespace and (info.name or info.verb == "create"):
             raise path_not_found()
         warnings = [resource.deprecation] if resource.deprecation else []
         return Call(

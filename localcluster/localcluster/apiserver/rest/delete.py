@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from localcluster.apiserver.call import Call, decode
 from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
-from localcluster.apiserver.rest.read import scope_of, select
 from localcluster.apiserver.storage import Item
 from localcluster.finalizers import FOREGROUND, ORPHAN
 from localcluster.request import Response
@@ -70,19 +67,6 @@ def _dry_run(call: Call) -> bool:
     if not call.request.body:
         return call.dry_run
     return bool(decode(call.request.body, call.request.content_type).get("dryRun"))
-
-
-def delete_collection(call: Call) -> Response:
-    """DELETE of a collection, filtered by selectors."""
-    options = options_of(call)
-    dry_run = _dry_run(call)
-    items, meta = select(call, scope_of(call))
-    for item in items:
-        delete_object(call, item, options, dry_run)
-    # The list is of the objects as they were; built-in ones come without kind and apiVersion, as in any list.
-    shown = [call.resource.typed(item.obj) if call.resource.custom else item.obj for item in items]
-    listed = {"kind": call.resource.list_name, "apiVersion": call.resource.api_version, "metadata": meta, "items": shown}
-    return call.respond(msgspec.json.encode(listed))
 
 
 def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool = False) -> tuple[Obj, bool]:
