@@ -72,11 +72,6 @@ class Call:
         return value == "All"
 
     @property
-    def applying(self) -> bool:
-        """Whether it is a server-side apply."""
-        return self.request.method == "PATCH" and self.request.content_type.startswith(APPLY_PATCH)
-
-    @property
     def media(self) -> MediaType:
         """The representation asked for."""
         return negotiate(self.request.headers.get("accept", ""))

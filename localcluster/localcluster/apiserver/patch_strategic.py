@@ -4,11 +4,10 @@ The rules are those of k8s.io/apimachinery/pkg/util/strategicpatch: which lists 
 `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the published schema.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, child, items, resolve
-from localcluster.apiserver.list_order import interleave
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -117,4 +116,13 @@ def _ordered(merged: list[Any], original: list[Any], order: list[Any], key: Call
     keyed = [(key(one), one) for one in merged]
     ours = sorted((pair for pair in keyed if pair[0] in wanted), key=lambda pair: wanted.index(pair[0]))
     theirs = [pair for pair in keyed if pair[0] not in wanted]
-    return [one for _, one in interleave(theirs, ours, lambda pair: before.index(pair[0]) if pair[0] in before else None)]
+    return list(_interleaved(theirs, ours, before))
+
+
+def _interleaved(theirs: list[Any], ours: list[Any], before: list[Any]) -> Iterator[Any]:
+    """Both lists in one, each in its own order; an item of theirs comes first where it stood before the next one of ours."""
+    while theirs and ours:
+        (left, _), (right, _) = theirs[0], ours[0]
+        first = left in before and right in before and before.index(left) < before.index(right)
+        yield (theirs if first else ours).pop(0)[1]
+    yield from (one for _, one in (*theirs, *ours))

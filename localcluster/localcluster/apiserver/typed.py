@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from localcluster.apiserver import builtin_schemas, protobuf
-from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.errors import bad_request
 from localcluster.quantity import canonical
 from localcluster.timestamps import parse_time
 
@@ -24,14 +24,6 @@ _TYPES = {
 
 class _WrongTypeError(Exception):
     """A value that does not fit its field."""
-
-
-class UndecodableError(ApiError):
-    """The 400 for an object with a value of the wrong type; `problem` is the decoder's own word."""
-
-    def __init__(self, kind: str, where: str, problem: str) -> None:
-        super().__init__(400, "BadRequest", f"{where} cannot be handled as a {kind}: {problem}")
-        self.problem = problem
 
 
 _NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object", type(None): "null"}
@@ -64,7 +56,7 @@ def _run(kind: str, version: str, name: str, value: Obj, unknown: list[str]) -> 
         return _struct(_resolved(builtin_schemas.REF_PREFIX + name), value, "", unknown)
     except _WrongTypeError as error:
         where = f'{kind} in version "{version}"' if version else kind
-        raise UndecodableError(kind, where, str(error)) from None
+        raise bad_request(f"{where} cannot be handled as a {kind}: {error}") from None
 
 
 @cache

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from localcluster.request import JSON_PATCH
-from tests.server.api import CRS, Api, cr, crd, pod
+from localcluster.request import APPLY_PATCH, JSON_PATCH
+from tests.server.api import CRS, Api, cr, crd, pod, service
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
@@ -104,3 +104,40 @@ def test_a_definition_is_served_when_its_create_returns(api: Api) -> None:
     spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["extra"] = {"type": "string"}
     api.patch(path, {"spec": spec})
     assert api.patch(f"{CRS}/a", {"spec": {"extra": "x"}}).body["spec"]["extra"] == "x"
+
+
+def test_server_side_apply(api: Api) -> None:
+    """It makes the object, or merges into it as a forced apply does: another manager's fields are no conflict, and stay."""
+    path = "/api/v1/namespaces/default/services/s"
+    config = {"apiVersion": "v1", "kind": "Service", **service("s", ports=[{"port": 80, "name": "web"}])}
+    made = api.patch(path, config, APPLY_PATCH, fieldManager="me")
+    assert (made.code, api.patch(path, config, APPLY_PATCH, fieldManager="me").rv) == (201, made.rv)
+    other = {**config, "spec": {"selector": {"tier": "web"}, "ports": [{"port": 81, "name": "more"}]}}
+    changed = api.patch(path, other, APPLY_PATCH, fieldManager="you").body["spec"]
+    assert changed["selector"] == {"app": "s", "tier": "web"}
+    assert sorted(port["port"] for port in changed["ports"]) == [80, 81]
+    job = {**cr("f"), "status": {"phase": "Running"}}
+    assert "status" not in api.patch(f"{CRS}/f", job, APPLY_PATCH, fieldManager="me").body
+    status = api.patch(f"{CRS}/f/status", {**job, "spec": {"replicas": 9}}, APPLY_PATCH, fieldManager="me").body
+    assert (status["spec"]["replicas"], status["status"]) == (1, {"phase": "Running"})
+
+
+@pytest.mark.parametrize(
+    ("path", "config", "query", "code", "message"),
+    [
+        (f"{CRS}/f", cr("f"), {}, 422, "fieldManager: Required value"),
+        (f"{CRS}/f", {"metadata": {"name": "f"}}, {"fieldManager": "me"}, 400, "needs apiVersion and kind"),
+        (f"{CRS}/f", cr("g"), {"fieldManager": "me"}, 400, "does not match the name on the URL"),
+        (f"{CRS}/f/status", cr("f"), {"fieldManager": "me"}, 404, "not found"),
+        (
+            f"{CRS}/f",
+            cr("f", spec={"odd": 1}),
+            {"fieldManager": "me", "fieldValidation": "Strict"},
+            400,
+            'unknown field "spec.odd"',
+        ),
+    ],
+)
+def test_refused_applies(api: Api, path: str, config: Json, query: dict[str, str], code: int, message: str) -> None:
+    answer = api.patch(path, config, APPLY_PATCH, **query)
+    assert (answer.code, message in answer.message) == (code, True), answer.message

@@ -107,10 +107,8 @@ def _fresh_metadata(call: Call, given: Obj) -> Obj:
     # A resourceVersion given to an object that is not stored is returned as it is; so is a generation of an uncounted kind.
     counted = ("generation",) if call.resource.generation or call.resource.custom else ()
     version = () if call.dry_run else ("resourceVersion",)
-    for name in ("uid", "selfLink", *version, *counted, *deletion):
+    for name in ("uid", "selfLink", "managedFields", *version, *counted, *deletion):
         meta.pop(name, None)
-    if not call.applying:
-        meta.pop("managedFields", None)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = _generate_name(call, meta["generateName"])
     meta["uid"] = env.uuid()

@@ -11,12 +11,14 @@ from localcluster.apiserver.call import BODY_LIMIT, Call, decode
 from localcluster.apiserver.errors import (
     ApiError,
     bad_request,
+    invalid_object,
+    required,
     unsupported_media_type,
 )
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
-from localcluster.apiserver.rest.apply import apply
+from localcluster.apiserver.rest.create import create_object
 from localcluster.apiserver.rest.update import replace
 from localcluster.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
 
@@ -27,7 +29,7 @@ def patch(call: Call) -> Response:
     """PATCH of an object or of its status."""
     media = media_of(call)
     if media == APPLY_PATCH:
-        return apply(call)
+        return _apply(call)
     live = call.live()
     shown = call.resource.typed(live.obj)
     patched = apply_patch(call, media, shown)
@@ -35,6 +37,28 @@ def patch(call: Call) -> Response:
         name = patched.get("metadata", {}).get("name", "")
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     return call.answer(replace(call, live, accept(call, patched)))
+
+
+def _apply(call: Call) -> Response:
+    """Server-side apply: the configuration is merged into the object, as a forced one is, or becomes a new object.
+
+    No field has an owner: there are no conflicts, and what a configuration leaves out stays. Raises 400, 404, 422 ApiErrors.
+    """
+    if not call.query.get("fieldManager"):
+        raise invalid_object("PatchOptions", "meta.k8s.io", "", [required("fieldManager", "is required for apply patch")])
+    config = call.body()
+    if not config.get("apiVersion") or not config.get("kind"):
+        raise bad_request("an applied configuration needs apiVersion and kind")
+    meta = config["metadata"] = {"name": call.info.name, **(config.get("metadata") or {})}
+    if meta["name"] != call.info.name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.info.name})")
+    live = call.storage.table(call.resource.storage_key).get(call.namespace, call.info.name)
+    if live is None and not call.info.subresource:
+        return call.answer(create_object(call, accept(call, config)), 201)
+    live = call.live()
+    shown = call.resource.typed(live.obj)
+    merged = merge(shown, config) if call.resource.custom else _strategic(call, shown, config)
+    return call.answer(replace(call, live, accept(call, merged)))
 
 
 def media_of(call: Call) -> str:
@@ -60,6 +84,10 @@ def apply_patch(call: Call, media: str, obj: Obj) -> Obj:
     if media == MERGE_PATCH:
         merged: Obj = merge(obj, document)
         return merged
+    return _strategic(call, obj, document)
+
+
+def _strategic(call: Call, obj: Obj, document: Obj) -> Obj:
     try:
         return strategic_merge(call.resource.node, obj, document)
     except StrategicPatchError as error:

@@ -63,8 +63,6 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         raise conflict(resource.plural, resource.group, call.info.name, STALE)
     new = resource.bare(obj)
     old = live.obj
-    # Only an apply changes who owns what.
-    owners = new["metadata"].pop("managedFields", None) if call.applying else old["metadata"].get("managedFields")
     if call.info.subresource == "status":
         new = _with_status_of(call, old, new)
     elif resource.status:
@@ -74,8 +72,6 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
             new["status"] = old["status"]
     causes = _settle_metadata(new["metadata"], old["metadata"], resource.custom)
     new["metadata"].pop("managedFields", None)
-    if owners:
-        new["metadata"]["managedFields"] = owners
     resource.strategy.on_update(new, old)
     if call.info.subresource != "status" or resource.custom:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
