@@ -82,7 +82,7 @@ def pod_row(framework: Framework, pod: Json, replica_type: str) -> PodRow:
         namespace=view.namespace,
         uid=view.uid,
         replica=f"{replica_type}-{index}" if index < _LAST else view.name,
-        rank=_rank(specs, view.annotations),
+        rank=_rank(specs, pod["metadata"].get("annotations") or {}),
         state=describe(pod),
         cause=why(view),
         node=view.node_name,

@@ -36,7 +36,7 @@ YUNIKORN_PARAMETERS = "yunikorn.apache.org/schedulingPolicyParameters"
 KOORDINATOR_PREFIX = "gang.scheduling.koordinator.sh"
 
 # Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to, or the scheduler's name.
-MEMBER = labels.PREFIX + "gang"
+MEMBER = labels.GANG
 # Follows it in the mark of a pod that the scheduler may place by itself, although the job is a gang.
 ALONE = "/alone"
 

@@ -31,6 +31,11 @@ VARIABLE = PREFIX + "env."
 SAFE_TO_DELETE = "kueue.x-k8s.io/safe-to-forcefully-delete"
 """The annotation of a pod that may be deleted by force: its program does no harm if it runs twice. Kueue has the same one."""
 
+GANG = PREFIX + "gang"
+"""The annotation of a pod with its place in a gang."""
+POD_ANNOTATIONS = (ATTEMPT, EARLIER_RUNS, STOP_ORDERED, IMAGE, TEMPLATE, SIZE, SPARE, GANG, SAFE_TO_DELETE)
+"""Those that are read from pods. Whoever may change a pod can add others, of any size."""
+
 JOB_LABELS = (OPERATOR_NAME, JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, JOB_ROLE)
 
 

@@ -1,7 +1,8 @@
 """The view of a pod: all that the controllers know of one.
 
 Pods never pass through model classes: `pod_view` decodes the API's JSON straight into the few fields below. Times are
-seconds since the epoch (floats); an absent string is "", an absent time or exit code is None.
+seconds since the epoch (floats); an absent string is "", an absent time or exit code is None. What others write, without a
+bound of the API server, is cut: a kubelet quotes an image of any length in its messages, and each pod of a job has them.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import msgspec
 
 from jobcommon.api import labels as job_labels
 from jobcommon.api.view import (
+    MAX_WORD,
     NO_LABELS,
     Owner,
     WireInt32,
@@ -82,8 +84,8 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
 class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One pod at one version.
 
-    `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix and
-    `SAFE_TO_DELETE`. `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
+    `owner` is the controller owner. `labels` holds the job labels only, `annotations` those of `POD_ANNOTATIONS`.
+    `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
     `scheduled_time` is when it got its node, as far as a condition says.
     `unschedulable` is the scheduler's message while it finds no node. `ready_to_start`: the kubelet has mounted its volumes and
     set up its network. `init_containers` and `containers` are in the order in which the API reports their statuses; they are
@@ -199,7 +201,8 @@ class _Pod(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_Pod)
 _NO_CONDITION = _Condition()
 _NO_SPEC = _ContainerSpec()
-_ANNOTATIONS = (job_labels.PREFIX, job_labels.SAFE_TO_DELETE)
+# A kubelet keeps no longer message of a program.
+_MAX_TEXT = 4096
 
 
 def pod_view(data: bytes) -> PodView:
@@ -223,23 +226,34 @@ def pod_view(data: bytes) -> PodView:
         finalizers=shared(tuple(intern(name) for name in metadata.finalizers or ())),
         owner=controller_of(metadata),
         labels=selected(metadata.labels, job_labels.JOB_LABELS),
-        annotations=selected(metadata.annotations, (key for key in metadata.annotations or () if key.startswith(_ANNOTATIONS))),
+        annotations=selected(metadata.annotations, job_labels.POD_ANNOTATIONS),
         node_name=intern(node_name or ""),
-        phase=intern(status.phase or ""),
-        reason=intern(status.reason or ""),
-        message=status.message or "",
+        phase=_word(status.phase),
+        reason=_word(status.reason),
+        message=_text(status.message),
         start_time=epoch(status.start_time),
         ready=conditions.get("Ready", _NO_CONDITION).status == "True",
-        disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
+        disruption=_word(disruption.reason) if disruption.status == "True" else None,
         scheduled=scheduled.status == "True" or bool(node_name),
         scheduled_time=epoch(scheduled.last_transition_time) if scheduled.status == "True" else None,
-        unschedulable=(scheduled.message or scheduled.reason or "") if scheduled.status == "False" else "",
+        unschedulable=_text(scheduled.message or scheduled.reason) if scheduled.status == "False" else "",
         ready_to_start=conditions.get("PodReadyToStartContainers", _NO_CONDITION).status == "True",
         restart_policy=intern(spec.restart_policy or ""),
         spec_seen=(status.observed_generation or 0) >= (metadata.generation or 1),
         init_containers=_containers(status.init_containers, spec.init_containers),
         containers=_containers(status.containers, spec.containers),
     )
+
+
+def _word(word: str | None) -> str:
+    """The word; absent if it is too long to be one."""
+    return intern(word) if word and len(word) <= MAX_WORD else ""
+
+
+def _text(text: str | None) -> str:
+    """The text, or its beginning and its end."""
+    text, half = text or "", _MAX_TEXT // 2
+    return text if len(text) <= _MAX_TEXT else text[:half] + text[-half:]
 
 
 def _containers(statuses: list[_Container] | None, specs: list[_ContainerSpec] | None) -> tuple[ContainerView, ...]:
@@ -258,8 +272,8 @@ def _container(status: _Container, spec: _ContainerSpec) -> ContainerView:
         state=_state(status.state),
         last=_terminated(status.last_state.terminated if status.last_state else None),
         restart_policy=intern(spec.restart_policy or ""),
-        image=intern(spec.image or ""),
-        image_id=intern(status.image_id or ""),
+        image=_word(spec.image),
+        image_id=_word(status.image_id),
     )
 
 
@@ -271,7 +285,7 @@ def _state(state: _State | None) -> Waiting | Running | Terminated | None:
     if state.running is not None:
         return Running(epoch(state.running.started_at))
     if state.waiting is not None:
-        return Waiting(intern(state.waiting.reason or ""), state.waiting.message or "")
+        return Waiting(_word(state.waiting.reason), _text(state.waiting.message))
     return None
 
 
@@ -281,9 +295,9 @@ def _terminated(run: _Terminated | None) -> Terminated | None:
     return Terminated(
         exit_code=run.exit_code,
         signal=run.signal or 0,
-        reason=intern(run.reason or ""),
-        message=run.message or "",
+        reason=_word(run.reason),
+        message=_text(run.message),
         started_at=epoch(run.started_at),
         finished_at=epoch(run.finished_at),
-        container_id=run.container_id or "",
+        container_id=_word(run.container_id),
     )

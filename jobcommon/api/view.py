@@ -27,6 +27,9 @@ WireTime = Annotated[datetime, msgspec.Meta(tz=True)]
 WireInt32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 WireInt64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
+# No longer image reference can be pulled, and no longer annotation is ours.
+MAX_WORD = 1024
+
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -163,8 +166,8 @@ def controller_of(metadata: WireMetadata) -> Owner | None:
 
 
 def selected(values: Mapping[str, str] | None, keys: Iterable[str]) -> Mapping[str, str]:
-    """The entries of `values` under `keys`, read-only."""
-    kept = {key: intern(values[key]) for key in keys if key in values} if values else None
+    """The entries of `values` under `keys` that are no longer than a word, read-only."""
+    kept = {key: intern(values[key]) for key in keys if key in values and len(values[key]) <= MAX_WORD} if values else None
     return MappingProxyType(kept) if kept else NO_LABELS
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon.api.labels import JOB_NAME, PREFIX, REPLICA_INDEX
+from jobcommon.api.labels import ATTEMPT, JOB_NAME, PREFIX, REPLICA_INDEX, SIZE
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting, pod_view
 from jobcommon.api.view import Identity, ObjectView, Owner, identity, object_view
 
@@ -30,7 +30,7 @@ FULL = {
         "deletionGracePeriodSeconds": 30,
         "finalizers": ["training.kubeflow.org/job-tracking"],
         "labels": {JOB_NAME: "digits", REPLICA_INDEX: "0", "app": "mine"},
-        "annotations": {PREFIX + "generation": "3", "other/annotation": "x"},
+        "annotations": {ATTEMPT: "3", "other/annotation": "x"},
         "ownerReferences": OWNERS,
         "managedFields": [{"manager": "x"}],
     },
@@ -94,7 +94,7 @@ def test_a_full_pod() -> None:
         finalizers=("training.kubeflow.org/job-tracking",),
         owner=Owner("PyTorchJob", "digits", "job-uid"),
         labels={JOB_NAME: "digits", REPLICA_INDEX: "0"},
-        annotations={PREFIX + "generation": "3"},
+        annotations={ATTEMPT: "3"},
         node_name="node-1",
         phase="Failed",
         reason="Evicted",
@@ -119,6 +119,23 @@ def test_a_full_pod() -> None:
             ContainerView("fresh"),
         ),
     )
+
+
+def test_what_others_write_into_a_pod_is_bounded() -> None:
+    long = "1 " * 200_000
+    run = {"terminated": {"exitCode": 1, "reason": long, "message": long, "containerID": long}}
+    waits = {"waiting": {"reason": long, "message": f'couldn\'t parse image "i" {long}'}}
+    statuses = [{"name": name, "state": waits, "lastState": run, "imageID": long} for name in ("pytorch", "sidecar")]
+    conditions = [{"type": kind, "status": "False", "reason": long, "message": long} for kind in ("PodScheduled", "Ready")]
+    pod = a_pod(
+        {"phase": long, "reason": long, "message": long, "conditions": conditions, "containerStatuses": statuses},
+        annotations={ATTEMPT: "2", SIZE: long, **{f"{PREFIX}{n}": "x" * 1000 for n in range(200)}},
+    )
+    pod["spec"] = {"containers": [{"name": name, "image": long} for name in ("pytorch", "sidecar")]}
+    seen = view(pod)
+    assert len(repr(seen)) < 49_152
+    assert seen.annotations == {ATTEMPT: "2"}
+    assert 'image "i"' in seen.containers[0].state.message  # type: ignore[union-attr]
 
 
 def test_a_bare_pod() -> None:
