@@ -7,7 +7,8 @@ from jobcommon.api.labels import SPARE
 from jobcommon.api.pod import STOPPING_TAG, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
 from jobcommon.causes.error_lines import in_one_line
-from jobcommon.reconcile.ending import decode, described_end, last_failure_in_place
+from jobcommon.reconcile.ending import decode, last_failure_in_place
+from jobcommon.reconcile.rendering import described_run
 from jobcommon.reconcile.waiting import reported_cause
 
 SPARE_STATE = "Spare"
@@ -25,7 +26,7 @@ def why(pod: PodView) -> str:
     cause = reported_cause(pod)
     if cause is not None:
         failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP_BACK_OFF else None
-        return described_end(failed) if failed is not None else cause.message
+        return described_run(failed) if failed is not None else cause.message
     if any(isinstance(container.state, Terminated) for container in pod.containers):
         failed = last_failure_in_place(pod)
         return _exit(failed) if failed is not None else ""

@@ -14,6 +14,8 @@ from jobcommon.api.time_spent import TimeSpent
 
 MAX_FAILURES = 10
 MAX_MESSAGE = 1024
+MAX_OUTPUT = 2048
+"""Of the last lines of a failed run so many characters are kept, as the kubelet keeps them of a log."""
 MAX_METRICS = 256
 MAX_REPLACED = 10
 MAX_ATTEMPT = 999_999
@@ -94,7 +96,6 @@ class Failure(ApiModel):
     exit_code: int | None = Field(None, description="The exit code of its main container; unset if it was evicted or lost.")
     message: str | None = Field(None, description="The tail of the termination message.")
     time: str | None = Field(None, description="When it ended.")
-    consequence: bool | None = Field(None, description="Whether it failed of what another replica did, by its message.")
 
 
 class Metric(ApiModel):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from jobcommon.causes.cause import in_short
-from jobcommon.causes.printed import HEADER, Line, is_hint, is_stack, messages, telling
+from jobcommon.causes.printed import HEADER, Line, is_hint, is_stack, messages
 
 # A kubelet keeps as much of a message, and as many lines of a log for it.
 MESSAGE, _LINES = 4096, 80
@@ -132,35 +132,9 @@ def _named(reason: str, exit_code: int | None, message: str) -> str:
     return of_rank(error, lines) if error is not None else ""
 
 
-def distance(reason: str, exit_code: int | None, message: str) -> int:
-    """How far that end is from the failure that began, by its termination message."""
-    error = named_error(messages(message[-MESSAGE:].splitlines()[-_LINES:])) if exit_code not in (None, 126, 127) else None
-    # One that waits for a single rank says less than one that counts those that came.
-    return error.lost + (error.lost and "wait timeout" in error.text) if error is not None else int(reason == "SIGTERM")
-
-
 def in_one_line(reason: str, exit_code: int | None, message: str) -> str:
     """The error that a termination message names, or its last words."""
     return error_in(reason, exit_code, message) or last_words(reason, message)
-
-
-def excerpt(reason: str, exit_code: int | None, message: str, most: int) -> str:
-    """So many characters of a termination message: its last lines without stacks and hints, or those up to the line that names
-    the error.
-    """
-    if len(message) <= most:
-        return message
-    lines, error = telling(message[-MESSAGE:].splitlines()), in_one_line(reason, exit_code, message)
-    at = next((at for at in range(len(lines) - 1, -1, -1) if (text := in_short(lines[at])[:80]) and text in error), len(lines))
-    end, named = _last(lines, most), _last(lines[: at + 1], most)
-    return end if at == len(lines) or lines[at][-most:] in end else named
-
-
-def _last(lines: Sequence[str], most: int) -> str:
-    """The last of these lines that have at most so many characters together; of a long one its end."""
-    text = "\n".join(lines)
-    whole = text[-most - 1 :].partition("\n")[2] if len(text) > most else text
-    return whole if len(whole) > most // 2 else text[-most:]
 
 
 def last_words(reason: str, message: str) -> str:

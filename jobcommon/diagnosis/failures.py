@@ -21,8 +21,9 @@ from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
 from jobcommon.reconcile.slots import attempt_of, restart_policy
-from jobcommon.reconcile.verdicts import TOGETHER_SECONDS
 
+# Of ends so close together, consequences of others do not decide.
+TOGETHER_SECONDS = 60.0
 # Times on record are whole seconds.
 SAME_SECONDS = 1.0
 # Of a deletion, and of a pod that was still terminating when the job failed, nothing else is on record.

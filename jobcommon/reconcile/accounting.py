@@ -13,11 +13,12 @@ by another operator.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import inf
 
-from jobcommon.api import reasons
 from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import Replica, format_indexes, replica_count
-from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
+from jobcommon.api.status import MAX_FAILURES, MAX_OUTPUT, ConditionType, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import FINALIZER, Framework, Job, Tallies
 from jobcommon.reconcile.ending import (
@@ -32,15 +33,13 @@ from jobcommon.reconcile.ending import (
     decode,
     last_run,
 )
-from jobcommon.reconcile.rendering import reason_of_end
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
     Active,
     Ended,
-    Leaving,
     Slot,
     Slots,
-    Starting,
+    order_of_end,
     recorded_success,
 )
 
@@ -49,8 +48,6 @@ from jobcommon.reconcile.slots import (
 FRESH_END_SECONDS = 5.0
 
 
-# With these a job fails whose replicas may all be running.
-_LIMITS = (reasons.DEADLINE_EXCEEDED, reasons.PENDING_TOO_LONG, reasons.STALLED)
 _NO_FAULT = (EndType.SUCCEEDED, EndType.STOPPED)
 
 
@@ -102,27 +99,25 @@ class Accounting:
 def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accounting:
     """Enter the pods that have ended since the status was written; without `entering`, only count what is on record."""
     status = job.status
-    notable, surplus = (slots.notable, slots.surplus) if entering else ((), ())
+    ended, living, surplus = (slots.ended, slots.living, slots.surplus) if entering else ((), (), ())
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
     by_type = recorded_failed_runs(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Slot] = []
-    unrecorded = remembered = 0
-    for slot in notable:
-        match slot.state:
-            case Ended(ending) if ending.type == EndType.SUCCEEDED or remembered < MAX_ENTRIES:
-                entries.append(slot)
-                kind = slot.replica.type
-                by_type[kind] += slot.failed_runs.charged + (ending.type == EndType.RETRYABLE)
-                disruptions += ending.type == EndType.DISRUPTED
-                if ending.type == EndType.SUCCEEDED:
-                    succeeded[kind].add(slot.replica.index)
-                else:
-                    remembered += 1
-            case Ended(ending):
-                unrecorded += slot.failed_runs.charged + (ending.type == EndType.RETRYABLE)
-            case Active() | Starting() | Leaving():
-                unrecorded += slot.failed_runs.charged
+    unrecorded, remembered = sum(slot.failed_runs.charged for slot in living), 0
+    for slot in ended:
+        kind, end = slot.replica.type, slot.ending.type
+        charged = slot.failed_runs.charged + (end == EndType.RETRYABLE)
+        if end == EndType.SUCCEEDED:
+            succeeded[kind].add(slot.replica.index)
+        elif remembered == MAX_ENTRIES:
+            unrecorded += charged
+            continue
+        else:
+            remembered += 1
+        entries.append(slot)
+        by_type[kind] += charged
+        disruptions += end == EndType.DISRUPTED
     for slot in surplus:
         if isinstance(slot.state, Ended):
             entries.append(slot)
@@ -206,10 +201,17 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
         node=pod.node_name or None,
         reason=ending.reason,
         exit_code=ending.exit_code,
-        message=ending.kept(MAX_MESSAGE) or None,
+        message=f"{_tail(ending.message, MAX_OUTPUT - len(ending.where))}{ending.where}".strip() or None,
         time=format_time(ending.finished_at) if ending.finished_at is not None else None,
-        consequence=ending.distance > 0 or None,
     )
+
+
+def _tail(message: str, most: int) -> str:
+    """The last lines of a message that have at most so many characters; of a longer line its end."""
+    if len(message) <= most:
+        return message
+    tail = message[-most:]
+    return tail.partition("\n")[2] or tail
 
 
 def recorded_failed_runs(job: Job) -> dict[str, int]:
@@ -219,43 +221,39 @@ def recorded_failed_runs(job: Job) -> dict[str, int]:
 
 
 def first_failures(job: Job, entries: list[Slot]) -> tuple[Failure, ...]:
-    """The first failures, in the order in which they happened; a requested deletion is none, unless others failed of it."""
+    """The first failures, in the order in which they happened; a requested deletion is none, unless others failed after it."""
     faults = [e for e in entries if e.ending.type not in _NO_FAULT and not e.ending.deleted]
-    lost = [e.ending.finished_at or 0.0 for e in faults if e.ending.distance]
-    faults += filter(None, (deletion_before(entries, max(lost)),)) if lost else ()
-    faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
+    ends = [e.ending.finished_at or 0.0 for e in faults]
+    faults += filter(None, (deletion_before(entries, max(ends)),)) if ends else ()
+    faults.sort(key=order_of_end)
     new = (failure_of(e.replica, e.pod, e.ending) for e in faults)
     known = job.status.failures
     # A run that had failed in its pod before that ended is on record already. Where all replicas are restarted together none
     # is, and a replica may fail in two attempts within a second.
     new = (f for f in new if job.restarts_together or f.time is None or not is_on_record(f, known))
-    return (*known, *new)[:MAX_FAILURES]
+    return (*known, *islice(new, max(MAX_FAILURES - len(known), 0)))
 
 
 def deletion_before(entries: Iterable[Slot], at: float) -> Slot | None:
-    """The first of the pods that others have deleted and that ended by then: it explains why another lost its peer."""
+    """The first of the pods that others have deleted and that ended by then: it may explain why another failed."""
     deleted = [e for e in entries if e.ending.deleted and (e.ending.finished_at or 0.0) <= at]
-    return min(deleted, key=lambda e: e.ending.finished_at or 0.0, default=None)
+    return min(deleted, key=order_of_end, default=None)
 
 
 def ends_after_failure(framework: Framework, job: Job, slots: Slots) -> dict[str, Failure]:
-    """By UID, the ends still to be recorded of replicas that ran when the job failed, if all its failures are consequences, or
-    no failure has ended it.
+    """By UID, the ends still to be recorded of replicas that ran when the job failed, the first ones.
 
-    The replica that caused them may have raised its error before, and have been slower to end; its log goes with its pod. Or
-    the platform has ended it, which was reported later than the ends of its peers. What ran into a limit may have hung.
+    The replica that caused the failure may have hung, or be slower to end than its peers, and its log goes with its pod. Or the
+    platform has ended it, which was reported later than the ends of its peers.
     """
     known = job.status.failures
     room = MAX_FAILURES - len(known) if job.status.has(ConditionType.FAILED) else 0
     done = {failure.pod for failure in known if failure.reason == STOPPED or failure.exit_code is None}
     over = [s for s in slots.wanted.values() if s.life is Life.REMOVED and not s.recorded and FINALIZER in s.pod.finalizers]
     new = [s for s in over if s.pod.name not in done and not framework.serves(s.replica.type)] if room > 0 else []
-    own = any(not f.consequence for f in known if f.reason != STOPPED)
-    if not new or (own and reason_of_end(job.status) not in _LIMITS):
-        return {}
     runs = ((s, last_run(s.pod, framework.main_container(job.replica_specs[s.replica.type], s.replica.index))) for s in new)
-    ends = [(s.pod.uid, failure_of(s.replica, s.pod, run)) for s, run in runs if run is not None]
-    return dict(sorted(ends, key=lambda entry: entry[1].time or "")[:room])
+    ends = sorted(((s, run) for s, run in runs if run is not None), key=lambda end: end[1].finished_at or inf)
+    return {s.pod.uid: failure_of(s.replica, s.pod, run) for s, run in ends[:room]}
 
 
 def is_on_record(failure: Failure, known: Iterable[Failure]) -> bool:
@@ -340,9 +338,11 @@ def failures_on_record(job: Job, accounting: Accounting, slots: Slots, *, suspen
     # suspended, one fails for want of peers that were stopped.
     counted = not (job.restarts_together or suspended or job.status.has(ConditionType.SUSPENDED))
     for slot, run in runs_in_place(slots) if counted else ():
+        if len(found) >= MAX_FAILURES:
+            break
         ending = Ending(EndType.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
         failure = failure_of(slot.replica, slot.pod, ending)
-        if slot.failed_runs.charged and len(found) < MAX_FAILURES and not is_on_record(failure, found):
+        if slot.failed_runs.charged and not is_on_record(failure, found):
             found.append(failure)
     return found
 

@@ -6,43 +6,39 @@ attempt is recorded first (rule R1). Only then are the pods of the earlier attem
 new attempt is started while one of an earlier attempt may still run.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import inf
 
-import msgspec
-
 from jobcommon.api.pod import PodView
-from jobcommon.framework import Framework, Job
+from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_failed_runs
-from jobcommon.reconcile.ending import (
-    EndType,
-    ending_by_others,
-)
+from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.extension import RestartInPlace
-from jobcommon.reconcile.slots import Ended, Slot, Slots, attempt_of, restart_policy
+from jobcommon.reconcile.slots import Slot, Slots, attempt_of, being_deleted, order_of_end
 
 # Of failures seen together the first of these counts as the cause: an evicted pod may have no time, and a rank whose peer was
 # lost or killed often ends with a permanent exit code. Of exit codes alone a permanent one is the cause if it came before.
 _CAUSES = (EndType.DISRUPTED, EndType.RETRYABLE, EndType.PERMANENT)
 
 
-def without_consequences(framework: Framework, job: Job, accounting: Accounting, slots: Slots) -> Accounting:
+def without_consequences(job: Job, accounting: Accounting, slots: Slots) -> Accounting:
     """The accounting in which only the first failure of the attempt is charged; as it is if no replica has failed.
 
     Unless that failure is permanent, it begins a new attempt, in which no earlier success counts. A deletion by others comes
     before the failures of peers, although its pod still terminates: its program may have ended at once.
     """
     failed = [
-        entry
-        for entry in accounting.having(*_CAUSES)
-        if not (entry.ending.type == EndType.PERMANENT and framework.tolerates_failure(job, entry.replica))
+        slot
+        # Of all that have ended, one pass enters a part.
+        for slot in (slots.ended if accounting.entries else ())
+        if slot.ending.type in _CAUSES and not slot.given_up
     ]
     if not failed:
         return accounting
-    first = min([*failed, *_being_deleted(job, slots)], key=_order)
+    first = min([*failed, *being_deleted(job, slots)], key=_order)
     permanent = [entry for entry in failed if entry.ending.type == EndType.PERMANENT]
     unclear: list[Slot] = []
     if first.ending.type == EndType.RETRYABLE and permanent:
@@ -63,13 +59,6 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     if kind == EndType.PERMANENT:
         return counted
     return in_new_attempt(job, counted, [slot.pod for slot in slots.ours])
-
-
-def _being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
-    """The pods that others are deleting, as ended by that."""
-    for slot in slots.leaving:
-        if (ending := ending_by_others(slot.pod, restart_policy(job, slot.replica))) is not None:
-            yield msgspec.structs.replace(slot, state=Ended(ending))
 
 
 def after_deadline(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
@@ -134,10 +123,9 @@ def change_of_attempt(
     return AttemptChange(in_place, delayed, due if due > now else None)
 
 
-def _order(entry: Slot) -> tuple[int, float, str]:
-    return _CAUSES.index(entry.ending.type), _end(entry), entry.pod.name
+def _order(entry: Slot) -> tuple[int, float, bool, str]:
+    return _CAUSES.index(entry.ending.type), *order_of_end(entry)
 
 
 def _end(entry: Slot) -> float:
-    finished = entry.ending.finished_at
-    return finished if finished is not None else inf
+    return order_of_end(entry)[0]

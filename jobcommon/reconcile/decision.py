@@ -371,13 +371,14 @@ def plan_finished(situation: Situation) -> Plan:
     actions = with_clean_up(framework, job, observed, pods, why)
     actions += situation.actions(_COURSES[policy])
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
-    if after:
-        status = status.model_copy(update={"failures": [*status.failures, *after.values()]})
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
     wakes = [*situation.wakes, *([expiry] if expiry is not None else ()), *([grace] if grace is not None and may_end else ())]
     urgent = _urgency(job.status, status)
+    if after:
+        # Many end at about the same time: one write has them all.
+        status = status.model_copy(update={"failures": [*status.failures, *after.values()]})
     return _compose(situation, "job has finished", actions, status, urgency=urgent, wake_at=min(wakes, default=None))
 
 

@@ -15,9 +15,6 @@ import msgspec
 from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Running, Terminated, Waiting
-from jobcommon.api.replica import Replica
-from jobcommon.api.status import Failure
-from jobcommon.causes.error_lines import distance, error_in, excerpt, last_words
 
 FIRST_RETRYABLE_CODE = 128
 # A shell and a container runtime give the number of the signal that ended a program on top of this.
@@ -44,8 +41,9 @@ STOPPED = "Stopped"
 _ENDED = ("Succeeded", "Failed")
 _SIDECAR = "Always"
 _NEVER = "Never"
-# By these the kubelet stops a program.
-_OF_STOP = ("SIGTERM", "SIGKILL", "Completed")
+
+# With these exit codes a program ends that was asked to stop.
+_OF_STOP = (0, _SIGNAL_BASE + 9, _SIGNAL_BASE + 15)
 
 # By number, on Linux, where pods run; the operator's own system may count differently.
 SIGNALS = (
@@ -86,27 +84,6 @@ class Ending:
     def where(self) -> str:
         """In which container, if not in the main one."""
         return f" (init container {self.init_container})" if self.init_container else ""
-
-    @property
-    def distance(self) -> int:
-        """How far it is from the failure that began, by what its program said: of ends of about a time, the least decides."""
-        own = distance(self.reason, self.exit_code, self.message)
-        run = self.before[1] if self.before is not None else None
-        return min(own, distance(decode(run), run.exit_code, run.message)) if run is not None else own
-
-    def kept(self, most: int) -> str:
-        """So many characters of the message, for the status."""
-        return f"{excerpt(self.reason, self.exit_code, self.message, most - len(self.where))}{self.where}".strip()
-
-    def describe(self, replica: Replica, node: str) -> str:
-        """One line: who, why, how, where."""
-        where = f"{self.where} on node {node}" if node else self.where
-        how = _described(self.reason, self.exit_code, self.message, where)
-        if self.before is not None:
-            how = f"its container {self.before[0]} ended first: {described_end(self.before[1])}; then {how}"
-        if self.unready:
-            how += f"; its container {' and '.join(self.unready)} was not ready"
-        return f"{replica}: {how}"
 
 
 class Life(Enum):
@@ -185,8 +162,8 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
 
 
 def last_run(pod: PodView, main_container: str) -> Ending | None:
-    """How the main container ended of a pod that we have stopped with its job: by the platform, or with a message; or the init
-    container that still ran.
+    """How the main container ended of a pod that we have stopped with its job: by the platform, or not with exit code 0; or the
+    init container that still ran.
     """
     main = _container(pod, main_container)
     run = main.state if main is not None else None
@@ -202,7 +179,7 @@ def last_run(pod: PodView, main_container: str) -> Ending | None:
     if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
         # A node that shuts down stops the program, whose peers fail, before the kubelet reports why.
         return replace(_without_fault(pod, RestartPolicy.NEVER), finished_at=run.finished_at)
-    return Ending(EndType.STOPPED, STOPPED, run.exit_code, run.message, run.finished_at) if run.message else None
+    return Ending(EndType.STOPPED, STOPPED, run.exit_code, run.message, run.finished_at) if run.exit_code else None
 
 
 def stopped_by_image(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:
@@ -219,9 +196,8 @@ def ending_by_others(pod: PodView, policy: RestartPolicy, run: Terminated | None
         return _without_fault(pod, policy, run)
     if pod.deletion_time is None:
         return None
-    # A program that had lost others by then, and failed, did not end of the deletion.
-    stopped = run is not None and (decode(run) in _OF_STOP or not distance(decode(run), run.exit_code, run.message))
-    at = (run.finished_at if run is not None and stopped else None) or pod.deletion_time
+    # A program with another code may have failed before it was asked to stop.
+    at = (run.finished_at if run is not None and run.exit_code in _OF_STOP else None) or pod.deletion_time
     return Ending(EndType.DISRUPTED, "Deleted", message=pod.message, finished_at=at, deleted=True)
 
 
@@ -418,22 +394,3 @@ def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
     if not isinstance(container.state, Terminated):
         return False
     return policy == RestartPolicy.ALWAYS or container.state.exit_code != 0
-
-
-def described_end(run: Terminated) -> str:
-    """How a run ended and why, in one line: ``ValueError: no shard (train.py, line 3); exited with code 1 (Error)``."""
-    return _described(decode(run), run.exit_code, run.message)
-
-
-def described_failure(failure: Failure) -> str:
-    """A failure on record, in one line as `Ending.describe` gives it."""
-    where = f" on node {failure.node}" if failure.node else ""
-    return f"{failure.replica}: {_described(failure.reason, failure.exit_code, failure.message or '', where)}"
-
-
-def _described(reason: str, exit_code: int | None, message: str, where: str = "") -> str:
-    how = f"exited with code {exit_code} ({reason}){where}" if exit_code is not None else f"{reason}{where}"
-    if error := error_in(reason, exit_code, message):
-        return f"{error}; {how}"
-    words = last_words(reason, message)
-    return f"{how}: {words}" if words else how

@@ -219,7 +219,7 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "it has several containers" if len(containers) > 1 else "it has not started"
     if labels.ATTEMPT not in slot.pod.annotations:
         return "it was created before restartScope Job"
-    if not (spare or _next_image(slot.pod, 0)):
+    if not slot.pod.containers[0].image or not (spare or _next_image(slot.pod, 0)):
         return "the digest of its image is unknown"
     if now >= given_up_at(job, slot.replica, slot.pod, now):
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"

@@ -15,11 +15,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from jobcommon.api.pod import Terminated
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, JobStatus
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, Failure, JobCondition, JobStatus
 from jobcommon.api.text import ANY_NUMBER, NUMBER, kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.causes.cause import without_middle
+from jobcommon.causes.error_lines import error_in, last_words
+from jobcommon.reconcile.ending import decode
+from jobcommon.reconcile.slots import Slot
 
 _EXCLUDES = {
     ConditionType.RUNNING: (ConditionType.RESTARTING,),
@@ -195,9 +199,41 @@ def is_stated(condition: JobCondition, note: str) -> bool:
     return note in condition.message
 
 
-def reason_of_end(status: JobStatus) -> str:
-    """The reason with which the job has succeeded or failed; "" if it has not."""
-    return end.reason if (end := _end_of(status)) is not None else ""
+def described_end(slot: Slot, *, read: bool) -> str:
+    """Which replica ended, how and where, of one that is not on record; with what was printed if that is to be `read`."""
+    ending, node = slot.ending, slot.pod.node_name
+    how = _how(ending.reason, ending.exit_code, f"{ending.where} on node {node}" if node else ending.where)
+    if ending.before is not None:
+        name, run = ending.before
+        how = f"its container {name} ended first: {described_run(run, read=read)}; then {how}"
+    elif read:
+        how = _with_words(how, ending.reason, ending.exit_code, ending.message)
+    how += f"; its container {' and '.join(ending.unready)} was not ready" if ending.unready else ""
+    return f"{slot.replica}: {how}"
+
+
+def described_run(run: Terminated, *, read: bool = True) -> str:
+    """How a run ended and why, in one line: ``ValueError: no shard (train.py, line 3); exited with code 1 (Error)``."""
+    how = _how(decode(run), run.exit_code)
+    return _with_words(how, decode(run), run.exit_code, run.message) if read else how
+
+
+def described_failure(failure: Failure) -> str:
+    """A failure on record, in one line as `described_end` gives it."""
+    how = _how(failure.reason, failure.exit_code, f" on node {failure.node}" if failure.node else "")
+    return f"{failure.replica}: {_with_words(how, failure.reason, failure.exit_code, failure.message or '')}"
+
+
+def _how(reason: str, exit_code: int | None, where: str = "") -> str:
+    return f"exited with code {exit_code} ({reason}){where}" if exit_code is not None else f"{reason}{where}"
+
+
+def _with_words(how: str, reason: str, exit_code: int | None, message: str) -> str:
+    """How a run ended, with the error in what it printed. The operator reads such text here alone, and once a pass."""
+    if error := error_in(reason, exit_code, message):
+        return f"{error}; {how}"
+    words = last_words(reason, message)
+    return f"{how}: {words}" if words else how
 
 
 def end_of(status: JobStatus) -> str:

@@ -29,12 +29,12 @@ from jobcommon.reconcile.accounting import (
     stopping,
 )
 from jobcommon.reconcile.attempts import NO_CHANGE, AttemptChange, change_of_attempt, without_consequences
-from jobcommon.reconcile.ending import EndType, described_end
+from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent, Standing, pod_actions
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, Get, KeepLog, names_in_short
-from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, rendered
+from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, described_end, described_run, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slot, Slots, arrange, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS, Blocked, blocked_types
 
@@ -111,7 +111,7 @@ class Situation:
         """The accounting after this pass: where the first failure restarts all replicas, it alone is charged."""
         if not self.job.restarts_together:
             return self.counted
-        return without_consequences(self.framework, self.job, self.counted, self.slots)
+        return without_consequences(self.job, self.counted, self.slots)
 
     def with_accounting(self, accounting: Accounting, tallies: Tallies | None = None, overdue: Deadline | None = None) -> Self:
         """The same pods with another accounting, about which the extensions are asked anew."""
@@ -220,7 +220,7 @@ class Situation:
         events: list[Event] = []
         lost = self.accounting.having(EndType.RETRYABLE, EndType.DISRUPTED)
         if lost or self.accounting.attempt > job.attempt:
-            causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
+            causes = ", ".join(described_end(entry, read=entry is lost[0]) for entry in lost[:3])
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             cause = f"{causes or cause}{more}"[:MAX_MESSAGE]
             stated.append(new := self._restarting(cause))
@@ -457,6 +457,6 @@ def _restart_notes(slots: Slots) -> list[Note]:
         return []
     times, slot = max(found, key=lambda entry: entry[0])
     run = slot.failed_runs.last
-    why = f", last: {described_end(run)}" if run is not None else ""
+    why = f", last: {described_run(run)}" if run is not None else ""
     more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
     return [Note(f"{slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}")]

@@ -9,9 +9,10 @@ slot's pod. Labels select candidates only: an index label from the cluster is un
 list (the reference panicked on "-1").
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import msgspec
 
@@ -27,6 +28,7 @@ from jobcommon.reconcile.ending import (
     EndType,
     FailedRuns,
     Life,
+    ending_by_others,
     ending_of,
     failed_in_place,
     failed_runs,
@@ -138,6 +140,14 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         return self.life is Life.PENDING or self.life is Life.RUNNING
 
 
+def order_of_end(slot: Slot) -> tuple[float, bool, str]:
+    """The order in which pods ended that are not on record yet, last those of which it is unknown when.
+
+    Of those within a second, one that was asked to stop did not begin it.
+    """
+    return slot.ending.finished_at or inf, slot.ending.reason == "SIGTERM", slot.pod.name
+
+
 @dataclass(frozen=True)
 class Slots:
     """The pods of a job by slot.
@@ -160,6 +170,11 @@ class Slots:
     def notable(self) -> tuple[Slot, ...]:
         """The wanted slots whose pods do not just run: a few of many."""
         return tuple(slot for slot in self.wanted.values() if slot.state is not ACTIVE)
+
+    @property
+    def ended(self) -> list[Slot]:
+        """Those of `notable` whose end is to be recorded, in the order in which they ended."""
+        return sorted((slot for slot in self.notable if isinstance(slot.state, Ended)), key=order_of_end)
 
     @property
     def living(self) -> tuple[Slot, ...]:
@@ -272,6 +287,13 @@ class _Classifier:
         if ending is not None and self._on_record and ending.type != EndType.SUCCEEDED:
             return replace(ending, type=EndType.STOPPED)
         return ending
+
+
+def being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
+    """The pods that others are deleting, as ended by that."""
+    for slot in slots.leaving:
+        if (ending := ending_by_others(slot.pod, restart_policy(job, slot.replica))) is not None:
+            yield msgspec.structs.replace(slot, state=Ended(ending))
 
 
 def attempt_of(pod: PodView) -> int:

@@ -6,20 +6,19 @@ case several apply: success of the deciding replicas, a final failure, suspensio
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from jobcommon.api import reasons
-from jobcommon.api.status import MAX_ATTEMPT, MAX_FAILURES, ConditionType
+from jobcommon.api.status import MAX_ATTEMPT, ConditionType
 from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, deletion_before, is_counted, runs_in_place
 from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
-from jobcommon.reconcile.ending import EndType, described_end, described_failure, ending_by_others
-from jobcommon.reconcile.rendering import Note
+from jobcommon.reconcile.ending import EndType
+from jobcommon.reconcile.rendering import Note, described_end, described_failure, described_run
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import Slot, Slots, restart_policy
+from jobcommon.reconcile.slots import Slot, Slots, being_deleted
 
-# Of ends so close together, consequences of others do not decide.
-TOGETHER_SECONDS = 60.0
 # Of the pods that others are deleting while a job fails, so many are named.
 MAX_NAMED = 3
 
@@ -119,21 +118,9 @@ def _failed_for_good(situation: Situation) -> Verdict | None:
 
 
 def _because(accounting: Accounting, ends: Sequence[Slot]) -> str:
-    """The end that explains the others; of a consequence, also the deletion by others that it follows from."""
-    first = _decisive(ends)
-    before = deletion_before(accounting.entries, first.ending.finished_at or 0.0) if first.ending.distance else None
-    return "; ".join(end.ending.describe(end.replica, end.pod.node_name) for end in (before, first) if end is not None)
-
-
-def _decisive(ends: Sequence[Slot]) -> Slot:
-    """The end that explains the others of its time, as `jobcommon why` has it: the first that is no consequence."""
-    ordered = sorted(ends, key=_ended_at)[:MAX_FAILURES]
-    last = _ended_at(ordered[0]) + TOGETHER_SECONDS
-    return min((end for end in ordered if _ended_at(end) <= last), key=lambda end: end.ending.distance)
-
-
-def _ended_at(slot: Slot) -> float:
-    return slot.ending.finished_at or float("inf")
+    """The first of the ends, and a deletion by others before it, of which it may be a consequence."""
+    before = deletion_before(accounting.entries, ends[0].ending.finished_at or 0.0)
+    return "; ".join(described_end(end, read=end is ends[0]) for end in (before, ends[0]) if end is not None)
 
 
 def _suspended(situation: Situation) -> Verdict | None:
@@ -179,7 +166,7 @@ def _backoff_message(job: Job, accounting: Accounting, slots: Slots, cause: str)
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
     limit += f"restarts allowed {job.run_policy.backoff_limit}"
-    found = [f"{slot.replica}: {described_end(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
+    found = [f"{slot.replica}: {described_run(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
         _because(accounting, ends) for ends in filter(None, [accounting.having(EndType.RETRYABLE)])
     ]
     # A failure that a suspension was recorded with ends the job when it is resumed.
@@ -189,8 +176,7 @@ def _backoff_message(job: Job, accounting: Accounting, slots: Slots, cause: str)
 
 def _still_terminating(job: Job, slots: Slots) -> list[Note]:
     """The note on pods that others are deleting while the job fails: their peers may have failed of that."""
-    ends = [(slot, ending_by_others(slot.pod, restart_policy(job, slot.replica))) for slot in slots.leaving]
-    leaving = [ending.describe(slot.replica, slot.pod.node_name) for slot, ending in ends[:MAX_NAMED] if ending is not None]
+    leaving = [described_end(slot, read=False) for slot in islice(being_deleted(job, slots), MAX_NAMED)]
     return [Note(f"still terminating: {', '.join(leaving)}")] if leaving else []
 
 

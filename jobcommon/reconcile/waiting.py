@@ -21,9 +21,9 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.text import cut, kind_of
 from jobcommon.api.timestamp import format_time, trusted
 from jobcommon.framework import FieldError, Framework, Job
-from jobcommon.reconcile.ending import Life, awaited, described_end, left_running
+from jobcommon.reconcile.ending import Life, awaited, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
-from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, Hold, Note
+from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, Hold, Note, described_run
 from jobcommon.reconcile.slots import STARTING, Slot, Slots, starts_again
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
@@ -138,7 +138,7 @@ def reported_cause(pod: PodView) -> WaitingCause | None:
             # The run that has ended is one that we have stopped.
             continue
         if state.reason == reasons.CRASH_LOOP_BACK_OFF:
-            why = f": {described_end(container.last)}" if container.last is not None else ""
+            why = f": {described_run(container.last, read=False)}" if container.last is not None else ""
             return WaitingCause(reasons.CRASH_LOOP_BACK_OFF, f"restarted with increasing back-off{why}", container.name)
         if state.message:
             pull = _PULL_BACK_OFF.match(state.message)

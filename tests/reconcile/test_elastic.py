@@ -72,7 +72,7 @@ def test_the_program_reads_the_new_world_after_a_restart_in_place() -> None:
     world = world_of(IN_PLACE)
     world.scale("Worker", 4).react()
     for pod in world.pods.values():
-        own = {name: text for name, text in pod.view.annotations.items() if name.startswith(labels.VARIABLE)}
+        own = {name: text for name, text in pod.raw["metadata"]["annotations"].items() if name.startswith(labels.VARIABLE)}
         entries = pod.raw["spec"]["containers"][0]["env"]
         paths = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in entries if "valueFrom" in entry}
         for name, text in own.items():

@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import Terminated
+from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import plan
-from jobcommon.reconcile.ending import Ending, EndType, decode, ending_of, failures_in_place
+from jobcommon.reconcile import plan, rendering
+from jobcommon.reconcile.accounting import failure_of
+from jobcommon.reconcile.ending import Ending, EndType, Life, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
+from jobcommon.reconcile.rendering import described_end
+from jobcommon.reconcile.slots import Ended, Slot
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -276,34 +280,44 @@ def test_the_first_failure_is_the_story() -> None:
     )
 
 
-RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
-COUNTED = "torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/3 clients joined."
-REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
-
-
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 @pytest.mark.parametrize(
-    ("ends", "decides"),
+    ("ends", "named"),
     [
-        pytest.param(((1, REFUSED), (3, "ValueError: no shard")), "Worker-1: ValueError", id="a consequence first"),
-        pytest.param(((1, REFUSED), (3, "")), "Worker-1: exited with code 1", id="a consequence first, and no words"),
-        pytest.param(((1, REFUSED), (2, REFUSED)), "Worker-0: Connection", id="consequences"),
-        pytest.param(((1, REFUSED), (90, "ValueError: no shard")), "Worker-0: Connection", id="long before"),
-        pytest.param(
-            ((1, RANK_0), (2, COUNTED)), "Worker-1: torch.distributed.DistStoreError: Timed out", id="the rank that counts"
-        ),
+        pytest.param(((1, 1), (3, 1)), "Worker-0: ValueError", id="the first"),
+        pytest.param(((3, 1), (1, 1)), "Worker-1: ValueError", id="the first by time"),
+        pytest.param(((1, 143), (1, 1)), "Worker-1: ValueError", id="not one that was asked to stop"),
     ],
 )
-def test_of_ends_in_one_pass_the_condition_names_the_cause(
-    policy: str, ends: tuple[tuple[float, str], ...], decides: str
+def test_of_ends_in_one_pass_the_condition_names_the_first(
+    policy: str, ends: tuple[tuple[float, int], ...], named: str
 ) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy=policy, run_policy={"backoffLimit": 0})
     job = read_job(TEST_JOB, manifest)
     made = [
-        Pod.of(TEST_JOB, job, "Worker", n).running().failed(1, at=START + at, message=said) for n, (at, said) in enumerate(ends)
+        Pod.of(TEST_JOB, job, "Worker", n).running().failed(code, at=START + at, message="ValueError: no shard")
+        for n, (at, code) in enumerate(ends)
     ]
     decided = plan(TEST_JOB, job, replace(observe(TEST_JOB, manifest), pods=tuple(pod.view for pod in made)), START + 99)
-    assert f" has failed because {decides}" in status_of(decided).conditions[-1].message
+    assert f" has failed because {named}" in status_of(decided).conditions[-1].message
+
+
+@pytest.mark.parametrize(
+    ("policy", "scope", "life"),
+    [
+        ("Never", "Pod", "failed 1"), ("ExitCode", "Pod", "failed 137"), ("OnFailure", "Job", "failed 1"),
+        ("OnFailure", "Pod", "restarted_after 3"), ("OnFailure", "Pod", "crash_looping 3"),
+    ],
+)  # fmt: skip
+def test_of_what_programs_printed_a_pass_reads_one_text(
+    monkeypatch: pytest.MonkeyPatch, policy: str, scope: str, life: str
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(rendering, "error_in", lambda _reason, _code, message: read.append(message) or "")
+    manifest = job_manifest(TEST_JOB, {"Worker": 20}, policy=policy, run_policy={"restartScope": scope})
+    observed = observe(TEST_JOB, manifest, {f"Worker-{n}": f"running,{life}" for n in range(20)})
+    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 60).status is not None
+    assert len(read) == 1
 
 
 CACHE = "ValueError: No available memory for the cache blocks"
@@ -318,12 +332,16 @@ BEFORE: dict[str, tuple[Pod, bool]] = {
 }
 
 
+def words(pod: PodView) -> str:
+    ending = ending_of(pod, TEST_JOB.container, RestartPolicy.NEVER)
+    assert ending is not None
+    return described_end(Slot(Replica("Worker", 1), pod, Ended(ending), Life.OVER), read=True)
+
+
 @pytest.mark.parametrize(("pod", "explains"), BEFORE.values(), ids=BEFORE)
 def test_a_container_that_had_failed_before_the_main_one_is_named_first(pod: Pod, explains: bool) -> None:
-    ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)
-    assert ending is not None
     before = f"its container sidecar ended first: {CACHE}; exited with code 1 (Error); then " if explains else ""
-    assert ending.describe(Replica("Worker", 1), "") == f"Worker-1: {before}exited with code 1 (Error)"
+    assert words(pod.view) == f"Worker-1: {before}exited with code 1 (Error) on node node-1"
 
 
 @pytest.mark.parametrize(("seconds", "ready", "is_said"), [(3, False, True), (3, True, False), (300, False, False)])
@@ -334,16 +352,8 @@ def test_a_container_that_was_not_ready_when_the_program_failed_at_once_is_named
     sidecar, main = pod.raw["status"]["containerStatuses"]
     sidecar["ready"] = ready
     main["state"]["terminated"]["startedAt"] = format_time(START)
-    ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)
-    assert ending is not None
     after = "; its container sidecar was not ready" if is_said else ""
-    assert ending.describe(Replica("Worker", 1), "n") == f"Worker-1: exited with code 1 (Error) on node n{after}"
-
-
-def test_a_lost_connection_does_not_count_as_a_consequence_where_a_container_of_the_pod_had_failed_before() -> None:
-    refused = RUNS.failed(1, at=START + 10, message=REFUSED)
-    ends = [ending_of(one.view, TEST_JOB.container, RestartPolicy.NEVER) for one in (refused, refused.with_sidecar(1, START))]
-    assert [end.distance for end in ends if end is not None] == [1, 0]
+    assert words(pod.view) == f"Worker-1: exited with code 1 (Error) on node node-1{after}"
 
 
 TRACE = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    import tqdm\n'
@@ -367,23 +377,23 @@ TQDM = f"epoch 1\n{TRACE}ModuleNotFoundError: No module named 'tqdm'\n"
 )  # fmt: skip
 def test_the_error_of_a_program_comes_first(reason: str, code: int | None, message: str, expected: str) -> None:
     end = Ending(EndType.PERMANENT, reason, code, message)
-    assert end.describe(Replica("Worker", 1), "") == f"Worker-1: {expected}"
-    of_init = replace(end, init_container="get").describe(Replica("Worker", 1), "n")
     how = f"exited with code {code} ({reason})" if code is not None else reason
-    assert of_init == f"Worker-1: {expected.replace(how, f'{how} (init container get) on node n')}"
+    for init, node in (("", ""), ("get", "n")):
+        where = " (init container get) on node n" if init else ""
+        pod = msgspec.structs.replace(RUNS.view, node_name=node)
+        slot = Slot(Replica("Worker", 1), pod, Ended(replace(end, init_container=init)), Life.OVER)
+        assert described_end(slot, read=True) == f"Worker-1: {expected.replace(how, f'{how}{where}')}"
+        assert described_end(slot, read=False) == f"Worker-1: {how}{where}", "nothing of what was printed"
 
 
-def test_what_the_status_keeps_of_a_message_has_the_error() -> None:
-    after = "".join(f"{n}: the daemon has gone\n" for n in range(70))
-    end = Ending(EndType.PERMANENT, "Error", 1, f"{TQDM}{after}")
-    assert "No module named 'tqdm'" in end.kept(1024)
-    assert replace(end, message=after).kept(1024) == after[-1024:].strip().partition("\n")[2], "whole lines"
-    watchdog = "[E1126 Rank 3] watchdog thread terminated with exception: CUDA error: uncorrectable ECC error encountered"
-    stack = "Compile with `TORCH_USE_CUDA_DSA`\n\n" + "".join(
-        f"frame #{n}: clone + 0x3f (0x7f2a in /lib/c.so)\n" for n in range(40)
-    )
-    assert replace(end, message=f"step 7\n{watchdog}\n{stack}").kept(1024) == f"step 7\n{watchdog}"
-    assert replace(end, init_container="get").kept(300).endswith("(init container get)")
+@pytest.mark.parametrize(("printed", "kept"), [("x" * 3000, "x" * 2048), (f"{'y' * 1000}\n" * 3, f"{'y' * 1000}\n" * 2)])
+def test_the_status_keeps_the_last_lines(printed: str, kept: str) -> None:
+    end = Ending(EndType.PERMANENT, "Error", 1, printed)
+    assert failure_of(Replica("Worker", 1), RUNS.view, end).message == kept.strip()
+    of_init = failure_of(Replica("Worker", 1), RUNS.view, replace(end, init_container="get")).message
+    assert of_init is not None
+    assert of_init.endswith(" (init container get)")
+    assert len(of_init) <= 2048
 
 
 @pytest.mark.parametrize(("number", "name"), [(1, "SIGHUP"), (7, "SIGBUS"), (10, "SIGUSR1"), (12, "SIGUSR2"), (31, "SIGSYS")])

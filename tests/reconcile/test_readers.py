@@ -19,6 +19,7 @@ from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.reconcile.ending import STOPPED
 from jobcommon.reconcile.reports import plan_report
 from jobcommon.testutil.cluster_model import ClusterModel
 from tests.architecture.source import ROOT
@@ -194,7 +195,7 @@ def test_the_end_is_the_same_under_each_policy_and_final(way: str, form: str) ->
         end = next((n for n, status in enumerate(written) if by_any_condition(status)), len(written) - 1)
         for status in written[end:]:
             words = [(c["type"], c["status"], c["reason"], c["message"]) for c in status["conditions"]]
-            told = [(f["replica"], f.get("exitCode")) for f in status.get("failures", ())]
+            told = [(f["replica"], f.get("exitCode")) for f in status.get("failures", ()) if f["reason"] != STOPPED]
             shown.append((words, told, counts(status, "succeeded"), counts(status, "failed")))
         assert not counts(written[-1], "active") or policy == "None"
         assert {c["type"]: c["status"] for c in written[-1]["conditions"]}.get("Running") == "False"
@@ -232,7 +233,7 @@ def shown_at_the_end() -> Iterator[str]:
         ends = {form: statuses(way, form, None)[-1] for form in FORMS}
         first = next(iter(ends.values()))
         reason = last(first)["reason"].replace("PyTorchJob", "<Kind>")
-        codes = ", ".join(f"exit {f['exitCode']}" for f in first.get("failures", ())) or "–"
+        codes = ", ".join(f"exit {f['exitCode']}" for f in first.get("failures", ()) if f["reason"] != STOPPED) or "–"
         yield _row(way, f"{last(first)['type']}, `{reason}`", codes, *map(_in_words, ends.values()))
 
 

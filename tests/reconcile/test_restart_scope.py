@@ -8,6 +8,7 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
+from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_ATTEMPT
 from jobcommon.framework import Job
@@ -119,6 +120,18 @@ def test_exits_within_one_second_are_both_on_record() -> None:
     ends = {**RUNNING, "Worker-0": "failed 1 1700000010", "Worker-1": "failed 134 1700000010"}
     status = status_of(decide(TEST_JOB, a_job("ExitCode"), ends))
     assert (status.attempt, [failure.exit_code for failure in status.failures]) == (1, [1, 134])
+
+
+@pytest.mark.parametrize("replicas", [400, 600])
+def test_the_first_failure_is_sought_among_all_that_have_ended(replicas: int) -> None:
+    """One pass enters 500 ends."""
+    manifest = job_manifest(TEST_JOB, {"Worker": replicas}, policy="ExitCode", run_policy={"restartScope": "Job"})
+    job = read_job(TEST_JOB, manifest)
+    pods = [Pod.of(TEST_JOB, job, "Worker", index).running() for index in range(replicas)]
+    ended = [pod.failed(134, at=START + 13) for pod in pods[:-1]] + [pods[-1].failed(1, at=START + 10)]
+    status = status_of(plan(TEST_JOB, job, Observed(pods=tuple(pod.view for pod in ended)), START + 14))
+    assert [failure.replica for failure in status.failures] == [f"Worker-{replicas - 1}"]
+    assert status.conditions[-1].type == "Failed"
 
 
 def test_a_permanent_exit_code_fails_the_job() -> None:
