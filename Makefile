@@ -59,7 +59,7 @@ demo-recovery: $(RUN) ## a rank is killed in the middle of a training, and the l
 	$(BIN)/jobcommon run --python $(BIN)/python -f examples/pytorch/recovery.yaml
 
 demo-elastic: $(DEV) ## a training is scaled, loses a node, goes on with fewer ranks, and grows again
-	$(PYTEST) -q -s tests/examples/test_resize.py -k commands
+	$(PYTEST) -qq -s tests/examples/test_resize.py -k commands
 
 # Some three times what it takes, with and without coverage: a busy machine's loops vary. The unit is that of testutil/effort.py.
 # With SERVER=real those with a cluster, on etcd and kube-apiserver from KUBEBUILDER_ASSETS, where the embedded server stands else.

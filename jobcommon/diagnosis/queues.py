@@ -45,29 +45,20 @@ def suspended(found: Found) -> Cause:
     return Cause(Reason.QUEUED_BY_KUEUE, text, advice)
 
 
-_STOPPED = (
-    "kubectl describe localqueue {queue}: set stopPolicy to None there or in its ClusterQueue, or correct what Active names",
-    "Kueue resumes the job when its queue is active",
+_QUEUE = (
+    "kubectl describe localqueue {queue}: set stopPolicy to None there or in its ClusterQueue, or correct what Active names"
 )
+_STOPPED = (_QUEUE, "Kueue resumes the job when its queue is active")
+_CHECKS = "kubectl describe workload {workload}: its admission checks say what they wait for"
+_MISSING = f"kubectl get localqueues; create what is missing, or set the job's label {QUEUE_LABEL} to another queue"
+_UNCOVERED = "request what the ClusterQueue covers, on nodes of its flavors, or add that to the ClusterQueue"
 # By the reason that Kueue gives: what to change, and what it does then. Facts: 0.19.
 _REMEDIES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("Suspended", "ClusterQueueStopped", "LocalQueueStopped"), _STOPPED),
-    "Misconfigured": (
-        f"kubectl get localqueues; create what is missing, or set the job's label {QUEUE_LABEL} to another queue",
-        "Kueue resumes the job when that is corrected and the queue has room",
-    ),
-    "NoMatchingFlavor": (
-        "request what the ClusterQueue covers, on nodes of its flavors, or add that to the ClusterQueue",
-        "nothing: room in the queue does not help",
-    ),
-    "ExceedsMaxQuota": (
-        "request less, or raise the nominalQuota or borrowingLimit of the ClusterQueue",
-        "nothing: the queue never has so much room",
-    ),
-    "UnsatisfiedAdmissionChecks": (
-        "kubectl describe workload {workload}: its admission checks say what they wait for",
-        "Kueue resumes the job when its admission checks are ready",
-    ),
+    "Misconfigured": (_MISSING, "Kueue resumes the job when that is corrected and the queue has room"),
+    "NoMatchingFlavor": (_UNCOVERED, "nothing: room in the queue does not help"),
+    "ExceedsMaxQuota": ("request less, or raise the quota of the ClusterQueue", "nothing: it never has so much room"),
+    "UnsatisfiedAdmissionChecks": (_CHECKS, "Kueue resumes the job when its admission checks are ready"),
 }
 _ACTIVATE = 'kubectl patch workload {workload} --type merge -p \'{{"spec":{{"active":true}}}}\''
 
@@ -79,9 +70,8 @@ def _in_queue(workload: Workload) -> Cause:
     # Before Kueue 0.18 the reason was the same for all causes.
     since = f" since {moment}" if (moment := blocked.get("lastTransitionTime")) else ""
     said += f" ({reason}{since})" if said and reason != "Pending" else ""
-    advice, then = _REMEDIES.get(
-        reason, ("kubectl describe workload {workload}", "Kueue resumes the job when its queue has room")
-    )
+    room = ("kubectl describe workload {workload}", "Kueue resumes the job when its queue has room")
+    advice, then = _REMEDIES.get(reason, room)
     if workload.spec.get("active") is False:
         advice, then = _ACTIVATE, "nothing, until spec.active of its Workload is true"
     text = f"in Kueue's queue {queue}" + (f": {said}" if said else "")

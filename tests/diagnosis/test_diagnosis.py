@@ -111,38 +111,29 @@ def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
     assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
 
 
-#: by what Kueue 0.19 says of a Workload: what is advised, and what follows; tests/real/test_kueue.py tries each on a real one
+#: by what Kueue 0.19 says of a Workload: what is advised, and what follows; tests/real/test_kueue.py tries it on a real one
 QUEUED = {
-    "full": ("WaitingForQuota", "insufficient unused quota", "kubectl describe workload w", "when its queue has room"),
-    "too large": ("ExceedsMaxQuota", "12 > maximum capacity (8)", "request less, or raise the nominalQuota", "nothing: "),
-    "uncovered": ("NoMatchingFlavor", "resource x unavailable in ClusterQueue", "request what the ClusterQueue", "nothing: "),
-    "no queue": ("Misconfigured", "LocalQueue team doesn't exist", "set the job's label kueue.x-k8s.io/queue", "is corrected"),
-    "stopped": ("Suspended", "ClusterQueue team is inactive", "describe localqueue team: set stopPolicy", "queue is active"),
-    "drained": (
-        "LocalQueueStopped",
-        "The LocalQueue is stopped",
-        "describe localqueue team: set stopPolicy",
-        "queue is active",
-    ),
-    "deactivated": ("Deactivated", "The workload is deactivated", '{"spec":{"active":true}}', "nothing, until spec.active"),
+    "WaitingForQuota": ("kubectl describe workload w", "when its queue has room"),
+    "ExceedsMaxQuota": ("request less, or raise the quota", "nothing: "),
+    "NoMatchingFlavor": ("request what the ClusterQueue", "nothing: "),
+    "Misconfigured": ("set the job's label kueue.x-k8s.io/queue", "is corrected"),
+    "Suspended": ("describe localqueue team: set stopPolicy", "queue is active"),
+    "ClusterQueueStopped": ("describe localqueue team: set stopPolicy", "queue is active"),
+    "Deactivated": ('{"spec":{"active":true}}', "nothing, until spec.active"),
 }
 
 
-@pytest.mark.parametrize(("reason", "message", "advice", "next_"), QUEUED.values(), ids=QUEUED)
-def test_what_a_queued_job_needs_is_advised(reason: str, message: str, advice: str, next_: str) -> None:
-    active = reason != "Deactivated"
-    workload = {"metadata": {"name": "w"}, "spec": {"queueName": "team", "active": active}}
-    said = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": message}
-    if reason.endswith("Stopped"):
+@pytest.mark.parametrize(("reason", "advice", "next_"), [(reason, *told) for reason, told in QUEUED.items()])
+def test_what_a_queued_job_needs_is_advised(reason: str, advice: str, next_: str) -> None:
+    said = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": "why"}
+    if reason == "ClusterQueueStopped":
         said |= {"type": "Evicted", "status": "True"}
-    quota = {"type": "QuotaReserved", "status": "True"}
-    workload["status"] = {"conditions": [quota, said] if reason.endswith("Stopped") else [said]}
-    queued = found(run_policy={"suspend": True}, labels={QUEUE_LABEL: "team"}, workloads=[workload])
-    made = diagnose(queued, NOW)
-    assert made.reason == Reason.QUEUED_BY_KUEUE
-    assert f"in Kueue's queue team: {message} ({reason})" in made.sentence
-    assert advice in made.advice
-    assert next_ in made.then
+    conditions = [{"type": "QuotaReserved", "status": "True"}, said] if said["type"] == "Evicted" else [said]
+    spec = {"queueName": "team", "active": reason != "Deactivated"}
+    workload = {"metadata": {"name": "w"}, "spec": spec, "status": {"conditions": conditions}}
+    made = diagnose(found(run_policy={"suspend": True}, labels={QUEUE_LABEL: "team"}, workloads=[workload]), NOW)
+    assert (made.reason, f"in Kueue's queue team: why ({reason})" in made.sentence) == (Reason.QUEUED_BY_KUEUE, True)
+    assert (advice in made.advice, next_ in made.then) == (True, True), made
 
 
 def test_pods_still_running_after_success_are_named() -> None:
