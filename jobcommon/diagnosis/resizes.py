@@ -69,6 +69,8 @@ def smaller(found: Found, now: float) -> tuple[Cause, Sequence[str]] | None:
         then, at = f"it grows when a checkpoint after this one is reported: {job.status.awaited_checkpoint}", None
     elif now < grows_at:
         then, at = f"{what} are requested again for {left_out}", grows_at
+    elif found.spare and all(member.pod.scheduled for member in found.spare):
+        then, at = f"it grows when the pods of {left_out}, which have nodes, can start", None
     else:
         then, at = f"it grows when {what} are free for {left_out}", None
     return Cause(Reason.FEWER_REPLICAS, text, wait[0][1].advice if wait else "", then=then, at=at), facts

@@ -393,7 +393,9 @@ def elastic(case: str) -> tuple[Found, float]:
     else:
         world.lose_node_of("demo-worker-1").room = 2
         world.react()
-        world.wait({"smaller": 60, "asks": 200}.get(case, 0))
+        world.wait({"smaller": 60, "asks": 200, "placed": 200}.get(case, 0))
+    if case == "placed":
+        world.pods = {name: pod.scheduled() for name, pod in world.pods.items()}
     return Found(SCALED_JOB, world.manifest, [pod.raw for pod in world.pods.values()]), world.now
 
 

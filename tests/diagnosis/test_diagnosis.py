@@ -234,6 +234,12 @@ RESIZES = {
         "Worker-2: cannot be scheduled",
         "it grows when nodes are free",
     ),
+    "placed": (
+        "FewerReplicas",
+        "is running with 2 of 3 workers",
+        "the last resize",
+        "when the pods of Worker-2, which have nodes",
+    ),
     "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
     "awaits": (
         "FewerReplicas",
@@ -269,7 +275,7 @@ def test_the_size_of_an_elastic_job_is_told(case: str) -> None:
     assert "InvalidImageName" not in str(made)
     found.job["metadata"]["labels"] = {QUEUE_LABEL: "gpus"}
     queued = diagnose(Found(SCALED_JOB, found.job, found.pods), now)
-    assert ("nodes and quota" in queued.then) is ("nodes" in made.then and reason == "FewerReplicas")
+    assert ("nodes and quota" in queued.then) is ("nodes are" in made.then and reason == "FewerReplicas")
 
 
 def test_that_a_job_was_scaled_in_vain_is_told() -> None:
