@@ -276,6 +276,10 @@ class Pod:
         known = self.raw["metadata"].get("annotations") or {}
         return self._with(spec={"containers": containers}, metadata={"annotations": {**known, **annotations}})
 
+    def expired(self) -> "Pod":
+        """The operator has given it a deadline that has passed."""
+        return self._with(metadata={"annotations": {labels.EXPIRED: "true"}}, spec={"activeDeadlineSeconds": 1})
+
     def in_attempt(self, attempt: int, earlier_runs: int) -> "Pod":
         """Restarted in place for that attempt, after so many runs of earlier ones."""
         own = {labels.ATTEMPT: str(attempt), labels.EARLIER_RUNS: str(earlier_runs)}

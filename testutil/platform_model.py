@@ -366,6 +366,8 @@ class PlatformModel:
                 metadata = {**action.manifest["metadata"], "uid": self._next_uid(action.name), "resourceVersion": "1"}
                 generated = action.generate() if action.generate is not None else {}
                 self.others[action.manifest["kind"], action.name] = {**action.manifest, **generated, "metadata": metadata}
+            case Update(plural="pods"):
+                self._expire(action.name)
             case Update():
                 old = self.others.get((action.manifest["kind"], action.name), {})
                 fixed = action.api_version == V1ALPHA2
@@ -395,6 +397,12 @@ class PlatformModel:
                 self._reap(pod.name)
             case Delete() if action.resource_version in (None, pod.view.resource_version):
                 self.delete_pod(pod.name)
+
+    def _expire(self, name: str) -> None:
+        """The kubelet ends a pod whose own deadline has passed."""
+        pod = self.pods[name].expired()
+        runs = pod.view.phase == "Running"
+        self.put(pod.failed(143, at=self.now)._with(status={"reason": "DeadlineExceeded"}) if runs else pod)
 
     def _next_uid(self, name: str) -> str:
         self._objects += 1

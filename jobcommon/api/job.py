@@ -155,7 +155,8 @@ class RunPolicy(ApiModel):
 
     clean_pod_policy: Annotated[CleanPodPolicy, enum_field(CleanPodPolicy)] | None = Field(
         None,
-        description="Which pods are deleted when the job has finished: All, Running (those still running) or None. Unset: "
+        description="Which pods are deleted when the job has finished: All, Running (those still running) or None, which keeps "
+        "all, and ends what runs after a limit or a deadline. Unset: "
         "those still running, but after success only servers at once; other replicas have 60 seconds to end by themselves. "
         "Finished pods stay, so their logs can be read.",
     )

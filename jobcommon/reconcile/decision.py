@@ -358,18 +358,19 @@ def plan_finished(situation: Situation) -> Plan:
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live has passed")
-    slots, accounting, policy, grace = situation.slots, situation.entered, _effective_policy(job), limits.grace(job, now)
+    slots, accounting, course, grace = situation.slots, situation.entered, _course(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and now < grace else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
     after = ends_after_failure(framework, job, slots)
     known |= dict.fromkeys((*(slot.pod.uid for slot in late), *after), Standing.UNRECORDED)
-    pods = situation.pod_actions(_COURSES[policy], known)
+    pods = situation.pod_actions(course, known)
     # Replicas that may end by themselves need the Services.
-    why = "job finished" if policy != CleanPodPolicy.NONE and not may_end else ""
+    kept = course in (Course.FINISHED_NONE, Course.STOPPED_NONE)
+    why = "job finished" if not kept and not may_end else ""
     actions = with_clean_up(framework, job, observed, pods, why)
-    actions += situation.actions(_COURSES[policy])
+    actions += situation.actions(course)
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
@@ -405,15 +406,15 @@ def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
     return tuple(slot for slot in late if slot.replica.type in more)
 
 
-def _effective_policy(job: Job) -> CleanPodPolicy:
-    """The effective policy of a finished job, with the default filled in.
+def _course(job: Job) -> Course:
+    """The course of a finished job, by its policy, with the default filled in.
 
-    A job that failed for another reason than the end of a replica must stop: policy None then keeps the finished pods only.
+    A job that failed for another reason than the end of a replica must stop: under policy None its pods are ended and kept.
     """
     policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
     reason = job.status.reason(ConditionType.FAILED)
     stopped = job.status.has(ConditionType.FAILED) and reason not in reasons.of_a_replica(job.kind)
-    return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
+    return Course.STOPPED_NONE if policy == CleanPodPolicy.NONE and stopped else _COURSES[policy]
 
 
 def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:

@@ -12,7 +12,7 @@ from jobcommon.api import labels
 from jobcommon.api.pod import PodView
 from jobcommon.framework import FINALIZER
 from jobcommon.manifests.children import CORE
-from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer
+from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer, Update
 from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots, Succeeded
 
 
@@ -24,6 +24,7 @@ class Course(StrEnum):
     FINISHED_ALL = "has finished, cleanPodPolicy All"
     FINISHED_RUNNING = "has finished, cleanPodPolicy Running"
     FINISHED_NONE = "has finished, cleanPodPolicy None"
+    STOPPED_NONE = "has been stopped, cleanPodPolicy None"
 
 
 class Standing(StrEnum):
@@ -54,6 +55,8 @@ class Intent(StrEnum):
     RELEASE = "release"
     END = "end"
     """Delete it if it runs and has not changed since it was seen; release it if it has ended."""
+    EXPIRE = "expire"
+    """Let the kubelet end it if it runs, by a deadline of its own: it stays, with its logs; release it if it has ended."""
     STOP = "stop"
     """Delete and release it."""
     DISCARD = "discard"
@@ -90,6 +93,7 @@ INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
     Course.FINISHED_ALL: dict.fromkeys(_GO_ON, Intent.STOP) | _AFTER_END,
     Course.FINISHED_RUNNING: dict.fromkeys(_GO_ON, Intent.END) | _AFTER_END,
     Course.FINISHED_NONE: dict.fromkeys(_GO_ON, Intent.RELEASE) | _AFTER_END,
+    Course.STOPPED_NONE: dict.fromkeys(_GO_ON, Intent.EXPIRE) | _AFTER_END,
 }
 """The table. `make golden` prints it into ARCHITECTURE.md."""
 
@@ -107,6 +111,7 @@ _WHY_OF_ALL = {
     Course.FINISHED_ALL: "cleanPodPolicy All",
     Course.FINISHED_RUNNING: "cleanPodPolicy Running",
     Course.FINISHED_NONE: "cleanPodPolicy None",
+    Course.STOPPED_NONE: "it has not begun",
 }
 
 
@@ -126,7 +131,7 @@ def pod_actions(
         intent = changed(course, slot, intent) if standing is not Standing.UNOWNED else intent
         if intent is Intent.START_AGAIN:
             yield from start_again(slot)
-        elif intent is Intent.RELEASE or (intent is Intent.END and slot.over):
+        elif intent is Intent.RELEASE or (intent in (Intent.END, Intent.EXPIRE) and slot.over):
             yield from _released(slot)
         elif intent is not Intent.LEAVE:
             yield from _actions(course, slot, standing, intent)
@@ -167,6 +172,11 @@ def _of_wanted(slot: Slot) -> Standing:
 
 def _actions(course: Course, slot: Slot, standing: Standing, intent: Intent) -> Iterator[Action]:
     pod, over, deleting = slot.pod, slot.over, slot.deleting
+    if intent is Intent.EXPIRE and pod.scheduled and not deleting:
+        if pod.annotations.get(labels.EXPIRED) != "true":
+            changes = {"metadata": {"annotations": {labels.EXPIRED: "true"}}, "spec": {"activeDeadlineSeconds": 1}}
+            yield Update(CORE, "pods", pod.name, {"metadata": {"uid": pod.uid}}, changes)
+        return
     match intent:
         case Intent.FORCE:
             yield from _released(slot)
@@ -179,9 +189,9 @@ def _actions(course: Course, slot: Slot, standing: Standing, intent: Intent) -> 
     if intent in (Intent.FORCE, Intent.FORCE_ONLY):
         why = f"its node {pod.node_name} does not remove it"
         yield Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version, force=True)
-    elif not deleting and intent in (Intent.STOP, Intent.DISCARD, Intent.END):
+    elif not deleting and intent in (Intent.STOP, Intent.DISCARD, Intent.END, Intent.EXPIRE):
         # What runs may have ended since it was seen, or be wanted again.
-        depends = _depends(standing, pod) if course is Course.GO_ON else intent is Intent.END
+        depends = _depends(standing, pod) if course is Course.GO_ON else intent in (Intent.END, Intent.EXPIRE)
         why = _WHY_OF_ALL.get(course) or _WHY[standing]
         version, replaced = pod.resource_version if depends and not over else None, over and standing is Standing.REPLACED
         yield Delete(CORE, "pods", pod.name, pod.uid, why, version, replaced=replaced)

@@ -66,9 +66,9 @@ class Update:
 
     @property
     def patch(self) -> Mapping[str, Any]:
-        """The patch, with the uid and resourceVersion of what it was decided on."""
+        """The patch, with the uid of what it was decided on, and with its resourceVersion if that matters."""
         metadata = self.found["metadata"]
-        known = {key: metadata[key] for key in ("uid", "resourceVersion")}
+        known = {key: metadata[key] for key in ("uid", "resourceVersion") if key in metadata}
         return {**self.changes, "metadata": {**known, **self.changes.get("metadata", {})}}
 
     @property

@@ -5,7 +5,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.reconcile.limits import GRACE_SECONDS
-from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
+from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer, Update
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -161,8 +161,15 @@ STOPPED = ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec", "NoProgres
 
 
 @pytest.mark.parametrize("reason", STOPPED)
-def test_a_stopped_job_stops_even_under_policy_none(reason: str) -> None:
-    assert deleted(finished("Failed", "None", MIXED, reason), "pods") == {"demo-worker-0"}
+def test_the_pods_of_a_stopped_job_end_and_stay_under_policy_none(reason: str) -> None:
+    decided = finished("Failed", "None", {**MIXED, "Worker-3": "unschedulable"}, reason)
+    assert (deleted(decided, "pods"), deleted(decided, "services")) == ({"demo-worker-3"}, set())
+    (ended,) = [action for action in decided.actions if isinstance(action, Update)]
+    assert (ended.name, ended.patch["spec"], ended.patch["metadata"]["uid"]) == (
+        "demo-worker-0", {"activeDeadlineSeconds": 1}, "uid-demo-worker-0",
+    )  # fmt: skip
+    again = finished("Failed", "None", {"Worker-0": "running,expired"}, reason)
+    assert not any(isinstance(action, Update | Delete) for action in again.actions), "it is asked once"
 
 
 def test_a_pod_that_has_just_ended_is_not_deleted_as_running() -> None:
