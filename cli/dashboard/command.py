@@ -32,7 +32,8 @@ async def dashboard(
     cluster = await configured_cluster(kubeconfig, context)
     transport = HttpTransport(cluster)
     try:
-        async with serve_dashboard(transport, frameworks, where=cluster.base_url, namespace=namespace, port=port) as address:
+        where = f"{context}, {cluster.base_url}" if context else cluster.base_url
+        async with serve_dashboard(transport, frameworks, where=where, namespace=namespace, port=port) as address:
             yield address
     except OSError as error:
         if error.errno != errno.EADDRINUSE:

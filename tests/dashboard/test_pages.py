@@ -218,6 +218,7 @@ async def test_a_job_that_failed_begins_with_its_cause_and_the_last_lines() -> N
         "status": {"phase": "Failed", "containerStatuses": [{"name": "test", "state": ended, "restartCount": 0}]},
     }
     failure = {"replica": "Worker-0", "pod": "one-worker-0", "reason": "Error", "exitCode": 1, "time": at}
+    failure["message"] = "ZeroDivisionError: division by zero\n"
     status = {"conditions": [condition("Failed", message="TestJob one has failed")], "failures": [failure]}
     job = {**a_job("one", workers=1), "status": status}
     job["metadata"]["uid"] = uid
@@ -233,6 +234,7 @@ async def test_a_job_that_failed_begins_with_its_cause_and_the_last_lines() -> N
     assert "ZeroDivisionError: division by zero" in shown
     assert '<h3>The last lines of Worker-0 (<a href="/pods/default/one-worker-0/log">its log</a>)</h3>' in shown
     assert "train.py" in shown
+    assert "<pre>ZeroDivisionError" not in text, "not once more among the failures"
     assert "1 pod, by rank" in text
     assert "1 pods" not in text
 
