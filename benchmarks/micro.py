@@ -10,6 +10,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -18,11 +19,13 @@ from benchmarks.workloads import job_manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
+from jobcommon.api.timestamp import format_time
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Response
 from jobcommon.controller.orphans import owner_keys
 from jobcommon.controller.workqueue import WorkQueue
+from jobcommon.diagnosis import Found, diagnose
 from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan
@@ -37,6 +40,13 @@ NAMESPACE, NOW = "default", START + 60
 # Beside other work few tries are undisturbed.
 TRIES, TRIES_AT_MOST = 32, 640
 PODS = 200
+# Of 2 kB, as a kubelet keeps it, and of 4 kB, all of which could begin an exception.
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    + 30 * '  File "/app/train.py", line 12, in main\n    run()\n'
+    + "ValueError: no shard "
+)
+HOSTILE = 100 * "Traceback (most recent call last):\nE: x\n"
 Subject = Callable[[], object]
 
 
@@ -89,6 +99,21 @@ def _queueing() -> None:
         queue.done(key)
 
 
+def _explaining(message: str) -> Subject:
+    """Twenty failed jobs are explained, as a list does it, each with a message that was never read."""
+    numbers = count()
+
+    def explain() -> None:
+        for number in range(20):
+            failure = {"replica": "Worker-0", "pod": "job-worker-0", "reason": "Error", "exitCode": 1, "time": format_time(NOW)}
+            failure["message"] = f"{message}{next(numbers)}"
+            failed = {"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": f"TFJob job-{number} has failed"}
+            raw = job_manifest(NAMESPACE, f"job-{number}", 1)
+            diagnose(Found(TF, {**raw, "status": {"conditions": [failed], "failures": [failure]}}), NOW)
+
+    return explain
+
+
 def subjects() -> Mapping[str, Subject]:
     """What is measured, by name."""
     now = NOW
@@ -105,6 +130,8 @@ def subjects() -> Mapping[str, Subject]:
         "plan, all to be created: 200 replicas": lambda: plan(TF, new, Observed(), now),
         "work queue: 1,000 keys added, taken, done": _queueing,
         "pods made and encoded: 200": lambda: [request_for(action, NAMESPACE) for action in creates],
+        "failed jobs explained: 20 with a traceback": _explaining(TRACEBACK),
+        "failed jobs explained: 20 with a hostile message": _explaining(HOSTILE),
         "TF_CONFIG with all addresses: 200 replicas": lambda: [TF.env(told, Replica("Worker", i)) for i in range(PODS)],
     }
 

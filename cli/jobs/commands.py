@@ -148,7 +148,7 @@ def list_command(
             notes().print(what + ("" if all_namespaces else f" in namespace {api.namespace}"))
         if output == "name":
             return jobs, []
-        return jobs, await surroundings_of(api, jobs, time.time(), everywhere=all_namespaces, console=notes())
+        return jobs, await surroundings_of(api, jobs, everywhere=all_namespaces, console=notes())
 
     jobs, surroundings = _connected(Place(kubeconfig, context, namespace), read)
     if output == "name":

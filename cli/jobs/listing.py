@@ -96,7 +96,7 @@ def _state(job: FoundJob) -> str:
 
 
 async def surroundings_of(
-    api: Api, jobs: Sequence[FoundJob], now: float, *, everywhere: bool, console: Console | None = None
+    api: Api, jobs: Sequence[FoundJob], *, everywhere: bool, console: Console | None = None
 ) -> list[Found]:
     """What explains jobs in a list. Two requests show with which something is wrong."""
     namespace = None if everywhere else api.namespace
@@ -112,7 +112,7 @@ async def surroundings_of(
     named = ((job, by_job.get((job.namespace, job.name), ())) for job in jobs)
     found = [Found(job.framework, job.body, owned_by(job.uid, its), events, unread=unread) for job, its in named]
     # What `why` reads, of the latest that are not well or not over.
-    unwell = [at for at, one in enumerate(found) if not one.status.finished or not diagnose(one, now).well]
+    unwell = [at for at, one in enumerate(found) if not one.status.has(ConditionType.SUCCEEDED) or one.read.deleting]
     chosen_at = unwell[-MOST_READ:]
     if console is not None and len(unwell) > MOST_READ:
         text = f"for {len(unwell) - MOST_READ} older jobs the cause is taken from the status; jobcommon why reads more"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
@@ -56,6 +57,8 @@ _LOCAL_SIGNALS = {
 _CODES = {2: "; by convention: wrong arguments", 124: "; the timeout command stopped it", 255: "; often from ssh or mpirun"}
 _TIMEOUT = 124
 _TIMED_OUT = "see why it did not finish in time, or raise the limit of the timeout command"
+# One diagnosis asks for an end several times, and a page that shows many jobs again and again.
+_MOST_READ = 1024
 _GONE = "it printed nothing, or its template has terminationMessagePolicy: File, which keeps its last lines out of the status"
 _SILENT = "it printed nothing: make the program print why it ends, and run python with -u"
 # The frames of Python's faulthandler, of the thread that crashed first of all.
@@ -77,6 +80,11 @@ def end_of_program(
     `reason` is the kubelet's or, as in `status.failures`, a signal's name; `lines` are the last ones that it printed, of which
     nothing can be read any more if `gone`. `local`: it was a process of this machine.
     """
+    return _end(reason, exit_code, message, tuple(lines), gone, local)
+
+
+@lru_cache(_MOST_READ)
+def _end(reason: str, exit_code: int | None, message: str, lines: tuple[str, ...], gone: bool, local: bool) -> Cause:
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     if reason == "OOMKilled":
         advice = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
@@ -116,6 +124,11 @@ def end_of_program(
 
 def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     """The cause of the error that a program's last lines name; None if they name none."""
+    return _printed(tuple(lines), local)
+
+
+@lru_cache(_MOST_READ)
+def _printed(lines: tuple[str, ...], local: bool) -> Cause | None:
     return _of_error(messages(lines), local=local)
 
 

@@ -270,7 +270,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(selector="team=nlp")) == []
         assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(states=["failed"])) == []
         jobs = await jobs_of(api, everywhere=True, console=listed.console, chosen=Chosen(kinds=["pytorchjob"]))
-        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, START, everywhere=True), START, everywhere=True)
+        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
         await top(api, replicas.console, job := await find_job(api, "demo"))
         waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
         await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
@@ -353,7 +353,7 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
             await find_job(api, "trainjob/resnet")
         listed = Output.make()
         jobs = await jobs_of(api, everywhere=False, console=listed.console)
-        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, START, everywhere=False), START, everywhere=False)
+        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=False), START, everywhere=False)
         made = await why(api, jobs[0])
         assert made.reason in listed.text
         assert made.sentence in " ".join(listed.text.split())
