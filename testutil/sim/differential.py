@@ -23,6 +23,11 @@ LIVENESS_SECONDS = 150.0
 SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
 _AS_IF_NEW = ("crash-before", "crash-after")
+# A refused change of an image is a policy (docs/restarts.md): the pod is replaced instead of kept, in each of two restarts.
+_REFUSING = ("forbidden", "admission-refused")
+_REPLACED = (
+    "pods/*/earlier-runs: *", "pods/*.restartCount: *", "pods/*.imagePullPolicy: *", "pods/*.image: *", "*.replacedPods: *",
+)  # fmt: skip
 _RESTING = (*OVER, "Suspended")
 
 
@@ -39,7 +44,8 @@ def compare(reference: Run, run: Run, scenario: Scenario) -> list[str]:
         found.append(f"at-rest: {run.writes_at_rest} writes")
     found += _liveness(reference, run)
     if neutral:
-        loose = (*_never_made(scenario),)
+        replaced = _keeps_pods(scenario) and any(fault.kind in _REFUSING for fault in run.faults)
+        loose = (*_never_made(scenario), *(_REPLACED if replaced else ()))
         found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
         surplus = any(KINDS[fault.kind].surplus or _lands_late(fault) for fault in run.faults)
         found += _runs(reference.runs, run.runs, tuple(_ended_by_a_deadline(scenario)), surplus=surplus)
@@ -49,7 +55,8 @@ def compare(reference: Run, run: Run, scenario: Scenario) -> list[str]:
             # a new job it is not reconciled again; a process that has just started treats it as new.
             as_if_new = any(fault.kind in _AS_IF_NEW for fault in run.faults)
             spare = SPARE_UPDATES * (len(run.faults) + 1)
-            found += _updates(reference.summary, run.summary, spare, slow=is_slow(run.seed), as_if_new=as_if_new)
+            slow, twice = is_slow(run.seed), 2 * replaced
+            found += _updates(reference.summary, run.summary, spare, slow=slow, as_if_new=as_if_new, replaced=twice)
     else:
         found += _unfinished(run.end, scenario.frameworks)
     return found
@@ -85,6 +92,11 @@ def _never_made(scenario: Scenario) -> Iterator[str]:
     return (f"*/{name}-*: missing" for name in _limited(scenario))
 
 
+def _keeps_pods(scenario: Scenario) -> bool:
+    """Whether a restart keeps the pods of its jobs."""
+    return any((job["spec"].get("runPolicy") or {}).get("restartMethod") == "Auto" for job in scenario.jobs)
+
+
 def _limited(scenario: Scenario) -> Iterator[str]:
     """The names of the jobs with a deadline."""
     for job in scenario.jobs:
@@ -106,12 +118,16 @@ def _updates(
     *,
     slow: bool,
     as_if_new: bool,
+    replaced: int,
 ) -> Iterator[str]:
-    """The summary of updates: exactly the reference's creates and deletes, and not many more updates."""
+    """The summary of updates: exactly the reference's creates and deletes, and not many more updates.
+
+    `replaced`: how often a pod may be made anew that is kept in the reference.
+    """
     for key in sorted({*expected, *actual}):
         verb, table, name = key
         wanted, found = expected.get(key, 0), actual.get(key, 0)
-        spare = int(slow or (as_if_new and table != "pods"))
+        spare = int(slow or (as_if_new and table != "pods")) + (replaced if table == "pods" else 0)
         if verb in (ADDED, DELETED) and found > wanted + spare:
             yield f"summary: {verb} {table}/{name} {found} times, {wanted} in the reference"
         elif verb == MODIFIED and found > wanted + spare_updates:
