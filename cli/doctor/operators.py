@@ -7,7 +7,6 @@ from typing import Any
 
 from jobcommon.cli.doctor.state import Json, names
 from jobcommon.framework import Framework
-from jobcommon.manifests.children import DEFAULT_DOMAIN
 
 # By the name of the program: the kinds it handles.
 _REFERENCE: Mapping[str, tuple[str, ...]] = {
@@ -29,8 +28,7 @@ _PART_OF = "app.kubernetes.io/part-of"
 
 @dataclass(frozen=True, slots=True)
 class OwnOperator:
-    """One of our Deployments. `kinds` are those it handles, `watched` its only namespaces, empty for all of them.
-    `domain` is the cluster's for its jobs, "" if it takes that from its own pod."""
+    """One of our Deployments. `kinds` are those it handles, `watched` its only namespaces, empty for all of them."""
 
     namespace: str
     name: str
@@ -92,7 +90,7 @@ def _own(deployment: Json, frameworks: Sequence[Framework]) -> OwnOperator | Non
             lease=next(iter(_values(command, "--lease-name")), "jobcommon-operator"),
             gang=next(iter(_values(command, "--gang-scheduler-name")), ""),
             kueue=next(iter(_values(command, "--kueue")), ""),
-            domain=next(iter(_values(command, "--cluster-domain")), "") or _supposed(pod),
+            domain=next(iter(_values(command, "--cluster-domain")), ""),
             account=str(pod.get("serviceAccountName") or "default"),
             version=str(labels.get("app.kubernetes.io/version", "")),
             mpi_exec="--no-mpi-exec" not in command,
@@ -100,12 +98,6 @@ def _own(deployment: Json, frameworks: Sequence[Framework]) -> OwnOperator | Non
             ready=int((deployment.get("status") or {}).get("readyReplicas") or 0),
         )
     return None
-
-
-def _supposed(pod: Mapping[str, Any]) -> str:
-    policy = pod.get("dnsPolicy") or "ClusterFirst"
-    node = policy == "Default" or (policy == "ClusterFirst" and pod.get("hostNetwork"))
-    return DEFAULT_DOMAIN if node else ""
 
 
 def _reference(deployment: Json) -> Iterator[ReferenceOperator]:

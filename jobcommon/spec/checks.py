@@ -55,6 +55,11 @@ def _replaced(framework: Framework, job: Job, kind: str) -> Iterator[str]:
             yield name
         if name == ATTEMPT_VARIABLE and in_main and job.restarts_together:
             yield name
+    pod, names = (
+        mapping_of(spec.template.get("spec")),
+        {"hostname": job.pod_name(Replica(kind, 0)), "subdomain": job.service_name},
+    )
+    yield from (name for name, value in names.items() if pod.get(name) not in (None, "", value))
 
 
 def _unknown_names(framework: Framework, job: Job) -> str | None:
@@ -95,19 +100,6 @@ def _texts(job: Job) -> Iterator[str]:
         yield command_line(spec.template)
         for container in containers_of(spec.template):
             yield from (str(entry["value"]) for entry in mappings_in(container.get("env")) if entry.get("value"))
-
-
-def _replaced_hosts(_framework: Framework, job: Job) -> str | None:
-    found: dict[str, str] = {}
-    for kind, spec in job.replica_specs.items():
-        own = mapping_of(spec.template.get("spec")) if job.count(kind) else {}
-        ours = {"hostname": job.pod_name(Replica(kind, 0)), "subdomain": job.service_name}
-        found |= {name: value for name, value in ours.items() if own.get(name) not in (None, "", value)}
-    if not found:
-        return None
-    address = job.address(next(iter(job.replicas)))
-    has, them = ("has", "it") if len(found) == 1 else ("have", "them")
-    return f"{_and(found)} in a template {has} no effect, because replicas have addresses such as {address}: remove {them}"
 
 
 def _not_scalable(framework: Framework, job: Job) -> str | None:
@@ -180,7 +172,7 @@ CHECKS = (
     Check(
         "VariablesReplaced",
         "`env` of a template sets a variable of the cluster, such as `MASTER_ADDR`, `WORLD_SIZE` or `TF_CONFIG`, to a value "
-        "that the operator replaces",
+        "that the operator replaces, or the template sets `hostname` or `subdomain`, which make the addresses of replicas",
         _replaced_variables,
     ),
     Check(
@@ -188,11 +180,6 @@ CHECKS = (
         "a command or a variable names a pod that the job does not have, or a pod in a domain that only other operators "
         "create: a Service for each replica, or mpi-operator's `JOB-worker`",
         _unknown_names,
-    ),
-    Check(
-        "HostsReplaced",
-        "a template sets `hostname` or `subdomain`, which make the addresses of the replicas",
-        _replaced_hosts,
     ),
     Check(
         "NotScalable",
