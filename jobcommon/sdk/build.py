@@ -198,9 +198,11 @@ def counts_of(framework: Framework, processes: int) -> dict[str, int]:
         raise ValueError(f"{framework.kind}: it has no replica type Worker; give a number for each replica type")
     if names[0] == "Master":
         return {"Master": 1, **({"Worker": processes - 1} if processes > 1 else {})}
-    # What workers cannot do without comes before them; what comes after is for jobs of another form.
-    before = framework.replica_types[: names.index("Worker")]
-    return {**{kind.name: 1 for kind in before if kind.required or kind.min_replicas}, "Worker": processes}
+    # What workers cannot do without comes before them; what comes after is for jobs of another form. A kind whose workers are
+    # no form of their own (MXNet's) has servers beside them.
+    before, worker = framework.replica_types[: names.index("Worker")], framework.replica_types[names.index("Worker")]
+    needed = [one for one in before if one.required or one.min_replicas or (one.serves and worker.min_replicas)]
+    return {**{one.name: 1 for one in needed}, "Worker": processes}
 
 
 def _globals(code: CodeType) -> set[str]:
