@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import typer
 
+from jobcommon.api.pod import pod_view
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Place, connected
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
-from jobcommon.controller.caches import selector_of
+from jobcommon.controller.orphans import is_made_by
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for
@@ -39,11 +40,12 @@ async def _held(
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The pods with our finalizer, page by page."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    query = (("labelSelector", selector_of(*frameworks)), ("limit", str(PAGE)))
+    query = (("limit", str(PAGE)),)
     more = ""
     while True:
         found = await _send(transport, Request("GET", path, (*query, ("continue", more)) if more else query))
-        yield [pod for pod in found["items"] if FINALIZER in (pod["metadata"].get("finalizers") or ())]
+        # By the finalizer: others may have taken away the labels.
+        yield [pod for pod in found["items"] if is_made_by(frameworks, pod_view(msgspec.json.encode(pod)))]
         more = found["metadata"].get("continue") or ""
         if not more:
             return

@@ -39,9 +39,9 @@ class Resource:
         return collection_path(self.api_version, self.plural, namespace or None if self.namespaced else None)
 
 
-def selector_of(*frameworks: Framework) -> str:
-    """The label selector of what operators of these frameworks have made, also under a former name."""
-    names = [name for framework in frameworks for name in (framework.operator_name, *framework.former_controllers)]
+def selector_of(framework: Framework) -> str:
+    """The label selector of what the operator of the framework has made, also under a former name."""
+    names = [framework.operator_name, *framework.former_controllers]
     return f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
+from msgspec import structs
+
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
@@ -29,6 +31,7 @@ from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import JobState, QueueLevel
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import OrphanState, job_keys, left_behind, orphans_by_owner
+from jobcommon.controller.refusals import Answer, answer_of
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import Telemetry, telemetry
 from jobcommon.controller.unstored import Unstored
@@ -71,6 +74,8 @@ class JobController:
         self.states: dict[str, JobState] = {}
         self.orphans: dict[JobKey, dict[str, OrphanState]] = {}
         """What is kept of orphans that were worked on, by the UID of their deleted job, until the cache shows them released."""
+        self.strays: dict[JobKey, dict[str, PodView]] = {}
+        """By UID the pods that have lost our labels, which no cache shows any more, until they are released (as batch Job)."""
         self.caches = Caches(self.framework, self.namespace, self.random)
         self.informers = self.caches.informers
         self._jobs = self.caches.jobs
@@ -127,25 +132,40 @@ class JobController:
     def _child_changed(self, resource: str, change: Change[Any]) -> None:
         """Lower expectations and queue the owner; if the change moves the child to another owner, queue both."""
         new, old = change.new, change.old
-        self._observe_expected(resource, change)
+        expected = self._observe_expected(resource, change)
         urgency = Urgency.TRANSITION
         if resource == PODS:
             pod: PodView | None = new or old
+            if change.kind is ChangeKind.DELETED and not expected and pod is not None:
+                self._strayed(pod)
             if pod is not None and (state := self.states.get(self._owner_of(pod))) is not None:
                 urgency = state.urgency_of(change)
         ours = (child for child in (old, new) if child and (not child.owner or child.owner.kind == self.framework.kind))
         for key in dict.fromkeys(key for child in ours for key in job_keys(child)):
             self._enqueue(key, urgency)
 
-    def _observe_expected(self, resource: str, change: Change[Any]) -> None:
-        new, old = change.new, change.old
+    def _strayed(self, pod: PodView) -> None:
+        """Keep a pod that is no longer selected, or is deleted: then our finalizer was removed by us, or others.
+
+        The last state of a deleted pod has its finalizers, too. A request for each that others have released is the price.
+        """
+        for key in job_keys(pod):
+            ours = pod.owner is not None and pod.owner.uid in self.orphans.get(key, {})
+            if FINALIZER in pod.finalizers and not (ours and pod.deletion_time is not None):
+                self.strays.setdefault(key, {})[pod.uid] = structs.replace(pod, owner=None)
+                self.queue.add(key)
+
+    def _observe_expected(self, resource: str, change: Change[Any]) -> bool:
+        """Lower the expectations. Returns whether a deletion was expected."""
+        new, old, expected = change.new, change.old, False
         if new is not None and change.kind is ChangeKind.ADDED:
             self.expectations.observe_created(self._owner_of(new), resource, new.name)
         marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
         if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
                 if child is not None:
-                    self.expectations.observe_deleted(self._owner_of(child), child.uid)
+                    expected |= self.expectations.observe_deleted(self._owner_of(child), child.uid)
+        return expected
 
     def _owner_of(self, child: PodView | ObjectView) -> str:
         """The UID of the job that it belongs to; "" if none of its namespace does."""
@@ -194,6 +214,7 @@ class JobController:
         cached = None if self.caches.is_missing(self.jobs) else self._jobs.get(*key)
         named = self.caches.pods_of(key)
         left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
+        left += [pod for uid, pod in self.strays.get(key, {}).items() if uid not in {pod.uid for pod in named}]
         if (orphans := self._orphans_due(key, left, moment)) is not None:
             return orphans
         if cached is None:
@@ -305,6 +326,7 @@ class JobController:
         return telemetry(self.framework, work, result, emitted, moment.wall)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
+        key = (work.namespace, work.name)
         tried = {id(outcome.action) for outcome in result.outcomes}
         skipped = [ActionResult(a, Effect.SKIPPED) for a in work.plan.actions if id(a) not in tried]
         for outcome in (*result.outcomes, *skipped):
@@ -314,6 +336,15 @@ class JobController:
                 self.expectations.creation_failed(work.uid, action.plural, action.name)
             elif isinstance(action, Delete | RemoveFinalizer) and not wrote:
                 self.expectations.deletion_failed(work.uid, action.uid)
+            strays = self.strays.get(key, {})
+            if isinstance(action, RemoveFinalizer) and action.uid in strays and answer_of(outcome) is Answer.DONE:
+                # No event follows, and the job needs another pod.
+                self.queue.add(key)
+                del strays[action.uid]
+                if not strays:
+                    del self.strays[key]
+            if outcome.strayed is not None:
+                self._strayed(outcome.strayed)
             # No cache ever shows the write of another resource.
             cached = action.plural in self.informers
             if wrote and outcome.resource_version and cached and not isinstance(action, Delete):

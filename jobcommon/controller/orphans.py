@@ -1,6 +1,6 @@
 """Orphans: pods of a deleted job, whose name a new job may have by now."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from jobcommon.api import labels
@@ -10,7 +10,7 @@ from jobcommon.controller.job_state import JobState
 from jobcommon.controller.moment import Moment
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.workqueue import backoff
-from jobcommon.framework import FINALIZER
+from jobcommon.framework import FINALIZER, Framework
 
 
 @dataclass(slots=True)
@@ -53,6 +53,15 @@ def owner_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
     An owner is in the namespace of what it owns. A reference to one elsewhere is a claim that anybody may make who can read it.
     """
     return ((child.namespace, child.owner.uid),) if child.owner is not None else ()
+
+
+def is_made_by(frameworks: Collection[Framework], pod: PodView) -> bool:
+    """Whether a pod with our finalizer is one of these operators: by its owner, without one by its label, else of any."""
+    kinds = [framework.kind for framework in frameworks]
+    names = [name for framework in frameworks for name in (framework.operator_name, *framework.former_controllers)]
+    label = pod.labels.get(labels.OPERATOR_NAME)
+    made = pod.owner.kind in kinds if pod.owner is not None else label is None or label in names
+    return made and FINALIZER in pod.finalizers
 
 
 def left_behind(kind: str, named: Iterable[PodView], uid: str) -> list[PodView]:

@@ -210,6 +210,8 @@ def _said(outcome: ActionResult, answer: Answer) -> str:
             what = f"set image of {what}" if isinstance(action, SetImage) else str(action)
         message = str(getattr(outcome.error, "message", ""))
         return f"{what} is refused: {message}{_advice(action, message)}"
+    if outcome.strayed is not None:
+        return f"{action.plural}/{action.name} already exists, but has lost its labels; delete it or add them again"
     if outcome.effect is Effect.NAME_CONFLICT and isinstance(action, Create):
         return f"{action.plural}/{action.name} already exists and belongs to another owner; delete or rename it"
     return ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from jobcommon.api.pod import PodView
 from jobcommon.api.view import ObjectView
 from jobcommon.client.errors import ClientError
 from jobcommon.framework import Job
@@ -33,6 +34,7 @@ class ActionResult:
     """The effect of one action. `resource_version` is that of the object after the write, when the server gave one.
 
     `seen` is a companion as the server returned it, reduced to the fields that the action itself names: no keys of Secrets.
+    `strayed` is a pod of the job in the place of one that was to be created, which has lost the labels that select it.
     """
 
     action: Action
@@ -40,6 +42,7 @@ class ActionResult:
     resource_version: str = ""
     error: ClientError | None = None
     seen: ObjectView | None = None
+    strayed: PodView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from jobcommon.causes.clues import revealed
 CREATE_RETRY = "the operator retries, first after 10 s, then at most 10 minutes apart"
 _REFUSED = re.compile(r"(?:\b(get|update|set image of) )?(\w+)/(\S+) is refused: (.*)", re.DOTALL)
 _DONE = {"get": "read", "update": "updated", "set image of": "changed"}
-_CONFLICT = re.compile(r"(\w+/\S+) already exists and belongs to another owner")
+_CONFLICT = re.compile(r"(\w+/\S+) already exists(?: and belongs to another owner|, but has lost its labels)")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: ([^;]+)")
 _CREATING = re.compile(r"Error creating: (?:\d+ \w*: )?(.*)", re.DOTALL)
 
@@ -17,8 +17,8 @@ _CREATING = re.compile(r"Error creating: (?:\d+ \w*: )?(.*)", re.DOTALL)
 def refusal_in(message: str) -> Cause | None:
     """The cause in a job's condition, if it reports that something could not be created."""
     if (conflict := _CONFLICT.search(message)) is not None:
-        text = f"{conflict[1]} already exists and belongs to another owner"
-        return Cause(Reason.NAME_CONFLICT, text, "delete or rename it", then=CREATE_RETRY)
+        advice = "delete it or add them again" if "labels" in conflict[0] else "delete or rename it"
+        return Cause(Reason.NAME_CONFLICT, conflict[0], advice, then=CREATE_RETRY)
     if (refused := _REFUSED.search(message)) is None:
         return None
     return refusal(f"{refused[2]}/{refused[3]}", refused[4], _DONE.get(refused[1], "created"))

@@ -24,7 +24,7 @@ from jobcommon.controller.caches import PODS
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_status_too_large, shortened_status
 from jobcommon.controller.unstored import check_stored
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.failed_logs import keep_logs
@@ -197,8 +197,7 @@ class Executor:
                 case Delete():
                     return await self._change(work, action, gone=(404, 409))
                 case RemoveFinalizer():
-                    # 422: a test of the patch failed; it is another incarnation, or another client changed the finalizers.
-                    return await self._change(work, action, gone=(404, 422), level=level)
+                    return await self._release(work, action, level)
                 case SetImage():
                     return await self._set_image(work, action)
                 case Update():
@@ -259,7 +258,8 @@ class Executor:
             return ActionResult(action, Effect.REFUSED, error=conflict)
         if found.controller_uid == work.uid and self._is_watched_for(found, action):
             return self._seen(action, Effect.ALREADY_EXISTS, body)
-        return ActionResult(action, Effect.NAME_CONFLICT, error=error)
+        strayed = pod_view(body) if found.controller_uid == work.uid and action.plural == PODS else None
+        return ActionResult(action, Effect.NAME_CONFLICT, error=error, strayed=strayed)
 
     def _is_watched_for(self, found: objects.WrittenMetadata, action: Create) -> bool:
         """Whether the caches will show it. They select by our label, which another client may have removed (attack case S6)."""
@@ -286,6 +286,21 @@ class Executor:
             return self._seen(action, Effect.APPLIED, response.body)
         # The version at which the last finalizer of a terminating object is removed is not the version of its deletion.
         return ActionResult(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
+
+    async def _release(self, work: Work, action: RemoveFinalizer, level: PriorityLevel | None) -> ActionResult:
+        """Remove the finalizer, also if others have changed the finalizers meanwhile, which no watch need show."""
+        outcome = await self._change(work, action, gone=(404, 422), level=level)
+        # 422: a test of the patch failed; it is another incarnation, or another client changed the finalizers.
+        if getattr(outcome.error, "code", 0) != HTTPStatus.UNPROCESSABLE_ENTITY or work.orphans_of is None:
+            return outcome
+        try:
+            pod = pod_view((await self._send_seated(work, objects.get(path_of(action, work.namespace)), level)).body)
+        except (ClientError, msgspec.DecodeError):
+            return outcome
+        if pod.uid != action.uid or FINALIZER not in pod.finalizers:
+            return ActionResult(action, Effect.NOT_FOUND)
+        changed = replace(action, finalizers=pod.finalizers)
+        return replace(await self._change(work, changed, gone=(404, 422), level=level), action=action)
 
     async def _set_image(self, work: Work, action: SetImage) -> ActionResult:
         """Change the image of a container, unless the pod has changed since: then a test of the patch fails.

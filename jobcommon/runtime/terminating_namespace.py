@@ -14,7 +14,8 @@ from jobcommon.client import objects
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
-from jobcommon.controller.caches import PODS, selector_of
+from jobcommon.controller.caches import PODS
+from jobcommon.controller.orphans import is_made_by
 from jobcommon.controller.result import Effect, Work
 from jobcommon.reconcile import plan_for_orphans
 from jobcommon.runtime.executor import Executor
@@ -47,11 +48,11 @@ async def free_pods_if_terminating(namespace: str, transport: Transport, executo
 
 
 async def _remove(namespace: str, transport: Transport, executor: Executor) -> int:
-    query = (("labelSelector", selector_of(executor.framework)),)
-    response = await transport.send(Request("GET", objects.collection_path("v1", PODS, namespace), query))
+    response = await transport.send(objects.get(objects.collection_path("v1", PODS, namespace)))
     if response.status != 200:
         raise response_error(response)
-    pods = [pod_view(bytes(item)) for item in _pods(response.body).items]
+    # Others may have taken away the labels.
+    pods = [pod for item in _pods(response.body).items if is_made_by([executor.framework], pod := pod_view(bytes(item)))]
     result = await executor.execute(Work(namespace, "", "", plan_for_orphans(pods)))
     return sum(outcome.effect is Effect.APPLIED for outcome in result.outcomes)
 

@@ -41,10 +41,17 @@ async def test_ours_goes_and_everything_else_stays(tmp_path: Path, capsys: pytes
         await cluster.create("pods", pod("other", TF.operator_name, FINALIZER))
         await cluster.create("pods", pod("deleted", TF.operator_name, FINALIZER))
         await cluster.send("DELETE", cluster.path("pods", "deleted"))
+        for name, kind in (("lost", PYTORCH.kind), ("theirs", TF.kind)):
+            owner = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": "j", "uid": "u", "controller": True}
+            unlabelled = pod(name, "", FINALIZER)
+            unlabelled["metadata"] |= {"labels": {}, "ownerReferences": [owner]}
+            await cluster.create("pods", unlabelled)
         await release_finalizers([PYTORCH], None, str(kubeconfig), None)
-        left = {"deleted": [FINALIZER], "free": [], "one": [], "other": [FINALIZER], "two": ["example.com/theirs"]}
-        assert await finalizers(cluster) == left
-        assert sorted(capsys.readouterr().out.splitlines()) == ["2 released", "pod/one in default", "pod/two in default"]
+        await cluster.until_gone("pods", "lost")
+        left = {"deleted": [FINALIZER], "free": [], "one": [], "other": [FINALIZER], "theirs": [FINALIZER]}
+        assert await finalizers(cluster) == {**left, "two": ["example.com/theirs"]}
+        told = [f"pod/{name} in default" for name in ("lost", "one", "two")]
+        assert sorted(capsys.readouterr().out.splitlines()) == ["3 released", *told]
         await release_finalizers([PYTORCH, TF], "elsewhere", str(kubeconfig), None)
         assert (await finalizers(cluster))["other"] == [FINALIZER]
         await release_finalizers([PYTORCH, TF], "default", str(kubeconfig), None)

@@ -4,10 +4,12 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
+from jobcommon.api.pod import pod_view
 from jobcommon.api.status import JobStatus
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.controller.barrier import STALL
@@ -231,8 +233,8 @@ def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest:
     bench.finish(work)
     assert bench.begin() is None, "what was just released is not released again before it is seen"
     for pod in old:
-        terminating = {"finalizers": [], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-        bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], **terminating}})
+        pod["metadata"] |= {"finalizers": [], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        bench.say("pods", "MODIFIED", pod)
     work = bench.work()
     assert (work.uid, work.orphans_of, pods_of(work)) == ("uid-second", None, CREATES[:1])
     assert "Waiting" in [event.reason for event in work.plan.events]
@@ -431,7 +433,7 @@ def test_orphans_that_cannot_be_released_wait_beside_the_new_job(bench: Bench, m
         bench.now += pause * 0.1 + 1e-9
         assert [told.events for work, told in worked(bench, error) if work.orphans_of] == [()], "once, and told before"
     for index in range(2):
-        bench.say("pods", "DELETED", running_pod(bench, manifest, index))
+        bench.say("pods", "DELETED", running_pod(bench, manifest, index, finalizers=[]))
     assert "create pods/demo-worker-0" in pods_of(worked(bench, error)[0][0])
     assert not bench.controller.orphans, "nothing is kept of what is gone"
 
@@ -527,6 +529,41 @@ def test_what_claims_a_job_of_another_namespace_is_not_its(bench: Bench, manifes
     bench.seen(work)
     bench.say("pods", "DELETED", claim)
     assert all("elsewhere" not in str(action) for done in bench.settle() for action in done.plan.actions)
+
+
+def test_a_pod_that_loses_its_labels_is_released_and_another_takes_its_place(bench: Bench, manifest: Manifest) -> None:
+    """A watch with a selector shows it as deleted, in its last state. One that no watch has shown is found by a create."""
+    start(bench, manifest)
+    for index in range(2):
+        bench.say("pods", "MODIFIED", running_pod(bench, manifest, index))
+    bench.settle()
+    pod = running_pod(bench, manifest)
+    bench.say("pods", "DELETED", pod)
+    release = bench.work()
+    assert (release.orphans_of, pods_of(release)) == ("", ["remove finalizer from pods/demo-worker-0"])
+    bench.finish(release)
+    create = bench.work()
+    assert pods_of(create) == ["create pods/demo-worker-0"]
+    lost = msgspec.structs.replace(pod_view(msgspec.json.encode(pod)), uid="uid-lost")
+    conflict = StatusError(409, "AlreadyExists", "")
+    outcome = ActionResult(create.plan.actions[0], Effect.NAME_CONFLICT, error=conflict, strayed=lost)
+    bench.controller.finish(create, Result((outcome,)), bench.moment)
+    again = bench.work()
+    assert (again.orphans_of, pods_of(again)) == ("", ["remove finalizer from pods/demo-worker-0"])
+    bench.finish(again)
+    assert "demo-worker-0 already exists, but has lost its labels" in status_of(bench.work().plan).conditions[-1].message
+
+
+def test_a_pod_that_was_released_when_it_was_deleted_is_no_stray(bench: Bench, manifest: Manifest) -> None:
+    """The last state of a deleted pod has the finalizer whose removal has deleted it."""
+    start(bench, manifest)
+    pod = running_pod(bench, manifest, deletionTimestamp="2026-01-01T00:00:00Z")
+    pod["status"]["phase"] = "Succeeded"
+    bench.say("pods", "MODIFIED", pod)
+    released = [work for work in bench.settle() if "remove finalizer from pods/demo-worker-0" in pods_of(work)]
+    assert len(released) == 1
+    bench.say("pods", "DELETED", pod)
+    assert not [work for work in bench.settle() if work.orphans_of is not None]
 
 
 #: answers to the create of a pod that no later try can change

@@ -70,6 +70,7 @@ from jobcommon.testutil.real.steps import (
     scale,
     suspend,
     ungated,
+    unlabelled,
 )
 from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, SUSPENDED, Expected, Row
 
@@ -177,7 +178,14 @@ def deletions() -> Iterator[Row]:
         Expected("", {"master-0": ("Running",), "worker-0": ("Running",)}), PYTORCHJOB.job())
     stopped = Expected("", {"master-0": ("Failed 143",), "worker-0": ("Failed 143",)})
     yield Row("the namespace is deleted", (run("master-0", "worker-0"), delete_namespace()), stopped, PYTORCHJOB.job())
-    ended = (run("master-0", "worker-0"), namespace_ends(), over("master-0", "worker-0"))
+    yield Row("a pod loses its labels",
+        (run("master-0", "worker-0"), unlabelled("worker-0"), freed("worker-0"), delete("worker-0"), replaced("worker-0"),
+            *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 143")), PYTORCHJOB.job())
+    yield Row("a pod loses its labels, operator down",
+        (run("master-0", "worker-0"), operator_dies(), unlabelled("worker-0"), operator_starts(), freed("worker-0"),
+            delete_job("Foreground")), stopped, PYTORCHJOB.job())
+    ended = (run("master-0", "worker-0"), namespace_ends(), unlabelled("worker-0"), over("master-0", "worker-0"))
     yield Row("the namespace is deleted together with its operator",
         (*ended, operator_is_told_to_end(), namespace_is_gone()), stopped, PYTORCHJOB.job())
     yield Row("the namespace is deleted, its operator is lost before it releases the pods",

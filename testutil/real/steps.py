@@ -7,7 +7,7 @@ from functools import wraps
 from textwrap import shorten
 from typing import Any, Concatenate, ParamSpec
 
-from jobcommon.api.labels import SPARE
+from jobcommon.api.labels import JOB_LABELS, SPARE
 from jobcommon.api.status import ConditionType
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH, Request
@@ -196,6 +196,14 @@ async def _log(row: Run, pod: str, *query: tuple[str, str]) -> str:
 async def annotated(row: Run, pod: str, name: str, value: str) -> None:
     """Put an annotation on a pod."""
     await row.annotate(pod, name, value)
+
+
+@step()
+async def unlabelled(row: Run, *pods: str) -> None:
+    """Take all labels of the operators off the pods, as for a quarantine."""
+    body = {"metadata": {"labels": dict.fromkeys(JOB_LABELS)}}
+    for pod in pods:
+        await row.api.call("PATCH", row.path("pods", f"{JOB}-{pod}"), body, MERGE_PATCH)
 
 
 @step()
