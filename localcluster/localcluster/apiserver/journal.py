@@ -55,7 +55,7 @@ class MemoryJournal:
 
 
 class JournalError(Exception):
-    """The data directory cannot be used: a running server has it, it is damaged, or it is of an earlier version."""
+    """The data directory cannot be used: a running server has it, or it is damaged."""
 
 
 _FILE = "objects.sqlite"
@@ -81,11 +81,6 @@ class FileJournal:
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._path = directory / _FILE
-        if (directory / "journal").exists():
-            raise JournalError(
-                f"{directory} holds the state of a cluster of an earlier version, whose format is no longer read: finish "
-                "its jobs with that version, and then delete the data directory, or choose another --data-dir"
-            )
         self._path.touch(0o600)
         # Each statement is a transaction of its own, unless one is begun.
         self._file = sqlite3.connect(self._path, timeout=0, isolation_level=None)
