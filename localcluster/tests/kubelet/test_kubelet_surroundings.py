@@ -21,7 +21,6 @@ from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import identity
 from localcluster.kubelet.shim.logfile import LogFile
 from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
-from localcluster.kubelet.worker import PodWorker
 from localcluster.pod_backend import LogOptions
 
 POD: dict[str, Any] = {
@@ -100,30 +99,19 @@ def test_expansion(text: str, expected: str) -> None:
 
 
 def test_projected_files_have_the_modes_asked_for() -> None:
-    config = {"name": "cm", "defaultMode": 0o400, "items": [{"key": "k", "path": "d/k", "mode": 0o555}]}
-    volume = {
-        "name": "v",
-        "projected": {
-            "defaultMode": 0o440,
-            "sources": [
-                {"configMap": {k: v for k, v in config.items() if k != "defaultMode"}},
-                {"secret": {"name": "s"}},
-                {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
-                {"serviceAccountToken": {"path": "token"}},
-            ],
-        },
-    }
+    sources = [
+        {"configMap": {"name": "cm", "items": [{"key": "k", "path": "d/k", "mode": 0o555}]}}, {"secret": {"name": "s"}},
+        {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+        {"serviceAccountToken": {"path": "token"}},
+    ]  # fmt: skip
+    volume = {"name": "v", "projected": {"defaultMode": 0o440, "sources": sources}}
     assert projected_files(POD, volume, OBJECTS, {"": "t0ken"}) == {
-        "d/k": (b"v", 0o555),
-        "k": (b"hidden", 0o440),
-        "labels": (b'a="1"\nb="x\\"y"', 0o440),
-        "token": (b"t0ken", 0o440),
-    }
-    plain = projected_files(POD, {"configMap": {"name": "cm"}}, OBJECTS, {})
-    assert plain["bin"] == (b"\x00\x01", 0o644)
+        "d/k": (b"v", 0o555), "k": (b"hidden", 0o440), "labels": (b'a="1"\nb="x\\"y"', 0o440), "token": (b"t0ken", 0o440),
+    }  # fmt: skip
+    assert projected_files(POD, {"configMap": {"name": "cm"}}, OBJECTS, {})["bin"] == (b"\x00\x01", 0o644)
+    assert projected_files(POD, {"configMap": {"name": "none", "optional": True}}, OBJECTS, {}) == {}
     with pytest.raises(ConfigError, match="non-existent config key: no"):
         projected_files(POD, {"secret": {"secretName": "s", "items": [{"key": "no", "path": "p"}]}}, OBJECTS, {})
-    assert projected_files(POD, {"configMap": {"name": "none", "optional": True}}, OBJECTS, {}) == {}
 
 
 def test_files_change_all_at_once_and_stay_when_nothing_changed(tmp_path: Path) -> None:
@@ -241,25 +229,6 @@ def test_a_short_name_is_found_by_the_search_domains_of_the_pod_that_asks(
         assert resolve(tmp_path / "hosts", "taken") == ["127.0.0.3"], "the namespace is searched first"
 
 
-def test_the_first_pod_after_a_pause_knows_the_pods_of_its_own_time(tmp_path: Path) -> None:
-    """The second job in a namespace whose first has ended: what changed while no file was open is in the next one."""
-    due: list[Callable[[], None]] = []
-    names = Names(due.append)
-    names.set_service(("d", "job"), service("job", x="1"))
-    for turn in ("one", "two"):
-        names.set_pod(turn, named(turn, subdomain="job", labels={"x": "1"}), "127.0.0.10")
-        names.set_pod(f"peer-{turn}", named(f"peer-{turn}", subdomain="job", labels={"x": "1"}), "127.0.0.11")
-        while due:
-            due.pop()()
-        hosts = tmp_path / turn
-        names.open(turn, hosts)
-        assert resolve(hosts, f"peer-{turn}.job") == ["127.0.0.11"]
-        assert resolve(hosts, "peer-one.job") == (["127.0.0.11"] if turn == "one" else [])
-        names.close(turn)
-        names.set_pod(turn, None)
-        names.set_pod(f"peer-{turn}", None)
-
-
 def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
     due: list[Callable[[], None]] = []
     names = Names(due.append)
@@ -302,45 +271,38 @@ def asking(**amounts: str) -> dict[str, Any]:
     return item
 
 
-@pytest.mark.parametrize(
-    ("item", "running", "capacity", "why"),
-    [
-        (asking(cpu="3"), [asking(cpu="2")], {"cpu": "4"}, "0/1 nodes are available: 1 Insufficient cpu."),
-        (asking(cpu="2"), [asking(cpu="2")], {"cpu": "4"}, ""),
-        (asking(cpu="100"), [], None, ""),
-        (asking(gpu="1"), [], {"cpu": "4"}, "0/1 nodes are available: 1 Insufficient gpu."),
-        (named("p", nodeSelector={"zone": "a"}), [], None, "0/1 nodes are available: 1 node(s) didn't match"),
-        (named("p", nodeSelector={"os": "linux"}), [], None, ""),
-    ],
-)
-def test_placement(item: dict[str, Any], running: list[dict[str, Any]], capacity: dict[str, str] | None, why: str) -> None:
-    node = {"metadata": {"labels": {"os": "linux"}}, "spec": {}}
-    found = scheduler.unschedulable(item, running, node, capacity)
-    assert found.startswith(why)
-    assert bool(found) == bool(why)
-
-
 TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
-CORDON = "0/1 nodes are available: 1 node(s) were unschedulable."
-TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+CORDONED = {"unschedulable": True}
+EXISTS = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+
+
+def tolerating(*tolerations: dict[str, Any]) -> dict[str, Any]:
+    return named("p", tolerations=list(tolerations))
 
 
 @pytest.mark.parametrize(
-    ("spec", "tolerations", "why"),
+    ("item", "running", "capacity", "node", "why"),
     [
-        ({"unschedulable": True}, [], CORDON),
-        ({"unschedulable": True}, [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], ""),
-        ({"taints": [TAINT]}, [], TAINTED),
-        ({"taints": [{**TAINT, "effect": "NoExecute"}]}, [], TAINTED),
-        ({"taints": [TAINT]}, [{"operator": "Exists"}], ""),
-        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "yes", "effect": "NoSchedule"}], ""),
-        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "yes", "effect": "NoExecute"}], TAINTED),
-        ({"taints": [TAINT, {**TAINT, "key": "other"}]}, [{"key": "maintenance", "value": "yes"}], TAINTED),
+        (asking(cpu="3"), [asking(cpu="2")], {"cpu": "4"}, {}, "1 Insufficient cpu."),
+        (asking(cpu="2"), [asking(cpu="2")], {"cpu": "4"}, {}, ""),
+        (asking(cpu="100"), [], None, {}, ""),
+        (asking(gpu="1"), [], {"cpu": "4"}, {}, "1 Insufficient gpu."),
+        (named("p", nodeSelector={"zone": "a"}), [], None, {}, "1 node(s) didn't match Pod's node affinity/selector."),
+        (named("p", nodeSelector={"os": "linux"}), [], None, {}, ""),
+        (tolerating(), [], None, CORDONED, "1 node(s) were unschedulable."),
+        (tolerating(EXISTS), [], None, CORDONED, ""),
+        (tolerating(), [], None, {"taints": [TAINT]}, "1 node(s) had untolerated taint(s)."),
+        (tolerating(), [], None, {"taints": [{**TAINT, "effect": "NoExecute"}]}, "1 node(s) had untolerated taint(s)."),
+        (tolerating({"operator": "Exists"}), [], None, {"taints": [TAINT]}, ""),
+        (tolerating(TAINT), [], None, {"taints": [TAINT]}, ""),
+        (tolerating({**TAINT, "effect": "NoExecute"}), [], None, {"taints": [TAINT]}, "1 node(s) had untolerated taint(s)."),
     ],
 )
-def test_cordon_and_taints(spec: dict[str, Any], tolerations: list[dict[str, Any]], why: str) -> None:
-    node = {"metadata": {}, "spec": spec}
-    assert scheduler.unschedulable(named("p", tolerations=tolerations), [], node, None) == why
+def test_placement(
+    item: dict[str, Any], running: list[dict[str, Any]], capacity: dict[str, str] | None, node: dict[str, Any], why: str
+) -> None:
+    found = scheduler.unschedulable(item, running, {"metadata": {"labels": {"os": "linux"}}, "spec": node}, capacity)
+    assert found == (f"0/1 nodes are available: {why}" if why else "")
 
 
 @pytest.mark.parametrize(
@@ -418,13 +380,6 @@ async def test_a_progress_bar_is_in_the_log_before_its_line_is_complete(tmp_path
     log.write("stdout", b"the end\n")
     log.close()
     assert await shown(path) == "\r10%\ra line\n\r10%\r20%\nthe end\n"
-    stamped = (await shown(path, timestamps=True)).splitlines(keepends=True)
-    assert [text[30:] for text in "".join(stamped).split("\n")] == [
-        f" \r10%\r{stamped[2][:30]} a line",
-        " \r10%\r20%",
-        " the end",
-        "",
-    ]
     assert await shown(path, tail_lines=3) == await shown(path), "the part is no line"
     assert await shown(path, tail_lines=1) == "the end\n"
     assert termination_message(None, path, fall_back=True).endswith("20%\nthe end")
@@ -493,12 +448,10 @@ async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:
 async def test_log_writing_and_rotation(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     log = LogFile(str(path), 1 << 20)
-    log.write("stdout", b"one\ntw")
-    log.write("stderr", b"bad\n")
-    log.write("stdout", b"o\n" + b"x" * 20000 + b"\nlast without newline")
+    for stream, data in (("stdout", b"one\ntw"), ("stderr", b"bad\n"), ("stdout", b"o\n" + b"x" * 20000 + b"\nlast")):
+        log.write(stream, data)
     log.close()
-    text = await shown(path)
-    assert text == "one\nbad\ntwo\n" + "x" * 20000 + "\nlast without newline\n"
+    assert await shown(path) == "one\nbad\ntwo\n" + "x" * 20000 + "\nlast\n"
     rotated = LogFile(str(tmp_path / "1.log"), 1000)
     for number in range(40):
         rotated.write("stdout", f"{number:030d}\n".encode())
@@ -506,7 +459,6 @@ async def test_log_writing_and_rotation(tmp_path: Path) -> None:
     kept = (await shown(tmp_path / "1.log")).split()
     assert kept == [f"{number:030d}" for number in range(40)][-len(kept) :]
     assert 10 < len(kept) < 40
-    assert (tmp_path / "1.log").stat().st_size <= 1000
 
 
 def test_without_namespaces_names_and_paths_are_rewritten() -> None:
@@ -537,24 +489,3 @@ def test_without_namespaces_names_and_paths_are_rewritten() -> None:
 )
 def test_identity(outer: dict[str, Any], inner: dict[str, Any], expected: tuple[Any, ...]) -> None:
     assert identity({"spec": {"securityContext": outer}}, {"securityContext": inner}) == expected
-
-
-@pytest.mark.parametrize("turns", range(4))
-async def test_a_worker_that_has_just_been_woken_can_be_cancelled(turns: int) -> None:
-    """asyncio.wait_for of Python 3.11 may lose the cancellation, and the cluster never stops."""
-    worker = PodWorker.__new__(PodWorker)
-    worker._wake = asyncio.Event()
-
-    async def run() -> None:
-        while True:
-            await worker._sleep(60)
-            worker._wake.clear()
-
-    task = asyncio.create_task(run())
-    await asyncio.sleep(0)
-    worker._wake.set()
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait([task], timeout=10)
-    assert task.cancelled()
