@@ -1,20 +1,11 @@
 """Events of core/v1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, invalid
-from localcluster.apiserver.resource import field_table
-from localcluster.apiserver.selectors import FieldGetter, field
 
 Obj = dict[str, Any]
-
-_OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-
-FIELDS: Mapping[str, FieldGetter] = {
-    **field_table(*(f"involvedObject.{name}" for name in _OBJECT_FIELDS), "reason", "type", "reportingComponent"),
-    "source": field("source.component"),
-}
 
 
 def validate(obj: Obj) -> Sequence[Cause]:
