@@ -9,7 +9,6 @@ from localcluster.controllers.definitions import DefinitionController
 from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
-from localcluster.controllers.taint_eviction import TaintEviction
 
 _RETRY_SECONDS = 1.0
 
@@ -46,7 +45,6 @@ class Controllers:
             NamespaceController(Access(server, "namespace-controller")),
             NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
             EventTtl(Access(server, "event-ttl")),
-            TaintEviction(Access(server, "taint-eviction-controller")),
             *more,
         )
         server.storage.listeners.add(self._changed)

@@ -6,7 +6,6 @@ from typing import Any
 
 from localcluster.kubelet.lifecycle import TERMINAL, Pod
 from localcluster.quantity import parse_quantity
-from localcluster.taints import untolerated
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("gates",)
@@ -83,3 +82,20 @@ def unschedulable(
                 free[name] -= amount
     short = [name for name, amount in requests(pod).items() if amount > free.get(name, Decimal(0))]
     return f"0/1 nodes are available: 1 Insufficient {', '.join(sorted(short))}." if short else ""
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Whether the toleration matches the taint: an empty key or effect matches every one."""
+    if (toleration.get("effect") or taint["effect"]) != taint["effect"]:
+        return False
+    if (toleration.get("key") or taint["key"]) != taint["key"]:
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def untolerated(pod: Mapping[str, Any], taints: Iterable[Mapping[str, Any]], *effects: str) -> bool:
+    """Whether the node has a taint with one of the effects that the pod does not tolerate."""
+    tolerations = pod["spec"].get("tolerations") or ()
+    return any(taint["effect"] in effects and not any(tolerates(one, taint) for one in tolerations) for taint in taints)

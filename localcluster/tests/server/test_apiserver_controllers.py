@@ -149,37 +149,3 @@ def test_events_live_for_an_hour(api: Cluster) -> None:
     assert api.get(events).names == ["new", "old"]
     api.step()
     assert api.get(events).names == ["new"]
-
-
-def test_a_taint_evicts_what_does_not_tolerate_it(api: Api) -> None:
-    controllers = Controllers(api.server)
-    api.post("/api/v1/nodes", {"metadata": {"name": "n1"}})
-    for name, tolerations in (
-        ("plain", []),
-        ("for-ever", [{"operator": "Exists"}]),
-        ("for-a-while", [{"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]),
-    ):
-        api.post(PODS, pod(name, spec={"tolerations": tolerations}))
-        api.bind(name)
-    controllers.step()
-    api.patch("/api/v1/nodes/n1", {"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}})
-
-    def evicted() -> set[str]:
-        items = api.get(PODS).body["items"]
-        going = {item["metadata"]["name"] for item in items if "deletionTimestamp" in item["metadata"]}
-        reasons = {
-            item["metadata"]["name"]
-            for item in items
-            if any(one.get("reason") == "DeletionByTaintManager" for one in item["status"].get("conditions") or ())
-        }
-        assert going == reasons
-        return going
-
-    due = controllers.step()
-    assert (due, evicted()) == (api.now + 30, {"plain"})
-    api.now += 29
-    controllers.step()
-    assert evicted() == {"plain"}
-    api.now += 1
-    controllers.step()
-    assert evicted() == {"plain", "for-a-while"}
