@@ -44,8 +44,7 @@ _STRATEGIES: Mapping[str, Strategy] = {
         default=config.default_secret, validate=config.validate_secret, validate_update=config.secret_immutable
     ),
     "Service": Strategy(
-        default=services.default, on_update=services.on_update, validate=services.validate,
-        validate_update=services.validate_update, validate_name=names.dns1035_label,
+        default=services.default, on_update=services.on_update, validate=services.validate, validate_name=names.dns1035_label
     ),
     "CustomResourceDefinition": Strategy(
         default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,

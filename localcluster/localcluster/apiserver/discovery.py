@@ -21,7 +21,7 @@ _STATUS_VERBS = ("get", "patch", "update")
 def _subresources(resource: Resource) -> list[tuple[str, tuple[str, ...], tuple[str, str, str]]]:
     found = [(name, verbs, _SUBRESOURCE_KINDS.get(name, resource.gvk)) for name, verbs in resource.subresources.items()]
     if resource.scale:
-        found.append(("scale", _STATUS_VERBS, ("autoscaling", "v1", "Scale")))
+        found.append(("scale", ("get", "patch"), ("autoscaling", "v1", "Scale")))
     if resource.status:
         found.append(("status", _STATUS_VERBS, resource.gvk))
     return sorted(found)

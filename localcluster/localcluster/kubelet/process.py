@@ -137,11 +137,6 @@ class ShimProcess:
         except OSError:
             return  # it has just ended: `on_gone` is called
 
-    @property
-    def pid(self) -> int:
-        """The shim's own process id."""
-        return self._popen.pid
-
 
 async def detect() -> Isolation:
     """The best isolation that works here, detected by trying it."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, required
+from localcluster.apiserver.errors import Cause, duplicate, required
 from localcluster.apiserver.kinds.field_rules import SERVICE
 from localcluster.apiserver.names import check_labels
 from localcluster.apiserver.schema.values import value_causes
@@ -62,11 +62,3 @@ def validate(obj: Obj) -> Sequence[Cause]:
             causes.append(duplicate(path, dict(zip(("port", "protocol"), number, strict=True))))
         seen |= {name, number} if name else {number}
     return causes + check_labels(spec.get("selector") or {}, "spec.selector")
-
-
-def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
-    """A service keeps its address."""
-    before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
-    if before and after != before and new["spec"]["type"] != "ExternalName":
-        return [invalid("spec.clusterIPs[0]", [after or ""], "may not change once set")]
-    return []

@@ -142,16 +142,9 @@ def finalize(call: Call) -> Response:
     return call.answer(call.resource.typed(commit(call, live, {**live.obj, "spec": spec})))
 
 
-def needs_stream(call: Call) -> Response:
-    """log and exec reach this only without a pod backend behind the server."""
-    call.live()
-    raise bad_request(f"pods/{call.info.subresource} is not available: no kubelet is connected to this server")
-
-
 HANDLERS: Mapping[tuple[str, str, str], Callable[[Call], Response]] = {
     ("pods", "binding", "create"): bind,
     ("pods", "eviction", "create"): evict,
     ("serviceaccounts", "token", "create"): token,
     ("namespaces", "finalize", "update"): finalize,
-    **{("pods", subresource, verb): needs_stream for subresource in ("log", "exec") for verb in ("get", "create")},
 }

@@ -57,11 +57,6 @@ def get(call: Call) -> Response:
     return call.answer(_scale_of(call)[0])
 
 
-def update(call: Call) -> Response:
-    """PUT …/scale."""
-    return _write(call, call.body())
-
-
 def patch(call: Call) -> Response:
     """PATCH …/scale."""
     current, _ = _scale_of(call)
@@ -94,4 +89,4 @@ def _write(call: Call, wanted: Obj) -> Response:
     return get(call)
 
 
-HANDLERS: Mapping[str, Callable[[Call], Response]] = {"get": get, "update": update, "patch": patch}
+HANDLERS: Mapping[str, Callable[[Call], Response]] = {"get": get, "patch": patch}

@@ -3,7 +3,6 @@
 The checking is jsonschema-rs'; this module writes the schema in JSON Schema's words and its errors in the API server's.
 """
 
-import base64
 import json
 import re
 from collections.abc import Iterator
@@ -19,16 +18,8 @@ from localcluster.apiserver.schema.trim import branches, step
 _DURATION = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h|d|w))+|[+-]?0")
 
 
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except ValueError:
-        return False
-    return True
-
-
 #: The formats that are not JSON Schema's own, or not the same.
-FORMATS = {"byte": _is_base64, "duration": lambda text: _DURATION.fullmatch(text) is not None}
+FORMATS = {"duration": lambda text: _DURATION.fullmatch(text) is not None}
 _COPIED = (
     "pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
     "multipleOf", "required",
