@@ -239,10 +239,10 @@ class PlatformModel:
 
     def _read_world(self, pod: Pod) -> None:
         """Note the variables with which a main program starts, and its files, which are those of when its pod started."""
-        variables = {}
+        variables, own = {}, pod.raw["metadata"].get("annotations") or {}
         for entry in next(c.get("env") or () for c in pod.raw["spec"]["containers"] if c["name"] == pod.main):
             path = (entry.get("valueFrom") or {}).get("fieldRef", {}).get("fieldPath", "")
-            variables[entry["name"]] = entry.get("value") or pod.view.annotations.get(path.partition("'")[2][:-2], "")
+            variables[entry["name"]] = entry.get("value") or own.get(path.partition("'")[2][:-2], "")
         mounted = [volume["configMap"]["name"] for volume in pod.raw["spec"].get("volumes") or () if "configMap" in volume]
         files = {key: text for name in mounted for key, text in self.others["ConfigMap", name]["data"].items()}
         self.programs[pod.view.uid] = variables, self.programs.get(pod.view.uid, ({}, files))[1]
