@@ -202,6 +202,9 @@ def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
     assert resolve(hosts, "job") == ["127.0.0.10"]
 
 
+OWN = "me.job.d.svc.cluster.local"
+
+
 @pytest.mark.parametrize(
     ("fields", "known"),
     [
@@ -209,7 +212,8 @@ def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
         ({"dnsConfig": {"searches": ["job.d.svc.cluster.local"]}}, {"web", "web.job", "web.job.d", "taken"}),
         ({"dnsPolicy": "None", "dnsConfig": {"searches": ["job.d.svc.cluster.local"]}}, {"web", "taken"}),
         ({"dnsPolicy": "Default", "dnsConfig": {"searches": ["job.d.svc.cluster.local"]}}, set()),
-        ({"hostNetwork": True}, set()),
+        ({"dnsPolicy": "Default", "subdomain": "job"}, {OWN}),
+        ({"hostNetwork": True, "subdomain": "job"}, set()),
         ({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, {"web.job", "web.job.d", "taken"}),
     ],
 )
@@ -224,7 +228,9 @@ def test_a_short_name_is_found_by_the_search_domains_of_the_pod_that_asks(
     names.set_pod("other", named("other", labels={"y": "1"}), "127.0.0.3")
     names.set_pod("me", named("me", **fields), "127.0.0.4")
     names.open("me", tmp_path / "hosts")
-    assert {name for name in ("web", "web.job", "web.job.d", "taken", "other") if resolve(tmp_path / "hosts", name)} == known
+    assert {
+        name for name in ("web", "web.job", "web.job.d", "taken", "other", OWN) if resolve(tmp_path / "hosts", name)
+    } == known
     if "dnsPolicy" not in fields and known:
         assert resolve(tmp_path / "hosts", "taken") == ["127.0.0.3"], "the namespace is searched first"
 
