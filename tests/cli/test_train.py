@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -405,7 +406,7 @@ FORECASTS = (
         5,
         "nodes for 1 more are requested; when they are free, attempt 3",
     ),
-    ({"lastResizeTime": "2999-01-01T00:00:00Z"}, {**TOGETHER, "elastic": {}}, 4, "nodes for 1 more are requested from 2"),
+    ({"lastResizeTime": format_time(time.time())}, {**TOGETHER, "elastic": {}}, 4, "nodes for 1 more are requested from 2"),
 )
 
 
