@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_text, is_convertible
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_text

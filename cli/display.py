@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.api.time_spent import Phase
 from jobcommon.causes.error_lines import in_one_line
 from jobcommon.cli.stalls import State

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.cli.doctor import Finding, Severity, examine, our_definitions
 from jobcommon.cli.doctor.reading import read_state
 from jobcommon.cli.errors import JOB_FAILED, UserError

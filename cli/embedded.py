@@ -23,7 +23,7 @@ from jobcommon.client.transport import HttpTransport, StaticEndpoint
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
-from jobcommon.runtime.report_server import CERTIFICATE, KEY
+from jobcommon.runtime.reports.server import CERTIFICATE, KEY
 from jobcommon.runtime.settings import Settings
 from localcluster import ApiServer, Cluster, User, client, local_cluster
 from localcluster.client import ADMIN, EMBEDDED, REAL, Endpoint, PodBackend, background, scratch_directory, write_secret

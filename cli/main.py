@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import jobcommon
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra, usage_error
 from jobcommon.cli.framework_commands import new_command, rbac_command

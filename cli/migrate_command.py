@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.cli.convert import ConvertError
 from jobcommon.cli.convert_command import as_yaml
 from jobcommon.cli.errors import UserError

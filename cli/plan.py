@@ -11,7 +11,7 @@ from jobcommon import crd
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
-from jobcommon.api.raised import said
+from jobcommon.api.text import said
 from jobcommon.api.view import Owner, object_view
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from jobcommon.api.quantity import parse_quantity
+from jobcommon.api.resources import parse_quantity
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest

@@ -1,14 +1,20 @@
 # What `import jobcommon` offers, and the module that defines each name. lazy_loader reads this file.
 
 from .api import labels as labels
-from .api.companion import Companion as Companion
-from .api.companion import CompanionKind as CompanionKind
 from .api.definition import CelRule as CelRule
+from .api.definition import Companion as Companion
+from .api.definition import CompanionKind as CompanionKind
 from .api.definition import ScalePaths as ScalePaths
 from .api.definition import Version as Version
 from .api.gang import GangScheduler as GangScheduler
+from .api.gang import PodGroupTemplate as PodGroupTemplate
+from .api.gang import pod_group_manifest as pod_group_manifest
+from .api.gang import with_min_count as with_min_count
+from .api.gang import with_scheduling_group as with_scheduling_group
+from .api.gang import workload_manifest as workload_manifest
 from .api.job import CleanPodPolicy as CleanPodPolicy
 from .api.job import Elasticity as Elasticity
+from .api.job import FlatRunPolicySpec as FlatRunPolicySpec
 from .api.job import Int32 as Int32
 from .api.job import JobSpec as JobSpec
 from .api.job import PendingDeadlineAction as PendingDeadlineAction
@@ -23,10 +29,8 @@ from .api.job import StallAction as StallAction
 from .api.job import TopologyConstraint as TopologyConstraint
 from .api.job import TopologyMode as TopologyMode
 from .api.job import enum_field as enum_field
+from .api.job import lift_run_policy as lift_run_policy
 from .api.job import template_for as template_for
-from .api.legacy import FlatRunPolicySpec as FlatRunPolicySpec
-from .api.legacy import lift_run_policy as lift_run_policy
-from .api.memo import last_result_cached as last_result_cached
 from .api.model import ApiModel as ApiModel
 from .api.observed import Observed as Observed
 from .api.observed import Rejection as Rejection
@@ -51,14 +55,10 @@ from .api.status import StallRecord as StallRecord
 from .api.status import TrainerStatus as TrainerStatus
 from .api.template import command_line as command_line
 from .api.template import containers_of as containers_of
+from .api.template import last_result_cached as last_result_cached
 from .api.time_spent import TimeSpent as TimeSpent
 from .api.view import ObjectView as ObjectView
 from .api.view import Owner as Owner
-from .api.workload import PodGroupTemplate as PodGroupTemplate
-from .api.workload import pod_group_manifest as pod_group_manifest
-from .api.workload import with_min_count as with_min_count
-from .api.workload import with_scheduling_group as with_scheduling_group
-from .api.workload import workload_manifest as workload_manifest
 from .client.config import ConfigError as ConfigError
 from .client.config import find_cluster as find_cluster
 from .client.errors import ClientError as ClientError

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from jobcommon.api.companion import Companion as Companion
-from jobcommon.api.companion import CompanionKind as CompanionKind
 from jobcommon.api.definition import CelRule as CelRule
+from jobcommon.api.definition import Companion as Companion
+from jobcommon.api.definition import CompanionKind as CompanionKind
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler

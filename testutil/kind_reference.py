@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jobcommon.api.version_priority import version_priority
+from jobcommon.api.version import version_priority
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from hashlib import sha1
 from typing import Any
 
+from jobcommon.api.gang import V1ALPHA2
 from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, MAX_POD_SETS, QUEUE_LABEL
 from jobcommon.api.timestamp import format_time
-from jobcommon.api.workload import V1ALPHA2
 from jobcommon.client.errors import StatusError
 from jobcommon.testutil.builders import START, Manifest
 

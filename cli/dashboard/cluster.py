@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.decoding import decoder
 from jobcommon.api.status import read_status
+from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.lines import SeenLines, closing
 from jobcommon.client.objects import collection_path, object_path

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobcommon.api.duration import human_duration
+from jobcommon.api.timestamp import human_duration
 from jobcommon.cli.dashboard.timeline import Lane, Timeline
 
 LANE_HEIGHT = 34

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.pod_state import SPARE_STATE, describe
 from jobcommon.client.container_log import container_status

@@ -10,11 +10,10 @@ import yaml
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from jobcommon.api.duration import human_duration
 from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.api.status import read_status
-from jobcommon.api.terminal import clean
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.text import clean
+from jobcommon.api.timestamp import format_time, human_duration, parse_time
 from jobcommon.cli.dashboard.chart import charts, run_name
 from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences

@@ -12,12 +12,11 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api import labels
-from jobcommon.api.duration import human_duration
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
-from jobcommon.api.quantity import Quantity, parse_quantity
+from jobcommon.api.resources import Quantity, parse_quantity
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.api.terminal import clean
-from jobcommon.api.timestamp import parse_time
+from jobcommon.api.text import clean
+from jobcommon.api.timestamp import human_duration, parse_time
 from jobcommon.causes.cause import in_short
 from jobcommon.cli.display import duration_of, style_of, time_spent
 from jobcommon.cli.errors import JOB_FAILED, UserError

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobcommon.api.status import JobCondition, read_status
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.cli.display import Frames
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, together

@@ -7,7 +7,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.display import duration_of
 from jobcommon.cli.jobs.access import Api

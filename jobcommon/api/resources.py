@@ -1,15 +1,80 @@
-"""A pod's resource requests as the scheduler sums them over its containers, from a template.
+"""Kubernetes quantities (``500m``, ``64Gi``, ``1e3``) as exact numbers, and a pod's requests as the scheduler sums them."""
 
-Rule: Kubernetes' own (KEP-753, KEP-2837). A missing request is the limit; init containers run one after the other, so the
-largest counts, beside those that stay as sidecars; the pod's own figures and its overhead come on top. Total: what cannot be
-read counts as nothing, for the API server will refuse the pod with a better message.
-"""
-
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.template import mapping_of, mappings_in
+
+#: The advice after text that is not a quantity.
+ADVICE = "write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"
+_NANO = 10**9
+_LIMIT = (2**63 - 1) * _NANO
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_SHAPE = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:([KMGTPE]i)|[eE]([+-]?\d+)|([numkMGTPE]))?", re.ASCII)
+_MAX_LENGTH = 256
+# With larger exponents a number of that length is over the bound, with smaller ones it is rounded to one billionth.
+_ENOUGH = _MAX_LENGTH + 32
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount of a resource, in billionths. `binary`: it is written with Ki, Mi, … where that is exact."""
+
+    nanos: int = 0
+    binary: bool = False
+
+    def __add__(self, other: "Quantity") -> "Quantity":
+        """The sum, written as the first summand that is not zero."""
+        return Quantity(_bounded(self.nanos + other.nanos), self.binary if self.nanos else other.binary)
+
+    def __mul__(self, count: int) -> "Quantity":
+        return Quantity(_bounded(self.nanos * count), self.binary)
+
+    def __str__(self) -> str:
+        """The canonical form: no fraction, and the largest suffix with which that goes."""
+        whole, fraction = divmod(self.nanos, _NANO)
+        if self.binary and not fraction and abs(whole) >= 1024:
+            power = max((p for p in _BINARY.values() if whole % 1024**p == 0), default=0)
+            suffix = next((s for s, p in _BINARY.items() if p == power), "")
+            return f"{whole // 1024**power}{suffix}"
+        if not self.nanos:
+            return "0"
+        suffix, exponent = max(
+            ((s, e) for s, e in _DECIMAL.items() if self.nanos % 10 ** (e + 9) == 0), key=lambda pair: pair[1]
+        )
+        return f"{self.nanos // 10 ** (exponent + 9)}{suffix}"
+
+
+def parse_quantity(value: object) -> Quantity:
+    """The quantity in a manifest: text, or a number. Raises ValueError if it is not a quantity."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(_advice(value))
+    text = str(value)
+    match = _SHAPE.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if match is None or not (match[2] or match[3]):
+        raise ValueError(_advice(value))
+    sign, whole, fraction, binary, exponent, suffix = match.groups(default="")
+    digits = int((whole + fraction).lstrip("0") or "0")
+    if binary:
+        numerator, denominator = digits * 1024 ** _BINARY[binary] * _NANO, 10 ** len(fraction)
+    else:
+        power = min(max(int(exponent), -_ENOUGH), _ENOUGH) if exponent else _DECIMAL[suffix]
+        power += 9 - len(fraction)
+        numerator, denominator = digits * 10 ** max(power, 0), 10 ** max(-power, 0)
+    nanos = _bounded(-(-numerator // denominator))
+    return Quantity(-nanos if sign == "-" else nanos, bool(binary))
+
+
+def _bounded(nanos: int) -> int:
+    return min(max(nanos, -_LIMIT), _LIMIT)
+
+
+def _advice(value: object) -> str:
+    return f"{str(value)[:40]!r} is not a quantity; {ADVICE}"
+
 
 Resources = Mapping[str, Quantity]
 

@@ -4,8 +4,28 @@ Maps merge key by key, and null removes a key. Lists whose entries carry a name 
 by name, volumeMounts by mountPath; any other list is replaced whole.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def last_result_cached(function: Callable[[A], R]) -> Callable[[A], R]:
+    """`function` with a cache of one result: consecutive calls with the same object compute it once.
+
+    Building the list of all peers for each of N replicas costs O(N²). `function` must be pure and its argument a frozen value:
+    only identity is compared.
+    """
+    last: list[tuple[A, R]] = []
+
+    def answer(argument: A) -> R:
+        if not last or last[0][0] is not argument:
+            last[:] = [(argument, function(argument))]
+        return last[0][1]
+
+    return answer
+
 
 # What is searched for a program and its options. A program in the text of another one, as after python -c, is not among them.
 MAX_COMMAND = 16_384

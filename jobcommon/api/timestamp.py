@@ -1,4 +1,7 @@
-"""Times as the API writes them: RFC 3339 in UTC with whole seconds. In the code a time is seconds since the epoch."""
+"""Times as the API writes them, RFC 3339 in UTC with whole seconds, and durations as kubectl prints them.
+
+In the code a time is seconds since the epoch.
+"""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -46,3 +49,32 @@ def trusted(time: float | None, now: float, ahead: float = 0.0) -> float | None:
 def readable_time(time: str | None, now: float) -> str:
     """`time` if it can be parsed, else `now` (seconds since the epoch)."""
     return time if time is not None and parse_time(time) is not None else format_time(now)
+
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+# (below this many seconds, the unit, the finer unit that is added where it is not zero)
+_STEPS = (
+    (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),
+    (3 * _HOUR, (_MINUTE, "m"), None),
+    (8 * _HOUR, (_HOUR, "h"), (_MINUTE, "m")),
+    (48 * _HOUR, (_HOUR, "h"), None),
+    (8 * _DAY, (_DAY, "d"), (_HOUR, "h")),
+    (2 * _YEAR, (_DAY, "d"), None),
+    (8 * _YEAR, (_YEAR, "y"), (_DAY, "d")),
+)
+
+
+def human_duration(seconds: float) -> str:
+    """A span in at most two units: ``45s``, ``3m26s``, ``5d``, ``2d3h``. A second of clock difference counts as
+    zero.
+    """
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    for limit, (size, letter), finer in _STEPS:
+        if whole < limit:
+            rest = whole % size // finer[0] if finer else 0
+            return f"{whole // size}{letter}{rest}{finer[1]}" if finer and rest else f"{whole // size}{letter}"
+    return f"{whole // _YEAR}y"

@@ -5,7 +5,7 @@ that cannot be read counts as absent (rule R14: any input from the cluster is un
 epoch, as floats.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from sys import intern
 from types import MappingProxyType
@@ -14,8 +14,27 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import msgspec
 
 from jobcommon.api import labels as job_labels
-from jobcommon.api.decoding import decoder as json_decoder
-from jobcommon.api.decoding import unreadable
+
+T = TypeVar("T")
+
+
+def decoder(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+    """A function that decodes JSON to `kind` and raises `msgspec.DecodeError` for whatever it cannot decode."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(data: bytes | msgspec.Raw) -> T:
+        try:
+            return decode(data)
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise unreadable(error) from None
+
+    return decoded
+
+
+def unreadable(error: UnicodeDecodeError | RecursionError) -> msgspec.DecodeError:
+    """The error that msgspec should have raised."""
+    return msgspec.DecodeError("the text is not UTF-8" if isinstance(error, UnicodeDecodeError) else "nested too deeply")
+
 
 S = TypeVar("S", bound=msgspec.Struct)
 H = TypeVar("H", bound=Hashable)
@@ -111,8 +130,8 @@ class WireObject(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(WireObject)
-_any = json_decoder(object)
-_parts = json_decoder(dict[str, msgspec.Raw])
+_any = decoder(object)
+_parts = decoder(dict[str, msgspec.Raw])
 
 
 def object_view(data: bytes) -> ObjectView:

@@ -22,7 +22,7 @@ from typing import Generic
 
 import msgspec
 
-from jobcommon.api.resource_version import is_older
+from jobcommon.api.version import is_older
 from jobcommon.api.view import Identity, identity
 from jobcommon.cache import wire
 from jobcommon.cache.backoff import Backoff

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic
 
-from jobcommon.api.resource_version import is_older
+from jobcommon.api.version import is_older
 from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
 
 Index = Callable[[T], Iterable[Hashable]]

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from jobcommon.api.decoding import decoder
+from jobcommon.api.view import decoder
 from jobcommon.client.errors import StatusError
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from jobcommon.api.decoding import decoder
-from jobcommon.api.view import ObjectView, object_view
+from jobcommon.api.view import ObjectView, decoder, object_view
 from jobcommon.client.errors import ForeignAnswerError
 from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response, Transport
 from jobcommon.client.responses import response_error

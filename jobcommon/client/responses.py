@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.api.decoding import decoder
+from jobcommon.api.view import decoder
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
 

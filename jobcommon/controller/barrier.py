@@ -7,7 +7,7 @@ reconciled until the store of each such resource has reached that version, known
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jobcommon.api.resource_version import is_older, is_valid
+from jobcommon.api.version import is_older, is_valid
 
 # Bookmarks arrive about once a minute, so a store that is behind for more than two minutes has most likely lost its watch.
 STALL = 120.0

@@ -22,7 +22,7 @@ from msgspec import structs
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.raised import said
+from jobcommon.api.text import said
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Batch, Change, ChangeKind
 from jobcommon.controller.barrier import Barrier

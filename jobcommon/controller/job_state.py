@@ -8,7 +8,7 @@ from sys import intern
 from typing import Any
 
 from jobcommon.api import reasons
-from jobcommon.api.companion import CompanionKind
+from jobcommon.api.definition import CompanionKind
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, TrainerStatus

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.api.decoding import decoder
+from jobcommon.api.model import model_schema
 from jobcommon.api.status import JobStatus
-from jobcommon.api.structural import model_schema
+from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller.result import Result, Work

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from jobcommon.api.model import bounded, model_schema
 from jobcommon.api.status import JobStatus
-from jobcommon.api.structural import bounded, model_schema
-from jobcommon.api.version_priority import version_priority
+from jobcommon.api.version import version_priority
 from jobcommon.crd.pod_template import QUANTITY, pod_template
 from jobcommon.crd.rules import common_rules
 from jobcommon.crd.yaml_text import to_yaml

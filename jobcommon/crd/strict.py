@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from jobcommon.api.quantity import ADVICE as QUANTITY_ADVICE
+from jobcommon.api.resources import ADVICE as QUANTITY_ADVICE
 from jobcommon.crd.definition import schema
 from jobcommon.crd.pod_template import QUANTITY
 from jobcommon.framework import FieldError, Framework, Job

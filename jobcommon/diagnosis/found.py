@@ -10,9 +10,8 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, pod_view
-from jobcommon.api.quantity import Quantity
 from jobcommon.api.replica import Replica
-from jobcommon.api.resources import pod_resources, total
+from jobcommon.api.resources import Quantity, pod_resources, total
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time

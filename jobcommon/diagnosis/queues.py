@@ -5,12 +5,11 @@ from typing import Any
 
 from msgspec.json import encode
 
-from jobcommon.api.gang import OF_THE_GROUP, GroupWaits, size_of, waits_of
+from jobcommon.api.gang import OF_THE_GROUP, GroupWaits, min_count, size_of, waits_of
 from jobcommon.api.kueue import INTEGRATED, QUEUE_LABEL, Workload, integration_of
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.view import object_view
-from jobcommon.api.workload import min_count
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found

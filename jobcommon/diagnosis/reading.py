@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from jobcommon.api import labels, workload
+from jobcommon.api import gang as workload
+from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.pod import ContainerView, Terminated, pod_view
 from jobcommon.api.status import ConditionType, read_status

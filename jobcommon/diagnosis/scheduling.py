@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobcommon.api.quantity import Quantity, parse_quantity
-from jobcommon.api.resources import pod_resources
+from jobcommon.api.resources import Quantity, parse_quantity, pod_resources
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason

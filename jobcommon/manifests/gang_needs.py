@@ -13,9 +13,8 @@ from typing import Any
 from jobcommon.api import gang as names
 from jobcommon.api.gang import PRIORITY_CLASSES, YUNIKORN, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
-from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
-from jobcommon.api.resources import Resources, pod_resources, total
+from jobcommon.api.resources import Resources, parse_quantity, pod_resources, total
 from jobcommon.api.template import Positions, mapping_of
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job

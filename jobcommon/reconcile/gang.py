@@ -15,18 +15,18 @@ from functools import cached_property
 from typing import Any
 
 from jobcommon.api import gang as names
-from jobcommon.api import kueue, reasons, workload
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
+from jobcommon.api import gang as workload
+from jobcommon.api import kueue, reasons
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOADS, GangScheduler, PodGroupTemplate
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import Observed
-from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
+from jobcommon.api.resources import parse_quantity
 from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
-from jobcommon.api.workload import WORKLOADS, PodGroupTemplate
 from jobcommon.framework import Framework, Job, Tallies, Tally
 from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned

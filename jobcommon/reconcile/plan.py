@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import FINALIZERS, GETS, IMAGES, IMAGES_LATER, UPDATES
 from jobcommon.api.status import JobStatus
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.reconcile import rendering
 
 

@@ -9,7 +9,6 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 from jobcommon.api import labels, reasons
-from jobcommon.api.progress_summary import summary
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import (
     MAX_STEP,
@@ -17,6 +16,7 @@ from jobcommon.api.status import (
     JobProgress,
     JobStatus,
     TrainerStatus,
+    summary,
 )
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import format_moment, format_time, parse_time, trusted

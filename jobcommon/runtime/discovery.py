@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from jobcommon.api import kueue
-from jobcommon.api.decoding import decoder
 from jobcommon.api.gang import POD_GROUPS, GangScheduler
+from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.decoding import decoder
 from jobcommon.api.pod import pod_view
+from jobcommon.api.view import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
@@ -28,11 +28,9 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.failed_logs import keep_logs
-from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController, PriorityLevel, Seat
-from jobcommon.runtime.recheck import Recheck
-from jobcommon.runtime.slow_start import slow_start, together
-from jobcommon.runtime.writes import path_of, request_for, status_write
+from jobcommon.runtime.leader import FencedError
+from jobcommon.runtime.writes import Recheck, path_of, request_for, slow_start, status_write, together
 
 SLOW_START_CAP = 64
 BULK_ACTIONS = 64

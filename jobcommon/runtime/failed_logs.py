@@ -25,8 +25,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.manifests.children import CORE
 from jobcommon.reconcile.failed_logs import JOB_EVENTS, MAX_EVENT_BYTES, MAX_LOG_BYTES, config_map_name, key_of_events
 from jobcommon.reconcile.plan import KeepLog
-from jobcommon.runtime.slow_start import together
-from jobcommon.runtime.writes import addition_of_logs, creation_with_logs
+from jobcommon.runtime.writes import addition_of_logs, creation_with_logs, together
 
 T = TypeVar("T")
 LOG_SECONDS = 10.0

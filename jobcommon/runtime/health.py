@@ -12,10 +12,10 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from jobcommon.runtime.bounded_server import Limits, serving
 from jobcommon.runtime.clock import Clock, cancelled
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.reports.bounded_server import Limits, serving
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The loop is unhealthy when it has been blocked for this many seconds. The charts' probe fails three times before a restart.

@@ -8,14 +8,42 @@ False `lease_duration - renew_deadline` seconds before another process may acqui
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from jobcommon.client import objects
-from jobcommon.client.request import Request, Transport
+from jobcommon.client.errors import ClientError
+from jobcommon.client.request import OuterTransport, Request, Response, Transport
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
+
+
+class Fence(Protocol):
+    """Whether the lease is valid by the local monotonic clock."""
+
+    def held(self) -> bool:
+        """Whether a write that starts now ends before another process may start to write."""
+        ...
+
+
+class FencedError(ClientError):
+    """The write was not tried: this process does not hold the lease."""
+
+
+class FencedTransport(OuterTransport):
+    """Refuses writes without the lease. It is the innermost transport, after everything that may wait, such as a rate limit."""
+
+    def __init__(self, transport: Transport, fence: Fence) -> None:
+        super().__init__(transport)
+        self._fence = fence
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`. Raises FencedError."""
+        if request.method != "GET" and not self._fence.held():
+            raise FencedError("this process does not hold the lease")
+        return await self._transport.send(request)
+
 
 API_VERSION = "coordination.k8s.io/v1"
 # Jitter spreads the attempts of the replicas; more of it would delay the take-over after a graceful shutdown to 5 s.

@@ -1,21 +1,28 @@
-"""Logs: structlog lines in JSON or for a console. Each line of a reconcile carries its job, framework and reconcile id.
+"""Logs: structlog lines in JSON or for a console, the first line of an operator, and where the event loop is stuck.
 
 Text from the cluster cannot forge a line or send control sequences to a terminal (attack case S11); credentials are masked
 (S18).
 """
 
+import asyncio
+import faulthandler
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TextIO, cast
 
+import msgspec
 import structlog
 from structlog.stdlib import BoundLogger
 from structlog.typing import Processor
 
-from jobcommon.api.terminal import CONTROL
+import jobcommon
+from jobcommon.api.text import CONTROL
+from jobcommon.api.view import decoder
+from jobcommon.client.errors import ClientError
+from jobcommon.client.request import Request, Transport
 
 Log = BoundLogger
 
@@ -94,3 +101,47 @@ def escape_control(_logger: object, _method: str, line: MutableMapping[str, Any]
         text = value if isinstance(value, str) else repr(value)
         line[key] = CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
     return line
+
+
+class _Version(msgspec.Struct):
+    version: str = msgspec.field(default="unknown", name="gitVersion")
+
+
+_version = decoder(_Version)
+
+
+async def log_start(transport: Transport, frameworks: Sequence[str], log: Log) -> None:
+    """Log our version, the server's and the frameworks."""
+    try:
+        response = await transport.send(Request("GET", "/version"))
+        server = _version(response.body).version if response.status == 200 else f"unknown ({response.status})"
+    except (ClientError, msgspec.DecodeError) as error:
+        server = f"unknown ({error})"
+    log.info("operator started", version=jobcommon.__version__, server=server, frameworks=list(frameworks))
+
+
+WATCHDOG_SECONDS = 10.0
+# By its number: `sys.stderr` may have been replaced by an object without a file descriptor.
+STANDARD_ERROR = 2
+
+
+@asynccontextmanager
+async def event_loop_watchdog(seconds: float = WATCHDOG_SECONDS) -> AsyncIterator[None]:
+    """Inside the context, dump the stacks of all threads to standard error once the loop has been blocked for `seconds`."""
+    beating = asyncio.create_task(_beat(seconds), name="stalls")
+    try:
+        yield
+    finally:
+        beating.cancel()
+        with suppress(asyncio.CancelledError):
+            await beating
+
+
+async def _beat(seconds: float) -> None:
+    try:
+        while True:
+            # A thread of the interpreter itself, which needs neither the event loop nor the GIL.
+            faulthandler.dump_traceback_later(seconds, file=STANDARD_ERROR)
+            await asyncio.sleep(seconds / 10)
+    finally:
+        faulthandler.cancel_dump_traceback_later()

@@ -28,27 +28,22 @@ from jobcommon.controller.result import Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime import logging
-from jobcommon.runtime.account_tokens import AccountTokens
 from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
 from jobcommon.runtime.driver import Driver, ServedSchemas
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fence import FencedTransport
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.handover import hand_over
 from jobcommon.runtime.health import serve_health
-from jobcommon.runtime.leader import LeaderElector, LeaseSettings, holder_identity
-from jobcommon.runtime.logging import Log
-from jobcommon.runtime.metered import MeteredTransport
-from jobcommon.runtime.metrics import Metrics, Readings
+from jobcommon.runtime.leader import FencedTransport, LeaderElector, LeaseSettings, holder_identity
+from jobcommon.runtime.logging import Log, event_loop_watchdog, log_start
+from jobcommon.runtime.metrics import MeteredTransport, Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
-from jobcommon.runtime.report_server import ReportedJob, certificate_in, serve_reports
-from jobcommon.runtime.report_writer import ReportWriter
+from jobcommon.runtime.reports.account_tokens import AccountTokens
+from jobcommon.runtime.reports.server import ReportedJob, certificate_in, serve_reports
+from jobcommon.runtime.reports.writer import ReportWriter
 from jobcommon.runtime.settings import Settings, is_loopback
-from jobcommon.runtime.stalls import event_loop_watchdog
-from jobcommon.runtime.start_line import log_start
-from jobcommon.runtime.term import Term
-from jobcommon.runtime.terminating_namespace import free_pods_if_terminating
+from jobcommon.runtime.term import Term, free_pods_if_terminating
 
 # The seconds, after the last plan, for each of the last steps: pods of a namespace that is being deleted, reports with events,
 # the lease.

@@ -3,7 +3,7 @@
 A label child is looked up once and kept: prometheus-client's `labels()` takes a lock and builds a tuple each time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,13 @@ from prometheus_client.registry import Collector
 
 from jobcommon.api.status import ConditionType
 from jobcommon.api.time_spent import TimeSpent
+from jobcommon.client.errors import StatusError
+from jobcommon.client.lines import closing
+from jobcommon.client.request import OuterTransport, Request, Response, Transport
 from jobcommon.controller import telemetry
 from jobcommon.controller.durations import JOB_DURATION, LABELS, LAUNCH_DELAY
 from jobcommon.controller.telemetry import Telemetry
+from jobcommon.runtime.clock import Clock
 
 _LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 # A job may wait in a queue for hours, and train for days: from a second to a day, and from ten seconds to two weeks.
@@ -240,3 +244,41 @@ class _Gauge(Collector):
         for labels, value in sorted(self._read()):
             family.add_metric(labels, value)
         yield family
+
+
+NO_ANSWER = "<error>"
+
+
+class MeteredTransport(OuterTransport):
+    """Passes every request to `transport`."""
+
+    def __init__(self, transport: Transport, metrics: Metrics, clock: Clock) -> None:
+        super().__init__(transport)
+        self._metrics = metrics
+        self._clock = clock
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        started = self._clock.monotonic()
+        code = NO_ANSWER
+        try:
+            response = await self._transport.send(request)
+            code = str(response.status)
+            return response
+        finally:
+            self._metrics.requested(request.method, code, self._clock.monotonic() - started)
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        code = NO_ANSWER
+        try:
+            async with closing(self._transport.stream(request)) as lines:
+                async for line in lines:
+                    code = "200"
+                    yield line
+            code = "200"
+        except StatusError as error:
+            code = str(error.code)
+            raise
+        finally:
+            self._metrics.requested("WATCH", code, None)

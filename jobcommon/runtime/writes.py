@@ -1,16 +1,20 @@
-"""The requests by which a plan is carried out."""
+"""The requests by which a plan is carried out, beside each other, with live reads of its job in between."""
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
 
 from jobcommon.api import labels
 from jobcommon.client import objects
+from jobcommon.client.errors import ClientError
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.manifests.children import CORE, job_selector, owned
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update
+from jobcommon.runtime.clock import Clock
 
 
 def path_of(action: Action, namespace: str) -> str:
@@ -87,3 +91,95 @@ def creation_with_logs(framework: Framework, job: Job, kept: Mapping[str, str]) 
     metadata = owned(job, config_map_name(job.name), job_selector(framework, job))
     manifest = {"apiVersion": CORE, "kind": "ConfigMap", "metadata": metadata, "data": kept}
     return objects.create(collection_path(CORE, "configmaps", job.namespace), manifest)
+
+
+T = TypeVar("T")
+
+
+async def together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all parts concurrently and return their results, or raise the first exception when all of them have ended.
+
+    They are not cancelled, as a TaskGroup would do: the server may carry out a write whose answer is not awaited.
+    """
+    coroutines = list(parts)
+    if len(coroutines) == 1:  # as in most plans; it needs no task of its own
+        return [await coroutines[0]]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
+
+
+async def slow_start(things: Iterable[T], carry_out: Callable[[T], Awaitable[bool]], cap: int) -> tuple[T, ...]:
+    """Carry out `things` in order: one at first, then one more concurrently for each success, at most `cap`.
+
+    The concurrency doubles with each round trip, as with the Job controller's batches of 1, 2, 4, …, but without waiting for
+    the slowest of a batch. When `carry_out` returns False, no more is started. Returns what was not started.
+    """
+    waiting = deque(things)
+    hands = 1
+    stopped = False
+    failures: list[Exception] = []
+
+    async def work() -> None:
+        nonlocal hands, stopped
+        while waiting and not stopped:
+            try:
+                goes_on = await carry_out(waiting.popleft())
+            except Exception as error:
+                failures.append(error)
+                goes_on = False
+            if not goes_on:
+                stopped = True
+            elif not stopped and len(waiting) > 1 and hands < cap:
+                hands += 1
+                group.create_task(work())
+
+    async with asyncio.TaskGroup() as group:
+        await work()
+    if failures:
+        raise failures[0]
+    return tuple(waiting)
+
+
+#: If the last live read of the job is older, the job may have finished meanwhile: it is read again before the next create.
+RECHECK_SECONDS = 5.0
+
+
+class Recheck:
+    """Whether a job is still the one a plan was made for, by a live read if the last one is too old.
+
+    `read` makes the live read and returns whether the job is unchanged, or raises ClientError. Concurrent callers share one
+    read. Once the job has changed, the answer stays False.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[bool]], clock: Clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._reading = asyncio.Lock()
+        self._read_at = clock.monotonic()
+        self.changed = False
+        """Whether a live read has shown the job changed or deleted, or has failed."""
+
+    async def recent(self) -> bool:
+        """Whether the job is unchanged, by a live read at most `RECHECK_SECONDS` old."""
+        return await self._since(self._clock.monotonic() - RECHECK_SECONDS)
+
+    async def now(self) -> bool:
+        """Whether the job is unchanged, by a live read that begins now or later."""
+        return await self._since(self._clock.monotonic())
+
+    async def _since(self, moment: float) -> bool:
+        if self._is_due(moment):
+            async with self._reading:
+                # Another caller may have read the job meanwhile.
+                if self._is_due(moment):
+                    now = self._clock.monotonic()
+                    try:
+                        self.changed = not await self._read()
+                    except ClientError:
+                        self.changed = True
+                    self._read_at = now
+        return not self.changed
+
+    def _is_due(self, moment: float) -> bool:
+        return self._read_at <= moment and not self.changed

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from jobcommon.api.status import ConditionType
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.objects import collection_path, create, merge, object_path

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from types import CodeType
 from typing import Any
 
-from jobcommon.api.quantity import parse_quantity
+from jobcommon.api.resources import parse_quantity
 from jobcommon.crd import read_strictly
 from jobcommon.framework import Framework
 

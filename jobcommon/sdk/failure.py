@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from jobcommon.api.status import Failure
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 
 
 class JobFailed(Exception):  # noqa: N818  the name of a state, as users know it

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from jobcommon.api.status import ConditionType, ReplicaStatus
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.causes.cause import in_short
 from jobcommon.framework import Job
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from yaml.representer import Representer, SafeRepresenter
 
-from jobcommon.api.duration import human_duration
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
+from jobcommon.api.timestamp import human_duration
 from jobcommon.framework import Job
 from jobcommon.sdk.build import framework_of
 from jobcommon.sdk.progress import described, parts

@@ -14,8 +14,8 @@ from jobcommon.api.job import (
     RunPolicy,
 )
 from jobcommon.api.kueue import MULTIKUEUE
-from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.resources import parse_quantity
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
 from jobcommon.manifests.children import world

@@ -11,8 +11,7 @@ import pytest
 import yaml
 from pydantic import Field
 
-from jobcommon.api.model import ApiModel
-from jobcommon.api.structural import model_schema
+from jobcommon.api.model import ApiModel, model_schema
 from jobcommon.cli.frameworks import installed
 from jobcommon.crd import crd_files, to_file, to_json
 from jobcommon.crd import custom_resource_definition as generated

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcommon.api.quantity import Quantity, parse_quantity
+from jobcommon.api.resources import Quantity, parse_quantity
 
 LIMIT = "9223372036854775807"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcommon import PodGroupTemplate, pod_group_manifest, with_min_count, with_scheduling_group, workload_manifest
-from jobcommon.api.workload import VERSIONS
+from jobcommon.api.gang import VERSIONS
 
 V1BETA1, V1ALPHA2 = VERSIONS
 METADATA = {"name": "train", "namespace": "default"}

@@ -30,7 +30,7 @@ def test_only_these_modules_make_the_request_of_a_write() -> None:
         "writes": FACTORIES,
         "leader": {"create", "replace"},
         "recorder": {"create", "merge"},
-        "terminating_namespace": {"create"},  # a dry run
+        "term": {"create"},  # a dry run
         "handover": {"merge", "delete"},  # of Workloads, before the first decision of a term
     }
 

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from jobcommon.api import labels
-from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, min_count
 from jobcommon.api.kueue import CONFIGURATION_PATH, KUEUE_API, QUEUE_LABEL
-from jobcommon.api.workload import min_count
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from jobcommon.api.status import Failure, JobCondition, JobStatus
-from jobcommon.api.terminal import clean
+from jobcommon.api.text import clean
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.cli.display import Display, duration, summary, time_spent
 from jobcommon.cli.pod_state import describe, why

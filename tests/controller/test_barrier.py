@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcommon.api.resource_version import is_older, is_valid
+from jobcommon.api.version import is_older, is_valid
 from jobcommon.controller.barrier import Barrier
 
 BIG = "9" * 400

@@ -27,7 +27,7 @@ from jobcommon.reconcile.waiting import REPORT_AFTER
 from jobcommon.runtime import executor, flow_control
 from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.health import STALLED_AFTER
-from jobcommon.runtime.recheck import RECHECK_SECONDS
+from jobcommon.runtime.writes import RECHECK_SECONDS
 from jobcommon.sdk.async_client import RETRY_SECONDS
 from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.sim.differential import LIVENESS_SECONDS

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
-from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import format_indexes, parse_indexes
+from jobcommon.api.resources import parse_quantity
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.api.view import identity, object_view

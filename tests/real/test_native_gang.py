@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobcommon import Settings
-from jobcommon.api.workload import V1ALPHA2
+from jobcommon.api.gang import V1ALPHA2
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.polling import polled
 from tests.real.played import PODS, Cluster, control_plane, jobs, lacking

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.gang import NATIVE
+from jobcommon.api.gang import NATIVE, min_count
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import format_moment
-from jobcommon.api.workload import min_count
 from jobcommon.framework import Options
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler
-from jobcommon.api.workload import V1ALPHA2, min_count
+from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, V1ALPHA2, VOLCANO, YUNIKORN, GangScheduler, min_count
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.tf import TF

@@ -23,9 +23,9 @@ from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, U
 from jobcommon.reconcile.plan import Get, SetImage, Urgency
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import BULK_ACTIONS, Executor
-from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
-from jobcommon.runtime.recheck import RECHECK_SECONDS
+from jobcommon.runtime.leader import FencedError, FencedTransport
+from jobcommon.runtime.writes import RECHECK_SECONDS
 from jobcommon.spec import read_job
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 

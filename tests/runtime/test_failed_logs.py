@@ -16,8 +16,8 @@ from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LOG_BYTES
 from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
-from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController
+from jobcommon.runtime.leader import FencedError
 from jobcommon.spec import read_job
 from jobcommon.testutil.sim.loop import SimLoop
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply

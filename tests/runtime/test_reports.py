@@ -24,14 +24,14 @@ from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 from jobcommon.api.status import TrainerStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework
-from jobcommon.runtime import report_server
-from jobcommon.runtime.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
-from jobcommon.runtime.bounded_server import Limits
+from jobcommon.runtime import server as report_server
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.metrics import Metrics
-from jobcommon.runtime.report_server import BusyError, ReportedJob
-from jobcommon.runtime.report_writer import MAX_UNKNOWN, ReportWriter
+from jobcommon.runtime.reports.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
+from jobcommon.runtime.reports.bounded_server import Limits
+from jobcommon.runtime.reports.server import BusyError, ReportedJob
+from jobcommon.runtime.reports.writer import MAX_UNKNOWN, ReportWriter
 from jobcommon.runtime.settings import Settings
 from localcluster.client import self_signed
 from localcluster.model import KEY_NAME, KEY_TABLE

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobcommon.runtime import stalls
+from jobcommon.runtime import logging as stalls
 
 STUCK = """
 import asyncio, sys
-from jobcommon.runtime.stalls import event_loop_watchdog
+from jobcommon.runtime.logging import event_loop_watchdog
 
 def a_hook_that_spins():
     # Until the stack is told, down to its end.

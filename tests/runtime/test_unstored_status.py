@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.model import model_schema
 from jobcommon.api.status import JobStatus, TrainerStatus
-from jobcommon.api.structural import model_schema
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.unstored import missing_fields
 from jobcommon.runtime import logging
-from jobcommon.runtime.account_tokens import BoundPod
-from jobcommon.runtime.report_server import ReportedJob
+from jobcommon.runtime.reports.account_tokens import BoundPod
+from jobcommon.runtime.reports.server import ReportedJob
 from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
 from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, Process, World, operating

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from jobcommon.reconcile.reports import audience
-from jobcommon.runtime.account_tokens import BoundPod, TokenError
-from jobcommon.runtime.bounded_server import Limits
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics
-from jobcommon.runtime.report_server import CERTIFICATE, KEY, serve_reports
+from jobcommon.runtime.reports.account_tokens import BoundPod, TokenError
+from jobcommon.runtime.reports.bounded_server import Limits
+from jobcommon.runtime.reports.server import CERTIFICATE, KEY, serve_reports
 from localcluster.client import self_signed
 from tests.runtime.fakes import TESTJOB, quiet_log
 

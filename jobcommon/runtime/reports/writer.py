@@ -16,8 +16,8 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from jobcommon.api.decoding import decoder
 from jobcommon.api.status import TrainerStatus
+from jobcommon.api.view import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.objects import object_path
@@ -26,12 +26,12 @@ from jobcommon.client.responses import response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.reconcile.reports import RECORD_SECONDS, ReportedStep, plan_report, record_seconds, step_of
-from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
-from jobcommon.runtime.report_server import BusyError, ForbiddenError, ReportedJob
+from jobcommon.runtime.reports.account_tokens import BoundPod
+from jobcommon.runtime.reports.server import BusyError, ForbiddenError, ReportedJob
 from jobcommon.spec import read_job
 
 CONCURRENCY = 8

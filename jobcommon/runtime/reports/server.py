@@ -23,9 +23,9 @@ from jobcommon.api.status import TrainerStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework
 from jobcommon.reconcile.reports import audience
-from jobcommon.runtime.account_tokens import BoundPod, TokenError, UnknownKeyError
-from jobcommon.runtime.bounded_server import BodyError, Limits, serving
 from jobcommon.runtime.logging import Log
+from jobcommon.runtime.reports.account_tokens import BoundPod, TokenError, UnknownKeyError
+from jobcommon.runtime.reports.bounded_server import BodyError, Limits, serving
 
 CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
 _PATH = re.compile(r"/apis/([^/]+/[^/]+)/namespaces/([^/]+)/([^/]+)/([^/]+)/status")

@@ -1,4 +1,4 @@
-"""Which version of a kind kubectl takes when none is named."""
+"""Which version of a kind kubectl takes when none is named, and which version of an object is newer."""
 
 import re
 
@@ -16,3 +16,16 @@ def version_priority(version: str) -> tuple[int, int, int, int, str]:
         return (1, 0, 0, 0, version)
     major, level, minor = match.groups()
     return (0, _LEVELS[level], -int(major), -int(minor or 0), "")
+
+
+_DIGITS = frozenset("0123456789")
+
+
+def is_valid(version: str) -> bool:
+    """Whether `version` can be compared. "", "0" and anything but plain digits cannot."""
+    return bool(version) and version[0] != "0" and _DIGITS.issuperset(version)
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether `version` certainly precedes `than`. False when either cannot be compared."""
+    return is_valid(version) and is_valid(than) and (len(version), version) < (len(than), than)
