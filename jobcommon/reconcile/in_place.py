@@ -225,7 +225,8 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
     if slot.pod.node_name in {entry.node for entry in node_loss.avoided(job)}:
         return f"node {slot.pod.node_name} is avoided"
-    if IMAGES_LATER in backed_off and now >= (limits.restarts_so_far(job.status)[1] or now) + _stop_seconds(job, slot.replica):
+    seconds, recorded = _stop_seconds(job, slot.replica), limits.restarts_so_far(job.status)[1]
+    if IMAGES_LATER in backed_off and now >= (trusted(recorded, now, seconds) or 0.0) + seconds:
         return "its image could not be changed in time"
     return "its image may not be changed" if IMAGES in backed_off else ""
 
