@@ -245,6 +245,7 @@ class Simulation:
                     ("barrier", len(controller.barrier), jobs),
                     ("memory", len(controller.states), jobs),
                     ("orphans", len(controller.orphans), 0),
+                    ("strays", len(controller.strays), 0),
                     ("back-off", controller.queue.failing, 0 if process.leads and self.loop.time() < self._horizon else jobs),
                 ):
                     if size > allowed:
