@@ -12,6 +12,7 @@ from jobcommon.api.pod import STOPPING_TAG, ContainerView, PodView, Terminated
 from jobcommon.api.status import MAX_FAILURES, ConditionType, Failure
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Job
+from jobcommon.reconcile.accounting import failures_on_record
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.plan import Action, KeepLog, SetImage
@@ -45,8 +46,15 @@ class KeptLogs(Extension):
         return job.keeps_failed_logs
 
     def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
-        """See `logs_to_keep`."""
-        return logs_to_keep(self._situation.job, actions, self._situation.observed.pods)
+        """See `logs_to_keep`. And those of runs that the kubelet has followed by others, in the pass that records them: they go
+        when it starts the next one.
+        """
+        situation, job = self._situation, self._situation.job
+        known, places = job.status.failures, {slot.pod.name: slot.pod for slot in situation.slots.living}
+        found = failures_on_record(job, situation.accounting, situation.slots, suspended=situation.suspended)
+        new = ((n, one, places.get(one.pod or "")) for n, one in enumerate(found[:MAX_FAILURES]) if n >= len(known))
+        followed = (_log_of(number, one, pod) for number, one, pod in new if pod is not None)
+        return (*logs_to_keep(job, actions, situation.observed.pods), *(log for log in followed if log is not None))
 
     def last_notes(self) -> Iterable[Note]:
         """That not all logs can be kept."""
@@ -87,10 +95,15 @@ def _starts(action: Action) -> bool:
 
 def _log_on_record(job: Job, pod: PodView) -> KeepLog | None:
     """The log of the latest failure on record that is one of this pod."""
-    for number, failure in reversed([*enumerate(job.status.failures)][:MAX_FAILURES]):
-        for container, run in _failed_runs(pod):
-            if failure.pod == pod.name and _is_of(failure, run):
-                return KeepLog(pod.name, container.name, run.container_id, key_of_failure(number, pod.name), pod.uid)
+    on_record = reversed([*enumerate(job.status.failures)][:MAX_FAILURES])
+    return next(filter(None, (_log_of(number, failure, pod) for number, failure in on_record)), None)
+
+
+def _log_of(number: int, failure: Failure, pod: PodView) -> KeepLog | None:
+    """The log of the failure with that number, if it is one of the pod."""
+    for container, run in _failed_runs(pod) if failure.pod == pod.name else ():
+        if _is_of(failure, run):
+            return KeepLog(pod.name, container.name, run.container_id, key_of_failure(number, pod.name), pod.uid)
     return None
 
 

@@ -62,6 +62,12 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, str]
     ),
     "in place, and runs again": (a_job(backoffLimit=0), [AGAIN] * 2, [LOG]),
     "in place, and the job succeeds": (a_job(cleanPodPolicy="All"), [AGAIN, *[{"Master-0": "succeeded", **AGAIN}] * 2], [LOG]),
+    "restarted by the kubelet": (a_job(), [AGAIN], [LOG]),
+    "restarted by the kubelet, on record": (a_job(), [AGAIN] * 2, []),
+    "restarted by the kubelet twice": (
+        a_job(), [AGAIN, {"Worker-0": "crash_looping 1"}], [("1.demo-worker-0.log", TEST_JOB.container, "test://demo-worker-0/1")],
+    ),
+    "restarted by the kubelet, all begin again": (a_job(restartScope="Job"), [AGAIN], []),
     "unset": (a_job(keepFailedLogs=None), [FAILED, FAILED], []),
     "unset, in place, all begin again": (a_job(**IN_PLACE), [AGAIN] * 2, [LOG]),
     "unset, in place, the job has failed": (a_job("ExitCode", **IN_PLACE), [AGAIN] * 2, [LOG]),
