@@ -39,7 +39,7 @@ BASELINE = Path(__file__).with_name("micro.json")
 NAMESPACE, NOW = "default", START + 60
 # Beside other work few tries are undisturbed.
 TRIES, TRIES_AT_MOST = 32, 640
-PODS = 200
+PODS, FAILED = 200, 1000
 # Of 2 kB, as a kubelet keeps it, and of 4 kB, all of which could begin an exception.
 TRACEBACK = (
     "Traceback (most recent call last):\n"
@@ -70,6 +70,21 @@ def _running(replicas: int) -> tuple[Job, Observed, list[bytes]]:
         job = replace(job, status=decided.status, raw_status=decided.status.to_json())
     assert not decided.actions
     return job, observed, pods
+
+
+def _failed(text: str) -> Subject:
+    """The plan of a job of which 1,000 replicas have failed, each with that text and a number, that of the first always new."""
+    job = _job(FAILED, dynamic=False)
+    pods = [Pod.of(TF, job, "Worker", n).running().failed(1, START + n / 100).view for n in range(FAILED)]
+    numbers = count()
+
+    def printing(pod: PodView) -> PodView:
+        (main,) = pod.containers
+        state = msgspec.structs.replace(main.state, message=f"{text}{next(numbers)}" if text else "")  # type: ignore[type-var]
+        return msgspec.structs.replace(pod, containers=(msgspec.structs.replace(main, state=state),))
+
+    rest = tuple(map(printing, pods[1:]))
+    return lambda: plan(TF, job, Observed(pods=(printing(pods[0]), *rest), services=services_of(TF, job)), NOW)
 
 
 def _watching(pods: list[bytes]) -> Subject:
@@ -128,6 +143,9 @@ def subjects() -> Mapping[str, Subject]:
         "plan, nothing to do: 100 replicas": lambda: plan(TF, *some[:2], now),
         "plan, nothing to do: 5,000 replicas": lambda: plan(TF, *many[:2], now),
         "plan, all to be created: 200 replicas": lambda: plan(TF, new, Observed(), now),
+        "plan, 1,000 replicas have failed: without text": _failed(""),
+        "plan, 1,000 replicas have failed: a traceback of each": _failed(TRACEBACK),
+        "plan, 1,000 replicas have failed: 4 kB of each, hard to read": _failed(HOSTILE),
         "work queue: 1,000 keys added, taken, done": _queueing,
         "pods made and encoded: 200": lambda: [request_for(action, NAMESPACE) for action in creates],
         "failed jobs explained: 20 with a traceback": _explaining(TRACEBACK),

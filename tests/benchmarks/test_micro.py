@@ -25,3 +25,9 @@ def test_every_figure_has_a_baseline() -> None:
 @pytest.mark.parametrize("name", sorted(micro.baseline()))
 def test_no_micro_benchmark_takes_twice_its_reference(measured: dict[str, float], name: str) -> None:
     assert measured[name] <= limits()[name], "run `python -m benchmarks.micro` and look for what has grown"
+
+
+@pytest.mark.slow
+def test_what_programs_printed_costs_a_plan_at_most_half_of_it(measured: dict[str, float]) -> None:
+    of_failures = {name: ratio for name, ratio in measured.items() if "have failed" in name}
+    assert max(of_failures.values()) <= 1.5 * of_failures["plan, 1,000 replicas have failed: without text"], of_failures
