@@ -11,13 +11,12 @@ Created moves to the end while no other condition is True, so that the STATE col
 Conditions of unknown types belong to other writers and are kept.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.api.pod import Terminated
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, Failure, JobCondition, JobStatus
+from jobcommon.api.status import MAX_MESSAGE, MAX_OUTPUT, ConditionType, Failure, JobCondition, JobStatus
 from jobcommon.api.text import ANY_NUMBER, NUMBER, kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.causes.cause import without_middle
@@ -48,7 +47,6 @@ MAX_REPLICAS_NAMED = 3
 SAYS_WAITING = "; waiting: "
 SAYS_BLOCKED, SAYS_INVALID = "it waits: ", "the spec is invalid: "
 """How what blocks a job begins, for who explains its condition."""
-_BECAUSE = " because "
 
 Conditions = tuple[JobCondition, ...]
 _Part = tuple[str, bool]
@@ -230,6 +228,7 @@ def _how(reason: str, exit_code: int | None, where: str = "") -> str:
 
 def _with_words(how: str, reason: str, exit_code: int | None, message: str) -> str:
     """How a run ended, with the error in what it printed. The operator reads such text here alone, and once a pass."""
+    message = message[-MAX_OUTPUT:]
     if error := error_in(reason, exit_code, message):
         return f"{error}; {how}"
     words = last_words(reason, message)
@@ -246,13 +245,11 @@ def _end_of(status: JobStatus) -> JobCondition | None:
 
 
 def with_last_restart(status: JobStatus) -> JobStatus:
-    """The status with the fields on its last restart. A release without them has written a condition alone."""
+    """The status with the time of its last restart, of which another operator has written a condition alone."""
     found = status.condition(ConditionType.RESTARTING)
-    if found is None or (status.last_restart_time and (status.last_restart_cause or not found.is_true)):
+    if found is None or status.last_restart_time:
         return status
-    cause = re.split(r"; (?:waiting: |not all logs )", found.message.partition(_BECAUSE)[2])[0].removesuffix(".")[:MAX_MESSAGE]
-    times = {"last_restart_time": status.last_restart_time or found.last_update_time}
-    return status.model_copy(update={**times, "last_restart_cause": status.last_restart_cause or cause or None})
+    return status.model_copy(update={"last_restart_time": found.last_update_time})
 
 
 def normalized(conditions: Iterable[JobCondition]) -> Conditions:
