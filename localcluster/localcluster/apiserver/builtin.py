@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from localcluster.apiserver import names
-from localcluster.apiserver.crd import default_crd
+from localcluster.apiserver.crd import default_crd, validate_crd
 from localcluster.apiserver.kinds import config, crds, events, namespaces, pods, rbac, services
 from localcluster.apiserver.resource import Resource, Scale, Strategy, field_table
 from localcluster.apiserver.selectors import field
@@ -47,7 +47,7 @@ _STRATEGIES: Mapping[str, Strategy] = {
         default=services.default, on_update=services.on_update, validate=services.validate, validate_name=names.dns1035_label
     ),
     "CustomResourceDefinition": Strategy(
-        default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,
+        default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=validate_crd,
         validate_update=crds.validate_update,
     ),
     "ClusterRoleBinding": rbac.BINDING, "RoleBinding": rbac.BINDING, "ClusterRole": rbac.ROLE, "Role": rbac.ROLE,

@@ -21,20 +21,6 @@ ALL_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 REVIEW_VERBS = ("create",)
 
 
-def nothing(_: Obj) -> None:
-    """No defaults."""
-
-
-def no_causes(_: Obj) -> Sequence[Cause]:
-    """No rules."""
-    return ()
-
-
-def no_update_causes(_new: Obj, _old: Obj) -> Sequence[Cause]:
-    """Nothing is immutable."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """The rules of one kind. Functions that change an object work on a private copy, in place.
@@ -44,12 +30,12 @@ class Strategy:
     fields (the latter what may not change, `validate_new` what only a new object may not have).
     """
 
-    default: Callable[[Obj], None] = nothing
-    on_create: Callable[[Obj], None] = nothing
+    default: Callable[[Obj], None] = lambda _: None
+    on_create: Callable[[Obj], None] = lambda _: None
     on_update: Callable[[Obj, Obj], None] = lambda _new, _old: None
-    validate: Callable[[Obj], Sequence[Cause]] = no_causes
-    validate_new: Callable[[Obj], Sequence[Cause]] = no_causes
-    validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
+    validate: Callable[[Obj], Sequence[Cause]] = lambda _: ()
+    validate_new: Callable[[Obj], Sequence[Cause]] = lambda _: ()
+    validate_update: Callable[[Obj, Obj], Sequence[Cause]] = lambda _new, _old: ()
     validate_name: Callable[[str], Sequence[str]] | None = None
 
 

@@ -6,7 +6,7 @@ costs no memory, and one that falls behind the history gets the ERROR 410 that t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -41,12 +41,8 @@ class Scope:
         return not self.fields.requirements or self.fields.matches(item.obj)
 
 
-class Encode(Protocol):
-    """How an object is encoded inside an event."""
-
-    def __call__(self, item: Item) -> bytes:
-        """The encoded object."""
-        ...
+#: How an object is encoded inside an event.
+Encode = Callable[[Item], bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from localcluster.conformance.real import Target
-from localcluster.conformance.table import GROUP, KINDS, Case, Json, at, holds, resolved, smallest
+from localcluster.conformance.table import KINDS, Case, Json, at, document, holds, resolved, smallest
 from localcluster.errors import StatusError
 from localcluster.request import JSON, JSON_PATCH, MERGE_PATCH, Request
 
@@ -22,18 +22,6 @@ _ONLY = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "spec"
 _PATIENCE = 10.0
 _PAUSE = 0.02
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_FIELDS = {
-    "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-    "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
-}
-_WIDGET = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"widgets.{GROUP}"},
-    "spec": {
-        "group": GROUP, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
-                      "schema": {"openAPIV3Schema": {"type": "object", "properties": _FIELDS}}}],
-    },
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -55,7 +43,7 @@ class Driver:
 
     async def prepare(self) -> None:
         """Define the custom resource. Raises AssertionError when the server does not take it."""
-        await self._must("POST", _CRDS, _WIDGET, (201, 409))
+        await self._must("POST", _CRDS, document()["definition"], (201, 409))
         # It is served a moment later.
         served = await self._settled({"do": "GET widgets"}, "default")
         assert served.code == 200, f"{self.target.name}: widgets are not served: {served.code} {served.body}"

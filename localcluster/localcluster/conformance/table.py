@@ -85,7 +85,7 @@ def smallest(plural: str, name: str, **meta: Any) -> Json:
     """The smallest object of a kind that a server takes."""
     prefix, kind = KINDS[plural]
     plain = {"apiVersion": prefix.removeprefix("/apis/").removeprefix("/api/"), "kind": kind}
-    made: Json = merge(_document()["objects"].get(plural, plain), {"metadata": {"name": name, **meta}})
+    made: Json = merge(document()["objects"].get(plural, plain), {"metadata": {"name": name, **meta}})
     return made
 
 
@@ -135,12 +135,13 @@ def _changed(value: Json, operations: list[Json]) -> Json:
 
 
 @cache
-def _document() -> Json:
-    document: Json = json.loads(FILE.read_text())
-    return document
+def document() -> Json:
+    """The file: the cases, the smallest objects, and the definition of the custom kind."""
+    found: Json = json.loads(FILE.read_text())
+    return found
 
 
 @cache
 def table() -> list[Case]:
     """The facts about an API server that jobcommon relies on, recorded from Kubernetes 1.36.2."""
-    return [case for row in _document()["cases"] for case in _cases(row)] + _edge()
+    return [case for row in document()["cases"] for case in _cases(row)] + _edge()

@@ -26,11 +26,6 @@ def on_update(new: Obj, old: Obj) -> None:
     new["status"] = {**settled, "conditions": settled["conditions"] + others}
 
 
-def validate(obj: Obj) -> Sequence[Cause]:
-    """The rules of a definition."""
-    return validate_crd(obj)
-
-
 def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
     """What only an update can break."""
     alone = validate_crd(new)
