@@ -31,6 +31,8 @@ _OF_PROGRAM = re.compile(
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
 _CARRIAGE_RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
+# What a shell or Python prints of the signal alone.
+_OF_SIGNAL = re.compile(r"Fatal Python error|(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?$")
 _NO_PROGRAM = re.compile(
     r"not found|lookup error|no such file|denied|cannot execute|not executable|format error", re.IGNORECASE
 )
@@ -103,7 +105,8 @@ def _end(reason: str, exit_code: int | None, message: str, lines: tuple[str, ...
         return _no_command(exit_code, message, output, of_shell=reason not in _NOT_STARTED, local=local)
     cause = _of_error(output, local=local)
     passed_on = cause is not None and cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
-    if cause is not None and ((reason in OUTSIDE and not passed_on) or cause.text.startswith("Fatal Python error")):
+    by_shell = cause is not None and reason in _SIGNALS and _OF_SIGNAL.match(cause.text)
+    if cause is not None and ((reason in OUTSIDE and not passed_on) or by_shell):
         # What a program printed does not explain a signal from outside.
         cause = None
     if cause is not None and not (reason in _SIGNALS and cause.reason == Reason.PROGRAM_FAILED):

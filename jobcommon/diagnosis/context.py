@@ -1,7 +1,7 @@
 """What the job adds to the cause of a failed run: which host it did not reach, as which user and under which limits it ran."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -26,17 +26,8 @@ _OF_MASTER = "make the program take MASTER_ADDR and MASTER_PORT from its environ
 _COLLECTIVE = re.compile(
     r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|\branks?\b|elastic|\bmpi", re.IGNORECASE
 )
-_LIMIT = re.compile(r"\bulimit\s+-[HS]*([a-z])\s+(\d+)")
-# By what a limit leads to, the letters of ulimit.
-_LIMITED = {
-    "SIGKILL": "tvm", "SIGXCPU": "t", "SIGXFSZ": "f", "SIGSEGV": "s", Reason.MEMORY_EXHAUSTED: "vmdls",
-    Reason.LIMIT_REACHED: "nuft", Reason.WORKER_PROCESS_KILLED: "tvm",
-}  # fmt: skip
-_OF_IMAGE = (Reason.COMMAND_NOT_FOUND, Reason.FILE_NOT_FOUND)
-_NOT_IN_USE = "this cluster runs pods as processes of this machine, and the files of image {} are not on it"
 # A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
 _RANK = re.compile(r"rank (\d+)(?: called MPI_Abort| failed first| ended first|(?=: ))")
-_RANK_ON = re.compile(r"\b(rank \d+) on ([\w.-]+): ")
 _TASK = re.compile(r"/job:(?!localhost)(\w+)/replica:\d+/task:(\d+)")
 # Options of mpirun that place ranks by the hostfile, and those that place them in another way.
 _BY = re.compile(r"\s--?map-by[ =](slot|node)(?=\s|$)")
@@ -58,7 +49,7 @@ _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
-    cause = _of_process(_of_rank(_of_tasks(cause, found), found), found)
+    cause = _of_rank(_of_tasks(cause, found), found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, replica, found)
     template = template_of(replica, found)
@@ -80,19 +71,7 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
             "directories above it (on a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
-    if cause.reason in _OF_IMAGE and found.local and (image := next(_images(template), "")):
-        return replace(cause, advice=f"{cause.advice}; {_NOT_IN_USE.format(image)}")
-    if cause.reason == "SIGTERM" and any("livenessProbe" in one for one in containers_of(template)):
-        return replace(cause, advice=f"{cause.advice}, or the kubelet, because its livenessProbe failed")
-    letters = _LIMITED.get(cause.reason, "")
-    if limits := [match[0] for match in _LIMIT.finditer(command_line(template)) if match[1] in letters]:
-        return replace(cause, advice=f"the command sets {', '.join(limits)}: raise or remove the limit that it reached")
     return cause
-
-
-def _images(template: Mapping[str, Any]) -> Iterator[str]:
-    """Those that a manifest means: on the embedded cluster a pod needs none."""
-    return (image for one in containers_of(template) if (image := str(one.get("image") or "none")) != "none")
 
 
 def without_error(replica: str, found: Found) -> Cause:
@@ -165,15 +144,6 @@ def _of_rank(cause: Cause, found: Found) -> Cause:
     if rank >= workers * slots or index >= workers:
         return cause
     return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{index} by the hostfile)", 1))
-
-
-def _of_process(cause: Cause, found: Found) -> Cause:
-    """The cause with the name of the replica on which a launcher's rank has failed."""
-    pods = {found.read.pod_name(replica): replica for replica in found.read.replicas}
-    match = _RANK_ON.search(cause.text)
-    if match is None or (replica := pods.get(match[2].partition(".")[0])) is None:
-        return cause
-    return replace(cause, text=cause.text.replace(match[0], f"{match[1]} on {replica}: ", 1))
 
 
 def collective(text: str) -> bool:

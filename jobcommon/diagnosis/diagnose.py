@@ -10,7 +10,6 @@ from jobcommon.api.status import ConditionType, Failure, JobCondition
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.diagnosis.beside import lines_beside
 from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
 from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
 from jobcommon.diagnosis.failures import (
@@ -25,19 +24,11 @@ from jobcommon.diagnosis.failures import (
     root,
 )
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import died_beside, error_of_running, last_exception, recreated, servers_gone, silent
+from jobcommon.diagnosis.hangs import error_of_running, last_exception, silent
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.no_progress import ended_by_limit, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
-from jobcommon.diagnosis.others import (
-    absent,
-    ended_early,
-    led_by_absent,
-    meanwhile,
-    never_started,
-    printed_last_by,
-    size_expected,
-)
+from jobcommon.diagnosis.others import absent, led_by_absent, meanwhile, never_started, size_expected
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
@@ -84,7 +75,7 @@ def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     shown = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     sentence, progress = made.sentence + hook_of(found, made.reason, made.replicas), reported(found.status, now)
-    lines = (*shown_end(made), *lines_beside(found, made.replicas, made.sentence))
+    lines = shown_end(made)
     advice = in_namespace(made.advice, found.read.namespace)
     return replace(made, state=state, advice=advice, evidence=shown, lines=lines, sentence=sentence, progress=progress)
 
@@ -178,10 +169,6 @@ def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
     )
 
 
-_UNEVEN = (
-    "see why {} ended early: usually its share of the data is smaller; give all ranks the same number of steps "
-    "(drop_last=True, a DistributedSampler that pads), or train under torch's Join"
-)
 _BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
 
 
@@ -257,7 +244,7 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     if not waited:
         made = ended_by_limit(found, Reason.DEADLINE_EXCEEDED, text)
         late = [*never_started(found)]
-        return replace(led_by_absent(made, late, made.sentence, certain=True), reason=made.reason) if late else made
+        return replace(led_by_absent(made, late, made.sentence), reason=made.reason) if late else made
     causes = (
         (f"{other.replica} {other.text}", other.cause.advice) for other in never_started(found) if other.cause is not None
     )
@@ -323,12 +310,6 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         if not said and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
     sentence = f"{size_expected(found, cause)}{listed(replicas)}{where}: {cause.text}{lost}{others}"
-    if (early := ended_early(found, cause, parse_time(failure.time))) is not None:
-        sentence = (
-            f"{early.replica} ended with exit code 0 before the others{printed_last_by(early, found)}; "
-            f"{failure.replica}{where} failed without it: {cause.text}"
-        )
-        replicas, advice = [*replicas, early.replica], _UNEVEN.format(early.replica)
     made = Diagnosis(
         cause.reason,
         sentence,
@@ -344,8 +325,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         began, its = f"{first[0].replica} on node {first[0].node}" if first[0].node else first[0].replica, first[1]
         sentence = f"{made.sentence}; the first failure was a different one, of {began}: {its.text}"
         made = replace(made, sentence=sentence, advice=f"{made.advice}; for the first failure: {its.advice}")
-    late, certain = absent(found, failure, cause, now) if early is None else ((), False)
-    return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}", certain=certain) if late else made
+    late = absent(found, failure, cause, now)
+    return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}") if late else made
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------
@@ -447,7 +428,6 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]
     due = limits.active_deadline(job, status.start_time)
     then, at = ("the job fails if it has not finished by then (activeDeadlineSeconds)", due.at) if due else ("", None)
-    evidence += [*died_beside(found), *servers_gone(found, now), *recreated(found)]
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} is running: {count}{quiet}"
     advice = advice or in_short("".join(outside[1:]))

@@ -11,10 +11,10 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import end_of_program, printed
-from jobcommon.diagnosis.beside import explained_beside, main_container, with_unread
+from jobcommon.diagnosis.beside import explained_beside, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import last_exception, unresolved
+from jobcommon.diagnosis.hangs import last_exception
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import ended, of_init, state_of_node
 from jobcommon.diagnosis.stops import stopped
@@ -195,7 +195,6 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
     cause = _beside(cause, failure, found) or in_context(cause, failure.replica, found)
-    cause = with_unread(cause, failure.replica, found) if gone and not init else cause
     return of_init(init[1], cause) if init else cause
 
 
@@ -206,7 +205,7 @@ def _beside(cause: Cause, failure: Failure, found: Found) -> Cause | None:
     if run is None or member is None:
         return None
     main = main_container(found.framework, member.raw)
-    return explained_beside(member, cause, main, (run.started_at, run.finished_at), found)
+    return explained_beside(member, cause, main, run.finished_at, found)
 
 
 def _to_be_replaced(cause: Cause, failure: Failure, found: Found) -> Cause:
@@ -227,7 +226,7 @@ def init_when_stopped(failure: Failure) -> tuple[str, list[str]]:
 def _when_stopped(found: Found, failure: Failure) -> Cause:
     """What a replica had failed of, by its last lines, that had not ended when its job failed."""
     lines = (failure.message or "").splitlines() if not init_when_stopped(failure)[0] else []
-    cause = last_exception(lines, local=found.local)[0] or unresolved(lines, failure.replica, found)
+    cause = last_exception(lines, local=found.local)[0]
     if cause is None and (by := next((line for line in lines if _BY_WATCHDOG in line), "")):
         cause = printed([by], local=found.local)
     if cause is None or _OF_STOP.search(cause.text):

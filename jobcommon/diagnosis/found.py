@@ -48,10 +48,9 @@ class Found:
     `logs` has the last lines of what failed pods printed, by pod; of those in `gone` nothing can be read any more. `nodes`,
     `workloads` (Kueue's) and `pod_groups` may be empty when there are none or they may not be read. `printed_at` is, by pod,
     when a running one printed its last line (seconds since the epoch), and `last_lines` what it was; `tails` are the last
-    lines of some that run or have succeeded. `beside` has, by failed pod, another container of it, and the last lines
-    that it had printed by then. Only where no operator seems to act: `operator`, whether a pod of the operators runs (None when
-    that is unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource, why it could not be read.
-    `predecessors` are pods of earlier jobs of this name, which are being deleted.
+    lines of some that run or have succeeded. Only where no operator seems to act: `operator`, whether a pod of the operators
+    runs (None when that is unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource, why it
+    could not be read. `predecessors` are pods of earlier jobs of this name, which are being deleted.
     """
 
     framework: Framework
@@ -66,7 +65,6 @@ class Found:
     printed_at: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     last_lines: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tails: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
-    beside: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=lambda: MappingProxyType({}))
     operator: bool | None = None
     lease: Object | None = None
     definition: Object | None = None

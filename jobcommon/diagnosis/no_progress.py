@@ -53,12 +53,7 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     made = Diagnosis(reason, text, evidence=tuple(first_failure(found)), advice=advice.format("each replica"))
     if not tails:
         return made
-    counting = next((name for name, lines in tails.items() if _counts(lines)), "")
-    name = straggler(tails) or counting or next(iter(tails))
-    if counting and _outline(tails[counting][-1]) not in map(_outline, tails[name]):
-        # Often rank 0 alone prints steps.
-        name = counting
-    advice = advice if name == counting else "; ".join(_ADVICE[reason])
+    name = straggler(tails) or next(iter(tails))
     others = [f"the last line of {other}: {in_short(tails[other][-1], 200)}" for other in tails if other != name]
     return replace(
         made,
@@ -88,16 +83,6 @@ def straggler(tails: Mapping[str, Sequence[str]], since: Mapping[str, float] = M
 
     ranked = sorted(last, key=order)
     return ranked[0] if ranked and (len(ranked) == 1 or order(ranked[0]) < order(ranked[1])) else ""
-
-
-def as_far_as(waited: Sequence[str], tails: Mapping[str, Sequence[str]]) -> set[str]:
-    """Of replicas that one has waited for, by what each has printed, those that had come as far as that one: their last line is
-    the last that it shares with them.
-    """
-    last = {name: _outline(said[-1]) for name, lines in tails.items() if (said := telling(lines))}
-    printed = {_outline(line) for lines in tails.values() for line in lines}
-    shared = next((outline for line in reversed(waited) if (outline := _outline(line)) in printed), None)
-    return {name for name, outline in last.items() if outline == shared}
 
 
 def _outline(line: str) -> str:

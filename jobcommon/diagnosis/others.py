@@ -8,7 +8,7 @@ from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import template_for
-from jobcommon.api.pod import Running, Terminated, Waiting
+from jobcommon.api.pod import Running, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import Failure
 from jobcommon.api.template import command_line
@@ -18,11 +18,10 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.error_lines import A_WARNING, ERROR_LINE
 from jobcommon.causes.printed import is_stack, plain, telling
 from jobcommon.causes.programs import printed
-from jobcommon.diagnosis.context import collective, host_in
+from jobcommon.diagnosis.context import host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import SAME_SECONDS, cause_of_failure, ends, init_when_stopped, lines_of
+from jobcommon.diagnosis.failures import init_when_stopped
 from jobcommon.diagnosis.found import EventView, Found, Member
-from jobcommon.diagnosis.no_progress import as_far_as, straggler
 from jobcommon.diagnosis.pods import CALM, cause_of
 from jobcommon.diagnosis.scheduling import unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
@@ -32,20 +31,13 @@ from jobcommon.reconcile.rendering import SAYS_WAITING, said_after
 _EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
 # The nodes that torchrun waits for, in its log or in the command.
 _NODES = re.compile(r"\bmin_nodes\s*: (\d{1,6})|\bin a world of size (\d{1,6})|--nnodes[= ](\d{1,6})")
-_HAS_JOINED = re.compile(r"\bhas joined round \d+ of the rendezvous|\bhas been added to the participants of round")
 _FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
 _LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
 _AS_FIRST = re.compile(r"\b1/\d+ clients joined")
-# At the start of a program, and in collectives, ranks wait for all others.
-_JOINING = re.compile(
-    r"clients joined|did not publish its address|no process joined as rank|torchrun agents|reach the barrier of|"
-    r"waited \d+ s for the others|Watchdog caught collective|collective operation timeout"
-)
 _LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
 _MOST, _FEW = 200, 4
 # A replica may print so many lines after its error.
 _AFTER_IT = 3
-_LATE = "see why {} was late or missing: it may have been busy with a download, or have waited for a lock"
 _LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
 _BEFORE_START = (
     "FailedScheduling",
@@ -81,40 +73,12 @@ def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, 
     return f"; {listed(facts, 2)}" if facts else ""
 
 
-def absent(found: Found, failure: Failure, cause: Cause, now: float) -> tuple[Sequence[Other], bool]:
-    """The replicas that did not come to the one that `failure` is of, and whether each of them did not: that may be unknown.
-
-    One that had not started explains the loss of a connection, too; one that ran does so at the start of its peers alone.
-    """
+def absent(found: Found, failure: Failure, cause: Cause, now: float) -> Sequence[Other]:
+    """The replicas that had not started when the one that `failure` is of lost the others, or waited for them in vain."""
     if not cause.symptom or cause.reason not in _LOST or size_expected(found, cause) or [*_unexpected(found, cause.text)]:
-        return (), False
+        return ()
     known = _others(found, (failure.replica,), now, parse_time(failure.time))
-    waiting = [other for other in known if other.cause is not None and other.cause.reason not in CALM]
-    if waiting:
-        return waiting, True
-    if not _JOINING.search(cause.text):
-        return (), False
-    came = {f.replica for f in ends(found) if cause_of_failure(found, f).reason in _LOST}
-    late = [other for other in known if other.replica not in came and not _waits(other.lines)]
-    tails = {other.replica: other.lines for other in late}
-    equal = as_far_as(lines_of(found, failure), tails)
-    behind = [other for other in late if other.replica not in equal]
-    # One that was stopped after the first time-out, with its own a moment later, has waited, too.
-    late = behind if behind or cause.reason == Reason.COLLECTIVE_TIMEOUT else late
-    last = straggler({other.replica: other.lines for other in late})
-    if cause.reason == Reason.COLLECTIVE_TIMEOUT and len(late) != 1:
-        # The time-out of one ends them all.
-        late = [other for other in late if other.replica == last]
-    named = [other for other in late if re.search(rf"\b{other.replica}\b", cause.text)]
-    counts = _EXPECTED.search(cause.text)
-    missing = int(counts[2]) - int(counts[1]) if counts is not None and "barrier" not in cause.text else None
-    order = sorted(late, key=lambda other: (other.replica != last, not other.lines))
-    return named or order, bool(named) or len(late) in (1, missing)
-
-
-def _waits(lines: Sequence[str]) -> bool:
-    """Whether a replica has joined the others, or gave up to wait for them, by its last lines."""
-    return any(map(_HAS_JOINED.search, lines)) or _JOINING.search(_last_words(lines)) is not None
+    return [other for other in known if other.cause is not None and other.cause.reason not in CALM]
 
 
 def never_started(found: Found) -> Iterator[Other]:
@@ -123,47 +87,22 @@ def never_started(found: Found) -> Iterator[Other]:
     return (other for other in past if other is not None and other.cause is not None)
 
 
-def led_by_absent(made: Diagnosis, late: Sequence[Other], waited: str, *, certain: bool) -> Diagnosis:
-    """That diagnosis of a replica which waited for others, led by those that did not come."""
+def led_by_absent(made: Diagnosis, late: Sequence[Other], waited: str) -> Diagnosis:
+    """That diagnosis of a replica which waited for others, led by those that had not started."""
     first, names = late[0], [other.replica for other in late]
-    if first.cause is not None:
-        alike = [other.replica for other in late if other.cause == first.cause]
-        sentence, advice = f"{listed(alike)} {first.text}; {waited}", first.cause.advice
-    else:
-        who = listed(names) if certain else " or ".join(names[:_FEW])
-        what = f"it {first.text}" if len(late) == 1 else listed([f"{other.replica} {other.text}" for other in late], 2)
-        sentence = f"{who} did not join the others: {what}; {waited}"
-        advice = _LATE.format(who)
-    replicas = (*names, *(name for name in made.replicas if name not in names))
-    reason = first.cause.reason if first.cause is not None else made.reason
+    if first.cause is None:
+        return made
+    alike = [other.replica for other in late if other.cause == first.cause]
     return replace(
         made,
-        reason=reason,
-        sentence=sentence,
-        advice=advice,
-        replicas=replicas,
+        reason=first.cause.reason,
+        sentence=f"{listed(alike)} {first.text}; {waited}",
+        advice=first.cause.advice,
+        replicas=(*names, *(name for name in made.replicas if name not in names)),
         node=first.node,
         exit_code=None,
         lines=tuple(first.lines),
     )
-
-
-def ended_early(found: Found, cause: Cause, at: float | None) -> Member | None:
-    """The replica that had succeeded when another lost the connection to its ranks, or waited for them in vain."""
-    lost = cause.symptom and cause.reason in _LOST
-    if not lost or at is None or not collective(cause.text) or "Launcher" in found.read.replica_specs:
-        return None
-    done = (member for member in found.members if member.pod.phase == "Succeeded")
-    ended_at = [
-        (run.finished_at, member) for member in done for c in member.pod.containers if isinstance(run := c.state, Terminated)
-    ]
-    return next((member for then, member in ended_at if then is not None and then <= at + SAME_SECONDS), None)
-
-
-def printed_last_by(member: Member, found: Found) -> str:
-    """The last line of a replica that has ended, as a part of a sentence."""
-    line = next(reversed(telling(found.tails.get(member.pod.name, ()))), "")
-    return f", its last line: {in_short(line, _MOST)}" if line else ""
 
 
 def _last_words(lines: Sequence[str]) -> str:

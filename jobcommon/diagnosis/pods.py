@@ -9,7 +9,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import end_of_program
-from jobcommon.diagnosis.beside import entries, error_of, explained_beside, for_account, main_container
+from jobcommon.diagnosis.beside import error_of, explained_beside, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
@@ -186,7 +186,7 @@ def _preparing(member: Member, found: Found, name: str, since: str, now: float, 
     pod = member.pod.name
     text = f"its init container {name} is running" if not since else f"its init container {name} has run for {since}"
     then, see = "the program starts when the init container has finished", f"kubectl logs {pod} -c {name}"
-    its = error_of(found.tails.get(pod, ()), member.raw, local=found.local)
+    its = error_of(found.tails.get(pod, ()), local=found.local)
     if its is not None:
         known = long and its.reason != Reason.PROGRAM_FAILED
         reason = its.reason if known else Reason.INIT_CONTAINER_RUNNING
@@ -243,15 +243,13 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
         return without_error(member.replica, found)
     inits = {c.name for c in pod.init_containers}
     lines = found.logs.get(pod.name, ())
-    lines = lines if container.name == main else [*entries(lines)]
     gone = pod.name in found.gone
     cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
-    ran = run.started_at, run.finished_at
-    cause = explained_beside(member, cause, container.name, ran, found) or in_context(cause, member.replica, found)
+    cause = explained_beside(member, cause, container.name, run.finished_at, found) or in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
-        return of_init(container.name, for_account(cause, member.raw))
+        return of_init(container.name, cause)
     if container.name != main:
         over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
         return replace(cause, text=f"{over}container {container.name}: {cause.text}")

@@ -12,18 +12,18 @@ import msgspec
 from jobcommon.api import gang as workload
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
-from jobcommon.api.pod import ContainerView, Terminated, pod_view
+from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.printed import telling
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.lines import shown_lines
-from jobcommon.client.log_lines import printed_by, until, with_own_lines
+from jobcommon.client.log_lines import printed_by, with_own_lines
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import answered
-from jobcommon.diagnosis.beside import main_container, suspect
+from jobcommon.diagnosis.beside import main_container
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.diagnosis.queues import is_queued
@@ -84,7 +84,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     # Which of them hangs is to be found by their lines.
     most = MAX_FAILED_LOGS if status.has(ConditionType.STALLED) else MAX_LOGS
     last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase), most)
-    logs, gone, beside = await _logs(send, framework, namespace, pods, failed)
+    logs, gone = await _logs(send, framework, namespace, pods, failed)
     kept, kept_events = await read_kept(send, job) if gone else ({}, [])
     logs |= {pod: shown_lines(kept[pod]) for pod in gone & kept.keys()}
     made = Found(
@@ -98,7 +98,6 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
         unread=unread,
-        beside=beside,
         predecessors=[pod for pod in named if pod not in pods and pod["metadata"].get("deletionTimestamp")],
         **last,
     )
@@ -155,25 +154,16 @@ async def _read(send: Send, wanted: Mapping[str, Sequence[Request]], unread: dic
 
 async def _logs(
     send: Send, framework: Framework, namespace: str, pods: Sequence[Object], failed: Sequence[str]
-) -> tuple[dict[str, list[str]], frozenset[str], dict[str, tuple[str, list[str]]]]:
-    """The last lines of failed runs, by pod: those on record first; and the pods of which nothing can be read any more; and of
-    a pod whose program has failed beside other containers, the last lines of one of them.
-    """
+) -> tuple[dict[str, list[str]], frozenset[str]]:
+    """The last lines of failed runs, by pod: those on record first; and the pods of which nothing can be read any more."""
     runs = {str(pod["metadata"]["name"]): run for pod in pods if (run := _failed_run(framework, pod))}
     rank = {name: number for number, name in enumerate(dict.fromkeys(failed))}
     chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_FAILED_LOGS]
-    near = {name: (*one, runs[name].run.finished_at) for name in chosen if (one := runs[name].beside) is not None}
-    queries = [(name, runs[name].container, runs[name].previous) for name in chosen]
-    queries += [(name, other.name, previous) for name, (other, previous, _) in near.items()]
-    answers = await send([_log(namespace, *query) for query in queries])
-    asked = dict(zip(chosen, answers, strict=False))
+    answers = await send([_log(namespace, name, runs[name].container, runs[name].previous) for name in chosen])
+    asked = dict(zip(chosen, answers, strict=True))
     printed = {name: printed_by(one.body, runs[name].run) if one.status < 400 else None for name, one in asked.items()}
     logs = {name: shown_lines(body.decode(errors="replace")) for name, body in printed.items() if body is not None}
-    beside = {}
-    for (name, (other, _, at)), answer in zip(near.items(), answers[len(chosen) :], strict=True):
-        body = printed_by(until(answer.body, at)) if answer.status < 400 else None
-        beside[name] = other.name, shown_lines(body.decode(errors="replace")) if body is not None else []
-    return logs, frozenset({name for name in (*chosen, *failed) if name not in (logs if name in asked else runs)}), beside
+    return logs, frozenset({name for name in (*chosen, *failed) if name not in (logs if name in asked else runs)})
 
 
 def _log(namespace: str, pod: str, container: str, previous: bool) -> Request:
@@ -297,14 +287,11 @@ def _started_at(pod: Object, container: str) -> float | None:
 
 
 class _FailedRun(NamedTuple):
-    """The failed run of a pod's present attempt, its container and whether that runs again; and the other container that may
-    explain it, with whether its log is that of its previous run.
-    """
+    """The failed run of a pod's present attempt, its container and whether that runs again."""
 
     run: Terminated
     container: str
     previous: bool
-    beside: tuple[ContainerView, bool] | None
 
 
 def _failed_run(framework: Framework, pod: Object) -> _FailedRun | None:
@@ -316,6 +303,5 @@ def _failed_run(framework: Framework, pod: Object) -> _FailedRun | None:
     ):
         for run in (container.state, container.last):
             if isinstance(run, Terminated) and run.exit_code and not (earlier and run is container.last):
-                other = suspect(view, main, run.finished_at) if container.name == main else None
-                return _FailedRun(run, container.name, run is container.last, other)
+                return _FailedRun(run, container.name, run is container.last)
     return None

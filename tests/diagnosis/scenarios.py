@@ -666,7 +666,6 @@ JOINED = (
     "  min_nodes        : 4",
     "[INFO] The node 'demo-1_8_0' has joined round 0 of the rendezvous 'demo' as rank 1 in a world of size 4",
 )
-TIMED_OUT_IN_7 = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
 GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
@@ -689,53 +688,6 @@ The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out 
 /job:jax_worker/replica:0/task:2
 
 RPC: /tensorflow.CoordinationService/Barrier"""
-
-
-VAULT = tuple(
-    """2026-11-26T17:30:01.300Z [ERROR] agent.auth.handler: error authenticating:
-  error=
-  | Error making API request.
-  |
-  | URL: PUT https://vault.vault.svc:8200/v1/auth/kubernetes/login
-  | Code: 403. Errors:
-  |
-  | * service account name not authorized
-   backoff=3.65s
-2026-11-26T17:30:05.300Z [INFO]  agent.auth.handler: authenticating""".splitlines()
-)
-REFUSED_BY_VAULT = "error authenticating: error= Error making API request. URL: PUT https://vault.vault.svc:8200/v1/auth/kubernetes/login Code: 403. Errors: * service account name not authorized"
-SQL = (
-    "2026/11/26 17:29:03 The proxy has started successfully and is ready for new connections!",
-    '2026/11/26 17:29:06 [acme:store] failed to connect to instance: failed to get instance metadata (connection name = "acme:store"): googleapi: Error 403: boss::NOT_AUTHORIZED: Not authorized to access resource. Possibly missing permission cloudsql.instances.get on resource instances/store., forbidden',
-)
-ISTIO = ("2026-11-26T17:29:01.1Z	info	Starting proxy agent",)
-POSTGRES = 'sqlalchemy.exc.OperationalError: (psycopg2.OperationalError) connection to server at "127.0.0.1", port 5432 failed: server closed the connection unexpectedly'
-MLFLOW = "requests.exceptions.ConnectionError: HTTPConnectionPool(host='mlflow.mlops', port=5000): Max retries exceeded (Caused by NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused'))"
-SECRETS = {"volumeMounts": [{"name": "secrets", "mountPath": "/vault/secrets"}]}
-
-
-def beside_a_sidecar(printed: str, sidecar: Sequence[str], *, ready: bool | None = True, **more: Any) -> Found:
-    """The program of Worker-1 has failed in its first seconds, and its sidecar has printed this. It runs on, or (None) is a native
-    one and was stopped.
-    """
-
-    def failed_beside(pod: Pod) -> Pod:
-        made = pod.main_ended(1, NOW - 20)
-        made.raw["spec"]["containers"][0] |= SECRETS
-        made.raw["spec"]["containers"].append({"name": "sidecar", **SECRETS})
-        statuses = made.raw["status"]["containerStatuses"]
-        if ready is None:
-            ended = {"terminated": {"exitCode": 143, "reason": "Error", "finishedAt": format_time(NOW - 20)}}
-            made.raw["status"]["initContainerStatuses"] = [{**statuses.pop(0), "state": ended}]
-            made.raw["spec"]["initContainers"] = [{**made.raw["spec"]["containers"].pop(), "restartPolicy": "Always"}]
-            made.raw["status"]["phase"] = "Failed"
-        else:
-            statuses[0]["ready"] = ready
-        statuses[-1]["state"]["terminated"]["startedAt"] = format_time(NOW - 22)
-        return made
-
-    logs = {"demo-worker-1": (*EINOPS[:1], printed)}
-    return beside(failed_beside, logs=logs, beside={"demo-worker-1": ("sidecar", sidecar)}, **more)
 
 
 def denied_mount(*words: str) -> str:
@@ -884,1200 +836,202 @@ SCENARIOS = (
     # the program
     scenario("exit code 1", "ProgramFailed", "Worker-1 on node node-1", "exit code 1").of(failed(1, lines=("done nothing",))),
     scenario("exit code 2", "ProgramFailed", "exit code 2", "wrong arguments").of(failed(2)),
-    scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(
-        failed(128, reason="StartError", message=NO_COMMAND)
-    ),
-    scenario("a driver that the runtime cannot use", "GpuUnusable", "was not started (exit code 128): ").of(
-        failed(128, reason="StartError", message=NVML)
-    ),
-    scenario("a disk that is full at the start", "DiskFull", "no space left on device").of(
-        waiting("CreateContainerError", 'failed to create containerd container: mkdir "/var/lib": no space left on device')
-    ),
+    scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(failed(128, reason="StartError", message=NO_COMMAND)),
+    scenario("a driver that the runtime cannot use", "GpuUnusable", "was not started (exit code 128): ").of(failed(128, reason="StartError", message=NVML)),
+    scenario("a disk that is full at the start", "DiskFull", "no space left on device").of(waiting("CreateContainerError", 'failed to create containerd container: mkdir "/var/lib": no space left on device')),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
-    scenario("exit code 143, of a container with a probe", "SIGTERM", "SIGTERM").of(
-        failed(143, container={"livenessProbe": {"httpGet": {"port": 80}}})
-    ),
+    scenario("exit code 143, of a container with a probe", "SIGTERM", "SIGTERM").of(failed(143, container={"livenessProbe": {"httpGet": {"port": 80}}})),
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
-    scenario("out of memory, by a limit of the template", "OOMKilled", "more memory than its limit of 2Gi (OOM").of(
-        failed(137, reason="OOMKilled", container={"resources": {"limits": {"memory": "2Gi"}}})
-    ),
-    scenario(
-        "out of memory, by a LimitRange", "OOMKilled", "more memory than its limit of 512Mi, which the template does not set"
-    ).of(limited(failed(137, reason="OOMKilled"), "512Mi")),
-    scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(
-        failed(1, lines=TRACEBACK)
-    ),
-    scenario("a Python exception as termination message", "PythonException", "RuntimeError").of(
-        failed(1, message="\n".join(TRACEBACK))
-    ),
-    scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(
-        found(
-            {"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running},
-            framework=MPI,
-            policy=None,
-            replicas={"Launcher": 1, "Worker": 1},
-            run_policy={"backoffLimit": 0},
-            logs={"demo-launcher-0": SSH, "demo-launcher": SSH},
-        )
-    ),
-    scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(
-        failed(1, lines=(*EINOPS[:1], f"torch.distributed.DistNetworkError: {NO_MASTER}"))
-    ),
-    scenario("an endpoint outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(
-        failed(
-            1,
-            lines=(*EINOPS[:1], f"torch.distributed.DistNetworkError: {NO_MASTER}"),
-            container={"command": ["torchrun", "--rdzv-endpoint=nosuch.corp:29500", "train.py"]},
-        )
-    ),
-    scenario("an ssh to a host outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named gate.corp").of(
-        failed(255, lines=("ssh: Could not resolve hostname gate.corp: Name or service not known",))
-    ),
-    scenario("a connection of a job without peers", "HostUnreachable", "Worker-0", "the job has no other replica").of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)},
-            replicas={"Worker": 1},
-            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
-        )
-    ),
-    scenario(
-        "a server in the same pod that was killed",
-        "SIGKILL",
-        "Worker-0",
-        "its container sidecar ended first: killed",
-        "then exit code 1: Conn",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)},
-            replicas={"Worker": 1},
-            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
-        )
-    ),
-    scenario(
-        "a task of TensorFlow that is the program's own", "PythonException", "Worker-1", "/job:localhost/replica:0/task:0"
-    ).of(failed(1, lines=(*EINOPS[:1], "ValueError: no kernel on /job:localhost/replica:0/task:0/device:CPU:0"))),
-    scenario(
-        "a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended first: exit code 0"
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(0, NOW - 21), "Worker-1": running},
-            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
-        )
-    ),
-    scenario(
-        "a container that was killed after the program's end", "HostUnreachable", "Worker-0", "the job has no other replica"
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 15)},
-            replicas={"Worker": 1},
-            logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")},
-        )
-    ),
-    scenario(
-        "a rank that ended before the others",
-        "PeersUnreachable",
-        "Worker-1 ended with exit code 0 before the others, its last line: shard 2 is empty; Worker-0 on node node-1 failed",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": lambda pod: pod.succeeded(at=NOW - 21)},
-            logs={
-                "demo-worker-0": (
-                    *EINOPS[:1],
-                    "RuntimeError: [/p/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:6337.",
-                )
-            },
-            tails={"demo-worker-1": ("shard 2 is empty", "")},
-        )
-    ),
-    scenario(
-        "a task that did not come",
-        "PeersUnreachable",
-        "Worker-0",
-        "Worker-2 did not reach the barrier of the coordinator, 2/3 did",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running},
-            framework=JAX,
-            replicas={"Worker": 3},
-            logs={"demo-worker-0": BARRIER.splitlines()},
-        )
-    ),
-    scenario(
-        "a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7"
-    ).of(
-        launched(
-            1,
-            'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"',
-            "-" * 74,
-            *SSH[1:],
-        )
-    ),
-    scenario(
-        "the rank that ended MPI",
-        "PythonException",
-        "ValueError: bad shard",
-        "rank 1 called MPI_Abort (Worker-1 by the hostfile)",
-    ).of(
-        launched(
-            1, *EINOPS[:1], "ValueError: bad shard", "-" * 74, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD"
-        )
-    ),
-    scenario(
-        "the rank that mpirun tags",
-        "FileNotFound",
-        "exit code 1: rank 1 (Worker-1 by the hostfile): FileNotFoundError: /data/part-00002",
-    ).of(
-        launched(
-            1,
-            *(f"[1,1]<stderr>:{line}" for line in (EINOPS[0], "FileNotFoundError: /data/part-00002")),
-            *(f"[1,0]<stderr>:{line}" for line in (EINOPS[0], "RuntimeError: Horovod has been shut down. This was caused by")),
-        )
-    ),
-    scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(
-        failed(
-            128,
-            reason="StartError",
-            message='exec: "python": permission denied',
-            template={"securityContext": {"runAsUser": 1000}},
-        )
-    ),
-    scenario("a limit of the command's own", "SIGKILL", "Worker-1", "SIGKILL").of(
-        failed(137, container={"command": ["sh", "-c", "ulimit -c 0; ulimit -t 1; python train.py"]})
-    ),
-    scenario("two replicas of rank 0", "PeersUnreachable", "Worker-0, Worker-1 each waited for the others as rank 0").of(
-        found(
-            {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
-            policy="ExitCode",
-            logs={f"demo-worker-{n}": (f"RuntimeError: {ALONE}",) for n in range(2)},
-        )
-    ),
-    scenario(
-        "the rank that counts the others ends after those that wait for it",
-        "PeersUnreachable",
-        "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4",
-        "the program expects 4 processes or nodes, and the job has 2 replicas; ",
-    ).of(
-        found(
-            {"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)},
-            replicas={"Master": 1, "Worker": 1},
-            logs={
-                "demo-master-0": (*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE.replace('1/2', '2/4')}"),
-                "demo-worker-0": (*EINOPS[:1], NO_RANK_0),
-            },
-        )
-    ),
-    scenario(
-        "the rank that counts the others is stopped before it has ended",
-        "PeersUnreachable",
-        "Worker-1 on node node-1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4",
-        "the program expects 4 processes or nodes, and the job has 2 replicas; ",
-    ).of(stopped_with(*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE.replace('1/2', '2/4')}", peer=NO_RANK_0)),
-    scenario(
-        "processes that fail again and again", "PythonException", "Worker-1", "its log repeats an exception: RuntimeError"
-    ).of(both_running(tails={"demo-worker-1": SPAWNING * 2}, printed_at={"demo-worker-1": NOW})),
-    scenario("connections that are tried again", "Running", "2/2 Running").of(
-        both_running(
-            tails={"demo-worker-1": (EINOPS[0], "ConnectionRefusedError: [Errno 111] Connection refused") * 2},
-            printed_at={"demo-worker-1": NOW},
-        )
-    ),
-    scenario(
-        "a wait for rank 0 alone", "PeersUnreachable", "Worker-1", "rank 0 did not publish its address within 60000 ms"
-    ).of(failed(1, lines=(EINOPS[0], '  File "train.py", line 7, in <module>', "    init()", NO_RANK_0))),
-    scenario(
-        "a name that does not resolve while the program runs",
-        "HostUnreachable",
-        "Worker-1",
-        "no pod of the job is named trainer.ml.svc",
-    ).of(both_running(tails={"demo-worker-1": (*[NO_ADDRESS.format("trainer.ml.svc")] * 4, *FRAMES)})),
-    scenario("a name of the job that does not resolve yet", "Running", "2/2 Running").of(
-        both_running(tails={"demo-worker-1": [NO_ADDRESS.format("demo-worker-0")] * 4})
-    ),
-    scenario(
-        "a server that ended without an error", "FileNotFound", "Launcher-0 on node node-1: exit code 205: FileNotFoundError"
-    ).of(
-        found(
-            {"Launcher-0": lambda pod: pod.failed(205, at=NOW - 20), "Worker-0": lambda pod: pod.succeeded(at=NOW - 21)},
-            framework=MPI,
-            policy=None,
-            replicas={"Launcher": 1, "Worker": 1},
-            run_policy={"backoffLimit": 0},
-            logs={
-                f"demo-launcher{end}": (*EINOPS[:1], "FileNotFoundError: [Errno 2] No such file or directory: 'a'")
-                for end in ("", "-0")
-            },
-        )
-    ),
-    scenario(
-        "an error before the peers' ends, of a replica that was slower to end",
-        "GpuOutOfMemory",
-        "Worker-1 on node node-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB",
-        "; it had not ended when the job failed; Worker-0 failed because of it",
-    ).of(
-        stopped_with(
-            *EINOPS[:1],
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB",
-            "[rank2]:[W1126 12:10:11.283 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed",
-        )
-    ),
-    scenario(
-        "an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end",
-        "GpuError",
-        "Worker-1 on node node-1: [E1126",
-        "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 failed because of it",
-    ).of(stopped_with(*ILLEGAL.splitlines())),
-    scenario(
-        "no GPU, which the template does not request",
-        "GpuUnusable",
-        "are available; the template of Worker-1 requests no GPU, the template of Master does",
-    ).of(without_gpu()),
-    scenario(
-        "a replica that hung in a collective",
-        "CollectiveTimeout",
-        "Worker-1 did not join the others: it was running when the job ended, its last line: reading shard-0117.tar; Worker-0",
-    ).of(
-        stopped_with("reading shard-0117.tar", peer="[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)")
-    ),
-    scenario(
-        "a replica that printed an error and went on",
-        "PeersUnreachable",
-        "; Worker-1 was running when the job ended, its last line: ERROR: shard 7 cannot be read",
-    ).of(stopped_with("step 7", "ERROR: shard 7 cannot be read", "closing the reader")),
-    scenario(
-        "a replica that hung before the rendezvous",
-        "PeersUnreachable",
-        "Worker-1 did not join the others: it was running when the job ended, its last line: waiting for /data/dataset.lock; Worker-0",
-    ).of(stopped_with("waiting for /data/dataset.lock", *FRAMES[:2], peer=f"torch.distributed.DistStoreError: {ALONE}")),
-    scenario(
-        "a name that did not resolve until the job failed",
-        "HostUnreachable",
-        "Worker-1",
-        "no pod of the job is named trainer.ml.svc",
-    ).of(stopped_with(*[NO_ADDRESS.format("trainer.ml.svc")] * 4, peer=f"torch.distributed.DistStoreError: {ALONE}")),
-    scenario(
-        "a replica that said how it was stopped", "PeersUnreachable", "Worker-0 on node node-1: exit code 1", "closed by"
-    ).of(stopped_with(*EINOPS[:1], "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15")),
-    scenario("two replicas without one of the ranks", "PeersUnreachable", "no replica has rank 1: leave RANK").of(
-        found(
-            {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
-            policy="ExitCode",
-            logs={f"demo-worker-{n}": (f"torch.distributed.DistStoreError: {NO_RANK}",) for n in range(2)},
-        )
-    ),
-    scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(139, at=NOW - 20), "Worker-1": overlapping},
-            logs={"demo-worker-1": ("RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3",)},
-        )
-    ),
-    scenario("a peer's failure is seen a second later", "OOMKilled", "Worker-1").of(
-        found(
-            {
-                "Worker-0": lambda pod: pod.failed(1, at=NOW - 21),
-                "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled"),
-            },
-            logs={"demo-worker-0": (STORE,)},
-        )
-    ),
-    scenario(
-        "the cause ends after those that lost it, and is not on record",
-        "PythonException",
-        "Worker-1 on node node-1: exit code 1: RuntimeError: mat1",
-        "; Worker-0, Worker-2 failed because of it",
-    ).of(
-        then(
-            found(
-                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running},
-                replicas={"Worker": 3},
-                run_policy={"cleanPodPolicy": "None"},
-                logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK, "demo-worker-2": RESET},
-            ),
-            {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8), "Worker-2": lambda pod: pod.failed(134, at=NOW - 19)},
-        )
-    ),
-    scenario(
-        "a peer that was deleted",
-        "Deleted",
-        "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 failed because of it",
-    ).of(deleted_peer()),
-    scenario("a peer that was deleted, of a job that restarts", "Deleted", "Worker-1 on node node-2: deleted").of(
-        deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3})
-    ),
-    scenario(
-        "a peer whose pod was still being deleted",
-        "Deleted",
-        "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it",
-    ).of(replace(leaving_peer(), pods=[])),
-    scenario(
-        "a peer whose pod was still being evicted",
-        "Evicted",
-        "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 failed because of it",
-    ).of(leaving_peer("disrupted")),
-    scenario(
-        "a peer that was deleted, and whose new pod could not join",
-        "Deleted",
-        "Worker-1 on node node-2: deleted",
-        "; Worker-0 failed because of it",
-    ).of(
-        replace(
-            then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}),
-            logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)},
-        )
-    ),
-    scenario(
-        "an end of its own, though a peer was deleted",
-        "PythonException",
-        "Worker-0 on node node-1: exit code 1: RuntimeError: mat1",
-    ).of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
-    scenario(
-        "a rank that was killed long before the others gave up",
-        "OOMKilled",
-        "Worker-0: used more memory",
-        "; Worker-1 failed because of it",
-    ).of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
-    scenario(
-        "a rendezvous without a replica that has no node",
-        "InsufficientResources",
-        "Worker-1 had not started: cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu; Worker-0 on node",
-        "1/2 clients joined",
-    ).of(
-        replace(
-            never_started(lambda pod: pod.unschedulable("0/1 nodes are available: 1 Insufficient cpu.")),
-            events=[
-                event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", at=NOW - 30) | GONE,
-                event("uid-gone", "Started", "Started container pytorch", at=NOW + 9, warning=False) | GONE,
-            ],
-        )
-    ),
-    scenario(
-        "a rendezvous without a replica whose image is not there",
-        "ImageNotFound",
-        "Worker-1 had not started: the image me/train:v9 cannot be pulled: not found; Worker-0 on node",
-    ).of(
-        replace(
-            never_started(lambda pod: pod.waiting("ImagePullBackOff", NOT_THERE)),
-            events=[
-                event(
-                    "uid-gone", "Failed", f'Failed to pull image "me/train:v9": {NOT_THERE.partition("Pull: ")[2]}', at=NOW - 40
-                )
-                | GONE,
-                event("uid-gone", "Failed", "Error: ErrImagePull", at=NOW - 30) | GONE,
-            ],
-        )
-    ),
-    scenario(
-        "a rendezvous that one of two did not join",
-        "PeersUnreachable",
-        "Worker-2 or Worker-1 did not join the others: Worker-2 is still running, its last line: waiting for a lock, Worker-1 is",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running},
-            replicas={"Worker": 3},
-            run_policy={"cleanPodPolicy": "None"},
-            logs={"demo-worker-0": (STORE.replace("1/2", "2/3"),)},
-            last_lines={"demo-worker-2": "waiting for a lock"},
-        )
-    ),
-    scenario(
-        "a rendezvous without a replica that does something else",
-        "PeersUnreachable",
-        "Worker-1 did not join the others: it is still running, its last line: downloading 7 of 90; Worker-0",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
-            run_policy={"cleanPodPolicy": "None"},
-            logs={"demo-worker-0": (STORE,)},
-            last_lines={"demo-worker-1": "downloading 7 of 90"},
-        )
-    ),
-    scenario(
-        "a rendezvous of more than there are",
-        "PeersUnreachable",
-        "the program expects 4 processes or nodes, and the job has 2 replicas; ",
-    ).of(
-        failed(
-            1, lines=("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.",)
-        )
-    ),
-    scenario(
-        "torchrun for more nodes than there are",
-        "PeersUnreachable",
-        "fewer torchrun agents",
-        "the program expects 3 processes or nodes, and the job has 2 replicas; Worker-1 on node",
-    ).of(
-        failed(1, lines=(f"{ELASTIC}.RendezvousTimeoutError",), container={"command": ["torchrun", "--nnodes=3", "train.py"]})
-    ),
-    scenario(
-        "torchrun for more nodes than there are, which have all joined",
-        "PeersUnreachable",
-        "the program expects 4 processes or nodes, and the job has 2 replicas; Worker-0 on node node-1: exit code 1: fewer",
-    ).of(stopped_with(*JOINED, peer="\n".join((*JOINED, *EINOPS[:1], f"{ELASTIC}.RendezvousTimeoutError")))),
-    scenario(
-        "a rendezvous without a replica that has not said why",
-        "PeersUnreachable",
-        "Worker-0 on node node-1: exit code 1: fewer",
-    ).of(stopped_with(JOINED[1].replace("world of size 4", "world of size 2"), peer=f"{ELASTIC}.RendezvousTimeoutError")),
-    *(
-        scenario(
-            f"a collective that a replica does not reach, and another {what}",
-            "CollectiveTimeout",
-            "Worker-2 did not join the others: it is still running; Worker-0",
-        ).of(
-            found(
-                {f"Worker-{n}": (lambda pod: pod.failed(134, at=NOW - 20)) if n == 0 else running for n in range(3)},
-                replicas={"Worker": 3},
-                run_policy={"cleanPodPolicy": "None"},
-                logs={"demo-worker-0": (TIMED_OUT_IN_7,)},
-                tails={"demo-worker-1": ("building fused_adam", last), "demo-worker-2": ("building fused_adam", *more)},
-            )
-        )
-        for what, last, more in (
-            ("is ahead", "fused_adam is loaded", ()),
-            (
-                "gives up as well",
-                f"  what(): [PG ID 0 Rank 1] {'watchdog ' * 9}: {TIMED_OUT_IN_7} {'ran ' * 30}",
-                ("reading shard-0117.tar",),
-            ),
-        )
-    ),
-    scenario(
-        "a barrier that a rank which hangs does not reach",
-        "CollectiveTimeout",
-        "rank 0 did not reach the barrier in 5000 ms",
-        "; Worker-0 is still running, its last line: downloading",
-    ).of(
-        failed(
-            1,
-            lines=("RuntimeError: [Rank 1]: Rank 0 failed to pass monitoredBarrier in 5000 ms",),
-            run_policy={"cleanPodPolicy": "None"},
-            last_lines={"demo-worker-0": "downloading"},
-        )
-    ),
-    scenario(
-        "a launcher that wants a worker which the job does not have",
-        "PeersUnreachable",
-        "; no pod of the job is named demo-worker-9, Worker-0 is still running",
-    ).of(
-        found(
-            {"Launcher-0": launching, "Worker-0": running, "Worker-1": running},
-            logs={"demo-launcher": (SSH[0].replace("worker-1", "worker-9"),)},
-            **MPI_PAIR,
-        )
-    ),
-    scenario(
-        "a rank that connects to its own pod",
-        "PeersUnreachable",
-        "Worker-1 on node node-1: exit code 1: torch.distributed.DistNetworkError: The client socket has timed out",
-        "(localhost, 23456); Worker-1 connects to itself",
-    ).of(
-        found(
-            {f"Worker-{n}": lambda pod, n=n: pod.failed(1, at=NOW - 20 - n) for n in range(2)},
-            logs={
-                "demo-worker-0": (*EINOPS[:1], f"torch.distributed.DistStoreError: {ALONE}"),
-                "demo-worker-1": (*IPV6, *EINOPS[:1], ITSELF),
-            },
-        )
-    ),
-    scenario(
-        "a launcher that says which rank failed, and where",
-        "PythonException",
-        "Launcher-0 on node node-1: exit code 1: rank 2 on Worker-1: ValueError: expected sequence of length 512",
-    ).of(
-        launched(1, *(f"demo-worker-1: [rank2]: {line}" for line in (EINOPS[0], "ValueError: expected sequence of length 512")))
-    ),
-    scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: cannot be scheduled").of(
-        found(
-            {
-                "Launcher-0": launching,
-                "Worker-0": running,
-                "Worker-1": lambda pod: pod.unschedulable("0/1: 1 Insufficient cpu"),
-            },
-            **MPI_PAIR,
-        )
-    ),
-    scenario(
-        "a launcher whose worker's name cannot be resolved yet",
-        "PeersUnreachable",
-        "Could not resolve hostname demo-worker-1",
-        "; Worker-1 (Pending): its containers are being created",
-        now=START + 20,
-    ).of(
-        found(
-            {"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.waiting("ContainerCreating", "")},
-            logs={"demo-launcher": SSH},
-            **MPI_PAIR,
-        )
-    ),
-    scenario(
-        "a thread that has ended",
-        "StorageFailed",
-        "Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]",
-        "the process is still running",
-    ).of(raising(*DIED, at=NOW - 9)),
-    scenario(
-        "a process that has ended, and is waited for", "StorageFailed", "its Process loader-1 has ended with an exception"
-    ).of(raising("Process loader-1:", *DIED[1:], at=NOW - 9)),
-    scenario(
-        "an earlier run of the replica that failed", "PythonException", "Worker-1 on node node-1: exit code 1: RuntimeError"
-    ).of(failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[{**EARLIER, "time": format_time(NOW - 30)}])),
-    scenario(
-        "an exception, and silence", "StorageFailed", "its log ends with an exception", "has printed nothing for 5 min since"
-    ).of(raising(*DIED[1:], at=NOW - 300)),
+    scenario("out of memory, by a limit of the template", "OOMKilled", "more memory than its limit of 2Gi (OOM").of(failed(137, reason="OOMKilled", container={"resources": {"limits": {"memory": "2Gi"}}})),
+    scenario("out of memory, by a LimitRange", "OOMKilled", "more memory than its limit of 512Mi, which the template does not set").of(limited(failed(137, reason="OOMKilled"), "512Mi")),
+    scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(failed(1, lines=TRACEBACK)),
+    scenario("a Python exception as termination message", "PythonException", "RuntimeError").of(failed(1, message="\n".join(TRACEBACK))),
+    scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(found({"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={"demo-launcher-0": SSH, "demo-launcher": SSH})),
+    scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}'))),
+    scenario("an endpoint outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}'), container={"command": ["torchrun", "--rdzv-endpoint=nosuch.corp:29500", "train.py"]})),
+    scenario("an ssh to a host outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named gate.corp").of(failed(255, lines=("ssh: Could not resolve hostname gate.corp: Name or service not known",))),
+    scenario("a connection of a job without peers", "HostUnreachable", "Worker-0", "the job has no other replica").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
+    scenario("a server in the same pod that was killed", "SIGKILL", "Worker-0", "its container sidecar ended first: killed", "then exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
+    scenario("a task of TensorFlow that is the program's own", "PythonException", "Worker-1", "/job:localhost/replica:0/task:0").of(failed(1, lines=(*EINOPS[:1], "ValueError: no kernel on /job:localhost/replica:0/task:0/device:CPU:0"))),
+    scenario("a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended first: exit code 0").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(0, NOW - 21), "Worker-1": running}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
+    scenario("a container that was killed after the program's end", "HostUnreachable", "Worker-0", "the job has no other replica").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 15)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
+    scenario("a task that did not come", "PeersUnreachable", "Worker-0", "Worker-2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": BARRIER.splitlines()})),
+    scenario("a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7").of(launched(1, 'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"', "-" * 74, *SSH[1:])),
+    scenario("the rank that ended MPI", "PythonException", "ValueError: bad shard", "rank 1 called MPI_Abort (Worker-1 by the hostfile)").of(launched(1, *EINOPS[:1], "ValueError: bad shard", "-" * 74, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD")),
+    scenario("the rank that mpirun tags", "FileNotFound", "exit code 1: rank 1 (Worker-1 by the hostfile): FileNotFoundError: /data/part-00002").of(launched(1, *(f'[1,1]<stderr>:{line}' for line in (EINOPS[0], "FileNotFoundError: /data/part-00002")), *(f'[1,0]<stderr>:{line}' for line in (EINOPS[0], "RuntimeError: Horovod has been shut down. This was caused by")))),
+    scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(failed(128, reason="StartError", message='exec: "python": permission denied', template={"securityContext": {"runAsUser": 1000}})),
+    scenario("a limit of the command's own", "SIGKILL", "Worker-1", "SIGKILL").of(failed(137, container={"command": ["sh", "-c", "ulimit -c 0; ulimit -t 1; python train.py"]})),
+    scenario("two replicas of rank 0", "PeersUnreachable", "Worker-0, Worker-1 each waited for the others as rank 0").of(found({f'Worker-{n}': lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)}, policy="ExitCode", logs={f'demo-worker-{n}': (f'RuntimeError: {ALONE}',) for n in range(2)})),
+    scenario("the rank that counts the others ends after those that wait for it", "PeersUnreachable", "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4", "the program expects 4 processes or nodes, and the job has 2 replicas; ").of(found({"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)}, replicas={"Master": 1, "Worker": 1}, logs={"demo-master-0": (*EINOPS[:1], f'torch.distributed.DistStoreError: {ALONE.replace("1/2", "2/4")}'), "demo-worker-0": (*EINOPS[:1], NO_RANK_0)})),
+    scenario("the rank that counts the others is stopped before it has ended", "PeersUnreachable", "Worker-1 on node node-1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4", "the program expects 4 processes or nodes, and the job has 2 replicas; ").of(stopped_with(*EINOPS[:1], f'torch.distributed.DistStoreError: {ALONE.replace("1/2", "2/4")}', peer=NO_RANK_0)),
+    scenario("processes that fail again and again", "PythonException", "Worker-1", "its log repeats an exception: RuntimeError").of(both_running(tails={"demo-worker-1": SPAWNING * 2}, printed_at={"demo-worker-1": NOW})),
+    scenario("connections that are tried again", "Running", "2/2 Running").of(both_running(tails={"demo-worker-1": (EINOPS[0], "ConnectionRefusedError: [Errno 111] Connection refused") * 2}, printed_at={"demo-worker-1": NOW})),
+    scenario("a wait for rank 0 alone", "PeersUnreachable", "Worker-1", "rank 0 did not publish its address within 60000 ms").of(failed(1, lines=(EINOPS[0], '  File "train.py", line 7, in <module>', "    init()", NO_RANK_0))),
+    scenario("a name of the job that does not resolve yet", "Running", "2/2 Running").of(both_running(tails={"demo-worker-1": [NO_ADDRESS.format("demo-worker-0")] * 4})),
+    scenario("a server that ended without an error", "FileNotFound", "Launcher-0 on node node-1: exit code 205: FileNotFoundError").of(found({"Launcher-0": lambda pod: pod.failed(205, at=NOW - 20), "Worker-0": lambda pod: pod.succeeded(at=NOW - 21)}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={f'demo-launcher{end}': (*EINOPS[:1], "FileNotFoundError: [Errno 2] No such file or directory: 'a'") for end in ("", "-0")})),
+    scenario("an error before the peers' ends, of a replica that was slower to end", "GpuOutOfMemory", "Worker-1 on node node-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB", "; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*EINOPS[:1], "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB", "[rank2]:[W1126 12:10:11.283 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed")),
+    scenario("an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end", "GpuError", "Worker-1 on node node-1: [E1126", "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*ILLEGAL.splitlines())),
+    scenario("no GPU, which the template does not request", "GpuUnusable", "are available; the template of Worker-1 requests no GPU, the template of Master does").of(without_gpu()),
+    scenario("a replica that printed an error and went on", "PeersUnreachable", "; Worker-1 was running when the job ended, its last line: ERROR: shard 7 cannot be read").of(stopped_with("step 7", "ERROR: shard 7 cannot be read", "closing the reader")),
+    scenario("a replica that said how it was stopped", "PeersUnreachable", "Worker-0 on node node-1: exit code 1", "closed by").of(stopped_with(*EINOPS[:1], "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15")),
+    scenario("two replicas without one of the ranks", "PeersUnreachable", "no replica has rank 1: leave RANK").of(found({f'Worker-{n}': lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)}, policy="ExitCode", logs={f'demo-worker-{n}': (f'torch.distributed.DistStoreError: {NO_RANK}',) for n in range(2)})),
+    scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(found({"Worker-0": lambda pod: pod.failed(139, at=NOW - 20), "Worker-1": overlapping}, logs={"demo-worker-1": ("RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3",)})),
+    scenario("a peer's failure is seen a second later", "OOMKilled", "Worker-1").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 21), "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled")}, logs={"demo-worker-0": (STORE,)})),
+    scenario("the cause ends after those that lost it, and is not on record", "PythonException", "Worker-1 on node node-1: exit code 1: RuntimeError: mat1", "; Worker-0, Worker-2 failed because of it").of(then(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, replicas={"Worker": 3}, run_policy={"cleanPodPolicy": "None"}, logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK, "demo-worker-2": RESET}), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8), "Worker-2": lambda pod: pod.failed(134, at=NOW - 19)})),
+    scenario("a peer that was deleted", "Deleted", "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 failed because of it").of(deleted_peer()),
+    scenario("a peer that was deleted, of a job that restarts", "Deleted", "Worker-1 on node node-2: deleted").of(deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3})),
+    scenario("a peer whose pod was still being deleted", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it").of(replace(leaving_peer(), pods=[])),
+    scenario("a peer whose pod was still being evicted", "Evicted", "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 failed because of it").of(leaving_peer("disrupted")),
+    scenario("a peer that was deleted, and whose new pod could not join", "Deleted", "Worker-1 on node node-2: deleted", "; Worker-0 failed because of it").of(replace(then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}), logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)})),
+    scenario("an end of its own, though a peer was deleted", "PythonException", "Worker-0 on node node-1: exit code 1: RuntimeError: mat1").of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
+    scenario("a rank that was killed long before the others gave up", "OOMKilled", "Worker-0: used more memory", "; Worker-1 failed because of it").of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
+    scenario("a rendezvous without a replica that has no node", "InsufficientResources", "Worker-1 had not started: cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu; Worker-0 on node", "1/2 clients joined").of(replace(never_started(lambda pod: pod.unschedulable("0/1 nodes are available: 1 Insufficient cpu.")), events=[event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", at=NOW - 30) | GONE, event("uid-gone", "Started", "Started container pytorch", at=NOW + 9, warning=False) | GONE])),
+    scenario("a rendezvous without a replica whose image is not there", "ImageNotFound", "Worker-1 had not started: the image me/train:v9 cannot be pulled: not found; Worker-0 on node").of(replace(never_started(lambda pod: pod.waiting("ImagePullBackOff", NOT_THERE)), events=[event("uid-gone", "Failed", f'Failed to pull image "me/train:v9": {NOT_THERE.partition("Pull: ")[2]}', at=NOW - 40) | GONE, event("uid-gone", "Failed", "Error: ErrImagePull", at=NOW - 30) | GONE])),
+    scenario("a rendezvous of more than there are", "PeersUnreachable", "the program expects 4 processes or nodes, and the job has 2 replicas; ").of(failed(1, lines=("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.",))),
+    scenario("torchrun for more nodes than there are", "PeersUnreachable", "fewer torchrun agents", "the program expects 3 processes or nodes, and the job has 2 replicas; Worker-1 on node").of(failed(1, lines=(f'{ELASTIC}.RendezvousTimeoutError',), container={"command": ["torchrun", "--nnodes=3", "train.py"]})),
+    scenario("torchrun for more nodes than there are, which have all joined", "PeersUnreachable", "the program expects 4 processes or nodes, and the job has 2 replicas; Worker-0 on node node-1: exit code 1: fewer").of(stopped_with(*JOINED, peer="\n".join((*JOINED, *EINOPS[:1], f'{ELASTIC}.RendezvousTimeoutError')))),
+    scenario("a rendezvous without a replica that has not said why", "PeersUnreachable", "Worker-0 on node node-1: exit code 1: fewer").of(stopped_with(JOINED[1].replace("world of size 4", "world of size 2"), peer=f'{ELASTIC}.RendezvousTimeoutError')),
+    scenario("a barrier that a rank which hangs does not reach", "CollectiveTimeout", "rank 0 did not reach the barrier in 5000 ms", "; Worker-0 is still running, its last line: downloading").of(failed(1, lines=("RuntimeError: [Rank 1]: Rank 0 failed to pass monitoredBarrier in 5000 ms",), run_policy={"cleanPodPolicy": "None"}, last_lines={"demo-worker-0": "downloading"})),
+    scenario("a launcher that wants a worker which the job does not have", "PeersUnreachable", "; no pod of the job is named demo-worker-9, Worker-0 is still running").of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": running}, logs={"demo-launcher": (SSH[0].replace("worker-1", "worker-9"),)}, **MPI_PAIR)),
+    scenario("a rank that connects to its own pod", "PeersUnreachable", "Worker-1 on node node-1: exit code 1: torch.distributed.DistNetworkError: The client socket has timed out", "(localhost, 23456); Worker-1 connects to itself").of(found({f'Worker-{n}': lambda pod, n=n: pod.failed(1, at=NOW - 20 - n) for n in range(2)}, logs={"demo-worker-0": (*EINOPS[:1], f'torch.distributed.DistStoreError: {ALONE}'), "demo-worker-1": (*IPV6, *EINOPS[:1], ITSELF)})),
+    scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: cannot be scheduled").of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/1: 1 Insufficient cpu")}, **MPI_PAIR)),
+    scenario("a launcher whose worker's name cannot be resolved yet", "PeersUnreachable", "Could not resolve hostname demo-worker-1", "; Worker-1 (Pending): its containers are being created", now=START + 20).of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.waiting("ContainerCreating", "")}, logs={"demo-launcher": SSH}, **MPI_PAIR)),
+    scenario("a thread that has ended", "StorageFailed", "Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]", "the process is still running").of(raising(*DIED, at=NOW - 9)),
+    scenario("a process that has ended, and is waited for", "StorageFailed", "its Process loader-1 has ended with an exception").of(raising("Process loader-1:", *DIED[1:], at=NOW - 9)),
+    scenario("an earlier run of the replica that failed", "PythonException", "Worker-1 on node node-1: exit code 1: RuntimeError").of(failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[{**EARLIER, "time": format_time(NOW - 30)}])),
+    scenario("an exception, and silence", "StorageFailed", "its log ends with an exception", "has printed nothing for 5 min since").of(raising(*DIED[1:], at=NOW - 300)),
     scenario("an exception that was only logged", "Running", "2/2 Running").of(raising(*DIED[1:], at=NOW - 9)),
     scenario("an exception that was overcome", "Running", "2/2 Running").of(raising(*DIED, *("step 1",) * 9, at=NOW - 300)),
-    scenario(
-        "a success after an exception",
-        "Succeeded",
-        "has succeeded, but the log of Worker-0 ends with an exception: RuntimeError: mat1",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": lambda pod: pod.succeeded()},
-            tails={"demo-worker-0": TRACEBACK},
-        )
-    ),
-    scenario("backoffLimit used up", "ProgramFailed", "exit code 3").of(
-        failed(3, policy="OnFailure", run_policy={"backoffLimit": 0})
-    ),
-    scenario("a crash long before the exception that ended the job", "PythonException", "Worker-1", "RuntimeError").of(
-        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER])
-    ),
-    *(
-        scenario(name, *cause, now=START + 9000).of(attempts(*ends, seconds=seconds, **policy)[0])
-        for name, seconds, policy, ends, *cause in ATTEMPTS
-    ),
-    scenario(
-        "workers of mpirun that end at once",
-        "EndedEarly",
-        "Worker-1 on node node-1: its command ended with exit code 0, and the Launcher cannot reach a Worker",
-    ).of(attempts(("Worker-1", 0, ""), ("Worker-1", 0, ""), framework=MPI, others={"Launcher": 1})[0]),
-    scenario(
-        "a parameter server that ends again and again",
-        "EndedEarly",
-        "PS-0 on node node-1: its command ended with exit code 0, and the replicas that it serves need it; restarted 3 times",
-    ).of(
-        found(
-            {"PS-0": lambda pod: pod.crash_looping(3, 0), "Worker-0": running},
-            framework=TF,
-            policy="Always",
-            replicas={"PS": 1, "Worker": 1},
-        )
-    ),
-    scenario("a program that succeeds again and again", "EndedEarly", "Worker-1", "and restartPolicy Always restarts it").of(
-        beside(lambda pod: pod.crash_looping(3, 0), policy="Always")
-    ),
-    scenario("replicas that fail alike", "ModuleNotFound", "Worker-0, Worker-1 on node node-1: exit code 1: ").of(
-        found(
-            {f"Worker-{n}": lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)},
-            logs={f"demo-worker-{n}": EINOPS for n in range(2)},
-        )
-    ),
+    scenario("a success after an exception", "Succeeded", "has succeeded, but the log of Worker-0 ends with an exception: RuntimeError: mat1").of(found({"Worker-0": lambda pod: pod.succeeded(), "Worker-1": lambda pod: pod.succeeded()}, tails={"demo-worker-0": TRACEBACK})),
+    scenario("backoffLimit used up", "ProgramFailed", "exit code 3").of(failed(3, policy="OnFailure", run_policy={"backoffLimit": 0})),
+    scenario("a crash long before the exception that ended the job", "PythonException", "Worker-1", "RuntimeError").of(failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER])),
+    *(scenario(name, *cause, now=START + 9000).of(attempts(*ends, seconds=seconds, **policy)[0]) for name, seconds, policy, ends, *cause in ATTEMPTS),
+    scenario("workers of mpirun that end at once", "EndedEarly", "Worker-1 on node node-1: its command ended with exit code 0, and the Launcher cannot reach a Worker").of(attempts(("Worker-1", 0, ""), ("Worker-1", 0, ""), framework=MPI, others={"Launcher": 1})[0]),
+    scenario("a parameter server that ends again and again", "EndedEarly", "PS-0 on node node-1: its command ended with exit code 0, and the replicas that it serves need it; restarted 3 times").of(found({"PS-0": lambda pod: pod.crash_looping(3, 0), "Worker-0": running}, framework=TF, policy="Always", replicas={"PS": 1, "Worker": 1})),
+    scenario("a program that succeeds again and again", "EndedEarly", "Worker-1", "and restartPolicy Always restarts it").of(beside(lambda pod: pod.crash_looping(3, 0), policy="Always")),
+    scenario("replicas that fail alike", "ModuleNotFound", "Worker-0, Worker-1 on node node-1: exit code 1: ").of(found({f'Worker-{n}': lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)}, logs={f'demo-worker-{n}': EINOPS for n in range(2)})),
     scenario("restarted in place", "ProgramFailed", "Worker-1", "exit code 1", "restarted 3 times").of(crash(1, 3)),
-    scenario("started again after a stop in place", "Running", "2/2 Running").of(
-        found(
-            dict.fromkeys(("Worker-0", "Worker-1"), lambda pod: again(pod, NOW - 5).in_attempt(1, 4)),
-            policy="OnFailure",
-            run_policy={"restartScope": "Job", "restartMethod": "Auto"},
-            earlier=[EARLIER],
-        )
-    ),
-    scenario(
-        "between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, running again for 5 s"
-    ).of(beside(lambda pod: again(pod, NOW - 5), policy="OnFailure", logs={"demo-worker-1": EINOPS})),
-    scenario("failed often, and runs since", "Running", "2/2 Running").of(
-        beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", logs={"demo-worker-1": EINOPS})
-    ),
+    scenario("started again after a stop in place", "Running", "2/2 Running").of(found(dict.fromkeys(("Worker-0", "Worker-1"), lambda pod: again(pod, NOW - 5).in_attempt(1, 4)), policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"}, earlier=[EARLIER])),
+    scenario("between two failures", "ModuleNotFound", "No module named 'einops'", "restarted 4 times, running again for 5 s").of(beside(lambda pod: again(pod, NOW - 5), policy="OnFailure", logs={"demo-worker-1": EINOPS})),
+    scenario("failed often, and runs since", "Running", "2/2 Running").of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", logs={"demo-worker-1": EINOPS})),
     scenario("out of memory, restarted in place", "OOMKilled", "restarted once").of(crash(137, 1, reason="OOMKilled")),
-    scenario("waiting for its replacement", "SIGKILL", "Worker-1").of(
-        failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})
-    ),
+    scenario("waiting for its replacement", "SIGKILL", "Worker-1").of(failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})),
     scenario("init container", "InitContainerFailed", "prepare", "exit code 3").of(beside(init_failed)),
-    scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(
-        beside(init_ended, logs={"demo-worker-1": ("no data",)})
-    ),
-    scenario(
-        "an init container that a service refuses",
-        "InitContainerFailed",
-        "its init container prepare failed: ",
-        REFUSED_BY_VAULT,
-    ).of(beside(init_ended, logs={"demo-worker-1": VAULT})),
+    scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(beside(init_ended, logs={"demo-worker-1": ("no data",)})),
     scenario("sidecar", "SidecarRunning", "container sidecar is still running").of(beside(lambda pod: pod.main_ended(0))),
-    scenario("readiness", "ReadinessProbeFailed", "connection refused").of(
-        beside(never_ready, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])
-    ),
-    scenario("liveness", "LivenessProbeFailed", "Liveness probe failed").of(
-        crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")])
-    ),
-    scenario(
-        "liveness, of a pod that is not restarted",
-        "LivenessProbeFailed",
-        "stopped by the kubelet (exit code 143): Liveness probe failed: HTTP probe failed with statuscode: 503",
-    ).of(failed(143, events=probed("Liveness"))),
-    scenario(
-        "startup, by a program that ends with a code of its own",
-        "StartupProbeFailed",
-        "stopped by the kubelet (exit code 1): Startup probe failed",
-    ).of(failed(1, lines=("KeyboardInterrupt",), events=probed("Startup", whole=True))),
-    scenario("startup, of a pod that is gone", "StartupProbeFailed", "Startup probe failed: HTTP").of(
-        removed(failed(143), events=probed("Startup", whole=True))
-    ),
-    scenario("startup, restarted in place", "StartupProbeFailed", "Startup probe failed: HTTP", "restarted 2 times").of(
-        crash(137, 2, events=probed("Startup", at=NOW - 5))
-    ),
+    scenario("readiness", "ReadinessProbeFailed", "connection refused").of(beside(never_ready, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)])),
+    scenario("liveness", "LivenessProbeFailed", "Liveness probe failed").of(crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")])),
+    scenario("liveness, of a pod that is not restarted", "LivenessProbeFailed", "stopped by the kubelet (exit code 143): Liveness probe failed: HTTP probe failed with statuscode: 503").of(failed(143, events=probed("Liveness"))),
+    scenario("startup, by a program that ends with a code of its own", "StartupProbeFailed", "stopped by the kubelet (exit code 1): Startup probe failed").of(failed(1, lines=("KeyboardInterrupt",), events=probed("Startup", whole=True))),
+    scenario("startup, of a pod that is gone", "StartupProbeFailed", "Startup probe failed: HTTP").of(removed(failed(143), events=probed("Startup", whole=True))),
+    scenario("startup, restarted in place", "StartupProbeFailed", "Startup probe failed: HTTP", "restarted 2 times").of(crash(137, 2, events=probed("Startup", at=NOW - 5))),
     scenario("killed long after a probe failed", "SIGKILL", "SIGKILL").of(failed(137, events=probed("Liveness", at=NOW - 900))),
-    scenario("killed after the probe of another container failed", "SIGKILL", "SIGKILL").of(
-        failed(137, events=probed("Liveness", "sidecar"))
-    ),
-    scenario(
-        "liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, running again for 90 s"
-    ).of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", events=probed("Liveness", at=NOW - 101))),
-    scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(
-        beside(never_ready, events=probed("Startup")[:1])
-    ),
-    scenario(
-        "a sidecar that does not start",
-        "StartupProbeFailed",
-        "its sidecar prepare has not passed its startup probe (100 s): HTTP probe failed",
-    ).of(beside(lambda pod: with_sidecar(pod, started=False), events=probed("Startup", "prepare")[:1])),
-    scenario("a sidecar that fails again and again", "ProgramFailed", "container prepare: failed with exit code 3").of(
-        beside(lambda pod: with_sidecar(pod, started=False, last=3), events=probed("Startup", "prepare")[:1])
-    ),
-    scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(
-        beside(lambda pod: with_sidecar(pod, started=True))
-    ),
-    scenario(
-        "a long init container",
-        "InitContainerRunning",
-        "its init container prepare has run for 20 min",
-        "its last line, 15 min old: waiting for db:5432",
-        now=START + 1200,
-    ).of(beside(preparing, printed_at={"demo-worker-1": START + 300}, last_lines={"demo-worker-1": "waiting for db:5432"})),
-    scenario(
-        "an init container that names an error",
-        "AccessDenied",
-        "its init container prepare has run for 20 min; its log says: ",
-        REFUSED_BY_VAULT,
-        now=START + 1200,
-    ).of(beside(preparing, tails={"demo-worker-1": VAULT}, last_lines={"demo-worker-1": "backoff=3.65s"})),
-    scenario("an init container that has begun a moment ago", "InitContainerRunning", "its log says: ", REFUSED_BY_VAULT).of(
-        beside(lambda pod: preparing(pod, NOW - 9), tails={"demo-worker-1": VAULT})
-    ),
-    scenario(
-        "a program that waits for a server", "HostUnreachable", "Worker-1", "its program is running and waits: attempt 1: dial"
-    ).of(
-        both_running(
-            tails={
-                "demo-worker-1": [
-                    "starting",
-                    *(f"attempt {n}: dial tcp 10.8.0.3:5432: connect: connection refused" for n in (1, 2, 3)),
-                ]
-            }
-        )
-    ),
-    scenario(
-        "a postStart hook",
-        "PostStartHookFailed",
-        "stopped by the kubelet (exit code 137): PostStartHook failed; it is: sh -c login",
-    ).of(failed(137, events=HOOK, container={"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "login"]}}}})),
-    scenario("a postStart hook, by a kubelet that tells its output", "PostStartHookFailed", "no /cfg/token").of(
-        failed(137, events=[{**HOOK[0], "message": OLD_HOOK}, HOOK[1]])
-    ),
-    scenario("a postStart hook of a program that fails at once", "PythonException", "shapes cannot be multiplied").of(
-        failed(1, lines=TRACEBACK, events=HOOK)
-    ),
-    scenario("a postStart hook, again and again", "PostStartHookFailed", "Exec lifecycle hook ([false])").of(
-        beside(hook_failed, policy="OnFailure")
-    ),
-    scenario(
-        "a sidecar that fails after the main container's success",
-        "ProgramFailed",
-        "container pytorch has succeeded, but container sidecar: failed with exit code 3",
-        "restarted 2 times",
-    ).of(beside(lambda pod: sidecar_failed(pod, looping=True), policy="OnFailure")),
-    scenario(
-        "a pod and its log are gone", "ProgramFailed", "Worker-1 on node node-1: failed with exit code 1; its log is gone"
-    ).of(removed(failed(1, run_policy={"cleanPodPolicy": "All"}))),
-    scenario("a pod is gone, but for its last lines", "ModuleNotFound", "No module named 'einops'").of(
-        removed(failed(1, message="\n".join(EINOPS)))
-    ),
+    scenario("killed after the probe of another container failed", "SIGKILL", "SIGKILL").of(failed(137, events=probed("Liveness", "sidecar"))),
+    scenario("liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, running again for 90 s").of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", events=probed("Liveness", at=NOW - 101))),
+    scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(beside(never_ready, events=probed("Startup")[:1])),
+    scenario("a sidecar that does not start", "StartupProbeFailed", "its sidecar prepare has not passed its startup probe (100 s): HTTP probe failed").of(beside(lambda pod: with_sidecar(pod, started=False), events=probed("Startup", "prepare")[:1])),
+    scenario("a sidecar that fails again and again", "ProgramFailed", "container prepare: failed with exit code 3").of(beside(lambda pod: with_sidecar(pod, started=False, last=3), events=probed("Startup", "prepare")[:1])),
+    scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(beside(lambda pod: with_sidecar(pod, started=True))),
+    scenario("a long init container", "InitContainerRunning", "its init container prepare has run for 20 min", "its last line, 15 min old: waiting for db:5432", now=START + 1200).of(beside(preparing, printed_at={"demo-worker-1": START + 300}, last_lines={"demo-worker-1": "waiting for db:5432"})),
+    scenario("a postStart hook", "PostStartHookFailed", "stopped by the kubelet (exit code 137): PostStartHook failed; it is: sh -c login").of(failed(137, events=HOOK, container={"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "login"]}}}})),
+    scenario("a postStart hook, by a kubelet that tells its output", "PostStartHookFailed", "no /cfg/token").of(failed(137, events=[{**HOOK[0], "message": OLD_HOOK}, HOOK[1]])),
+    scenario("a postStart hook of a program that fails at once", "PythonException", "shapes cannot be multiplied").of(failed(1, lines=TRACEBACK, events=HOOK)),
+    scenario("a postStart hook, again and again", "PostStartHookFailed", "Exec lifecycle hook ([false])").of(beside(hook_failed, policy="OnFailure")),
+    scenario("a sidecar that fails after the main container's success", "ProgramFailed", "container pytorch has succeeded, but container sidecar: failed with exit code 3", "restarted 2 times").of(beside(lambda pod: sidecar_failed(pod, looping=True), policy="OnFailure")),
+    scenario("a pod and its log are gone", "ProgramFailed", "Worker-1 on node node-1: failed with exit code 1; its log is gone").of(removed(failed(1, run_policy={"cleanPodPolicy": "All"}))),
+    scenario("a pod is gone, but for its last lines", "ModuleNotFound", "No module named 'einops'").of(removed(failed(1, message="\n".join(EINOPS)))),
     # the platform
     scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted())),
-    *(
-        scenario(f"evicted for a limit of the pod, of {what}", "Evicted", f"evicted by its node: {said[:-1]}").of(
-            removed(beside(lambda pod, said=said: pod.evicted(message=said)))
-        )
-        for what, said in (
-            ("its containers", "Pod ephemeral local storage usage exceeds the total limit of containers 20Gi."),
-            ("a container", 'Container pytorch exceeded its local ephemeral storage limit "20Gi".'),
-            ("a volume", 'Usage of EmptyDir volume "cache" exceeds the limit "1Gi".'),
-        )
-    ),
+    *(scenario(f'evicted for a limit of the pod, of {what}', "Evicted", f'evicted by its node: {said[:-1]}').of(removed(beside(lambda pod, said=said: pod.evicted(message=said)))) for what, said in (("its containers", "Pod ephemeral local storage usage exceeds the total limit of containers 20Gi."), ("a container", 'Container pytorch exceeded its local ephemeral storage limit "20Gi".'), ("a volume", 'Usage of EmptyDir volume "cache" exceeds the limit "1Gi".'))),
     scenario("evicted and replaced", "Evicted", "low on resource").of(beside(lambda pod: pod.evicted(), policy="ExitCode")),
-    scenario("node lost", "NodeLost", "lost with its node").of(
-        beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))
-    ),
-    scenario("preempted", "Preempted", "higher priority").of(
-        beside(lambda pod: pod.failed(143).disrupted("PreemptionByScheduler"))
-    ),
-    scenario("node shut down", "NodeShutdown", "shut down").of(
-        beside(lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."))
-    ),
-    scenario("refused by its node", "NodeRefused", "OutOfnvidia.com/gpu").of(
-        beside(lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"))
-    ),
-    scenario(
-        "terminating on a dead node",
-        "NodeDoesNotAnswer",
-        "Worker-1 on node node-1",
-        "does not stop it",
-        "Kubelet stopped posting",
-    ).of(
-        found(
-            {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": stuck_on},
-            nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
-        )
-    ),
-    scenario("evicted from a dead node", "NodeLost", "Worker-1", "stopped responding (Kubelet stopped posting").of(
-        beside(
-            lambda pod: pod.disrupted("DeletionByTaintManager").failed(137),
-            nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
-        )
-    ),
-    scenario("running on a dead node", "NodeDoesNotAnswer", "does not respond").of(
-        beside(running, nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])
-    ),
-    scenario("a restart that a silent node delays", "NodeDoesNotAnswer", "Worker-1 on node node-2: deleted, but its node").of(
-        then(
-            found(
-                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
-                policy="OnFailure",
-                run_policy={"restartScope": "Job"},
-                logs={"demo-worker-0": RESET},
-            ),
-            {"Worker-1": silent_node},
-            nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")],
-        )
-    ),
-    scenario(
-        "a peer on a silent node, of a job that has failed", "NodeDoesNotAnswer", "Worker-1 (Running): deleted, but its"
-    ).of(
-        then(
-            found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}),
-            {"Worker-1": silent_node},
-            nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")],
-        )
-    ),
-    scenario(
-        "a peer whose node was shut down, which was reported later",
-        "NodeShutdown",
-        "Worker-1 on node node-1: ended because its node shut down: imminent node shutdown; Worker-0 failed because of it",
-    ).of(
-        recorded(
-            then(
-                found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}),
-                {"Worker-1": shut_down},
-            )
-        )
-    ),
-    scenario("started again in place, which the kubelet has not seen", "SIGKILL", "Worker-1").of(
-        stopping(dict.fromkeys(("Worker-0", "Worker-1"), "in_attempt 1 1,stopped_by_image 1"))
-    ),
+    scenario("node lost", "NodeLost", "lost with its node").of(beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))),
+    scenario("preempted", "Preempted", "higher priority").of(beside(lambda pod: pod.failed(143).disrupted("PreemptionByScheduler"))),
+    scenario("node shut down", "NodeShutdown", "shut down").of(beside(lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."))),
+    scenario("refused by its node", "NodeRefused", "OutOfnvidia.com/gpu").of(beside(lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"))),
+    scenario("terminating on a dead node", "NodeDoesNotAnswer", "Worker-1 on node node-1", "does not stop it", "Kubelet stopped posting").of(found({"Worker-0": lambda pod: pod.succeeded(), "Worker-1": stuck_on}, nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])),
+    scenario("evicted from a dead node", "NodeLost", "Worker-1", "stopped responding (Kubelet stopped posting").of(beside(lambda pod: pod.disrupted("DeletionByTaintManager").failed(137), nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])),
+    scenario("running on a dead node", "NodeDoesNotAnswer", "does not respond").of(beside(running, nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")])),
+    scenario("a restart that a silent node delays", "NodeDoesNotAnswer", "Worker-1 on node node-2: deleted, but its node").of(then(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, policy="OnFailure", run_policy={"restartScope": "Job"}, logs={"demo-worker-0": RESET}), {"Worker-1": silent_node}, nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")])),
+    scenario("a peer on a silent node, of a job that has failed", "NodeDoesNotAnswer", "Worker-1 (Running): deleted, but its").of(then(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}), {"Worker-1": silent_node}, nodes=[node("node-2", ready="Unknown", message="Kubelet stopped posting node status.")])),
+    scenario("a peer whose node was shut down, which was reported later", "NodeShutdown", "Worker-1 on node node-1: ended because its node shut down: imminent node shutdown; Worker-0 failed because of it").of(recorded(then(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}, logs={"demo-worker-0": RESET}), {"Worker-1": shut_down}))),
+    scenario("started again in place, which the kubelet has not seen", "SIGKILL", "Worker-1").of(stopping(dict.fromkeys(("Worker-0", "Worker-1"), "in_attempt 1 1,stopped_by_image 1"))),
     scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(beside(held_by_finalizer)),
-    scenario(
-        "deadline of the job, which had no node",
-        "DeadlineExceeded",
-        "(60 s); until then it waited: Worker-1 had not started: cannot be scheduled: 0/1",
-        "no node has the label gpu=h200",
-    ).of(
-        replace(
-            unschedulable(
-                "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
-                run_policy={"activeDeadlineSeconds": 60},
-                template={"nodeSelector": {"gpu": "h200"}},
-                nodes=[node()],
-            ),
-            pods=(),
-        )
-    ),
-    scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(
-        unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})
-    ),
-    scenario(
-        "pending for too long", "PendingTooLong", "Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60"
-    ).of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60})),
-    scenario("deadline of the pod", "PodDeadlineExceeded", "pod template").of(
-        beside(lambda pod: pod.evicted("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))
-    ),
+    scenario("deadline of the job, which had no node", "DeadlineExceeded", "(60 s); until then it waited: Worker-1 had not started: cannot be scheduled: 0/1", "no node has the label gpu=h200").of(replace(unschedulable("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", run_policy={"activeDeadlineSeconds": 60}, template={"nodeSelector": {"gpu": "h200"}}, nodes=[node()]), pods=())),
+    scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})),
+    scenario("pending for too long", "PendingTooLong", "Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60").of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60})),
+    scenario("deadline of the pod", "PodDeadlineExceeded", "pod template").of(beside(lambda pod: pod.evicted("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))),
     # images, configuration, volumes
     *(scenario(name, *cause).of(waiting(state, said)) for name, state, said, *cause in WAITING),
     *(scenario(name, *cause).of(creating(state, said)) for name, state, said, *cause in CREATING),
-    *(
-        scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name)))
-        for name, reason in zip(
-            NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound", "SecretNotFound", "VolumesNotReady"), strict=True
-        )
-    ),
-    scenario(
-        "a Secret for pulling that does not exist",
-        "SecretNotFound",
-        "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access",
-    ).of(
-        waiting(
-            "ImagePullBackOff",
-            DENIED,
-            events=[
-                event(
-                    "uid-demo-worker-0",
-                    "FailedToRetrieveImagePullSecret",
-                    "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.",
-                )
-            ],
-        )
-    ),
-    scenario("image not there, by an older kubelet", "ImageNotFound", "manifest unknown").of(
-        waiting(
-            "ImagePullBackOff",
-            BACK_OFF,
-            events=[event("uid-demo-worker-0", "Failed", 'Failed to pull image "me/train:v9": manifest unknown')],
-        )
-    ),
-    scenario("key of a volume", "KeyNotFound", 'the ConfigMap "train-config" of the volume cfg has no key "train.yaml"').of(
-        creating(
-            "FailedMount",
-            'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml',
-            template=WORDS,
-        )
-    ),
+    *(scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name))) for name, reason in zip(NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound", "SecretNotFound", "VolumesNotReady"), strict=True)),
+    scenario("a Secret for pulling that does not exist", "SecretNotFound", "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access").of(waiting("ImagePullBackOff", DENIED, events=[event("uid-demo-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.")])),
+    scenario("image not there, by an older kubelet", "ImageNotFound", "manifest unknown").of(waiting("ImagePullBackOff", BACK_OFF, events=[event("uid-demo-worker-0", "Failed", 'Failed to pull image "me/train:v9": manifest unknown')])),
+    scenario("key of a volume", "KeyNotFound", 'the ConfigMap "train-config" of the volume cfg has no key "train.yaml"').of(creating("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml', template=WORDS)),
     # the scheduler
     *(scenario(name, *cause).of(unschedulable(said)) for name, said, *cause in UNSCHEDULABLE),
-    scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(
-        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])
-    ),
-    scenario(
-        "GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max"
-    ).of(
-        unschedulable(
-            GPUS,
-            events=[
-                event(
-                    "uid-demo-worker-1",
-                    "NotTriggerScaleUp",
-                    "pod didn't trigger scale-up: 1 max node group size reached",
-                    warning=False,
-                )
-            ],
-        )
-    ),
-    scenario("GPUs for a part of the job", "InsufficientResources", "request nvidia.com/gpu=16 together, all nodes have 8").of(
-        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8"), node("node-2")])
-    ),
-    scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(
-        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])
-    ),
-    scenario(
-        "taint, by a scheduler that does not name it",
-        "UntoleratedTaint",
-        "the nodes that are otherwise suitable have the taints gpu=only",
-    ).of(
-        unschedulable(
-            "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes",
-            template={"tolerations": [{"key": "lab", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]},
-            nodes=[
-                {
-                    **node(),
-                    "spec": {
-                        "taints": [
-                            {"key": "team", "effect": "NoSchedule"},
-                            {"key": "lab", "effect": "NoSchedule"},
-                            {"key": "gpu", "value": "only", "effect": "NoSchedule"},
-                        ]
-                    },
-                }
-            ],
-        )
-    ),
-    scenario(
-        "claim not bound, for want of its class",
-        "PersistentVolumeClaimUnbound",
-        'is not bound to a volume (scratch); scratch: storageclass.storage.k8s.io "fast-nvme" not found',
-    ).of(
-        unschedulable(
-            "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes",
-            template={"volumes": [{"name": "s", "persistentVolumeClaim": {"claimName": "scratch"}}]},
-            events=[event("scratch", "ProvisioningFailed", 'storageclass.storage.k8s.io "fast-nvme" not found')],
-        )
-    ),
-    scenario(
-        "taint, of the nodes that are large enough",
-        "UntoleratedTaint",
-        "2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s); the nodes that are otherwise suitable have the taints gpu",
-    ).of(
-        unschedulable(
-            "0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).",
-            container=EIGHT_GPUS,
-            nodes=[
-                node("node-1", nvidia_com_gpu="4"),
-                tainted(node("node-2", nvidia_com_gpu="8"), "gpu"),
-                tainted(node("node-3", nvidia_com_gpu="8"), "node-role.kubernetes.io/control-plane"),
-                node("node-4"),
-            ],
-        )
-    ),
-    scenario("GPUs in use, of a node without the taint of others", "InsufficientResources", "nvidia.com/gpu").of(
-        unschedulable(
-            "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
-            container=EIGHT_GPUS,
-            template={"tolerations": [{"key": "gpu", "operator": "Exists"}]},
-            nodes=[
-                tainted(node("node-1", nvidia_com_gpu="16"), "gpu"),
-                tainted(node("node-2", nvidia_com_gpu="8"), "team"),
-            ],
-        )
-    ),
-    scenario(
-        "a reason that is not known, of the node that is suitable",
-        "Unschedulable",
-        "Worker-1: cannot be scheduled: 1 of a kind",
-    ).of(
-        unschedulable(
-            "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 of a kind.",
-            nodes=[tainted(node("node-1"), "gpu"), node("node-2")],
-        )
-    ),
-    scenario(
-        "taint, of a node that is short of disk", "UntoleratedTaint", "have the taints node.kubernetes.io/disk-pressure"
-    ).of(
-        unschedulable(
-            "0/1 nodes are available: 1 node(s) had untolerated taint(s).",
-            nodes=[tainted(node("node-1"), "node.kubernetes.io/disk-pressure")],
-        )
-    ),
-    scenario("cordoned, and no other node is suitable", "NodesCordoned", "1 node(s) were unschedulable").of(
-        unschedulable(
-            "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
-            template={"nodeSelector": {"disk": "ssd"}},
-            nodes=[labelled(cordoned(node("node-1")), disk="ssd"), labelled(node("node-2"), disk="hdd")],
-        )
-    ),
-    scenario("selector, though a node that does not match is cordoned", "NodeSelector", "no node has the label disk=nvme").of(
-        unschedulable(
-            "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
-            template={"nodeSelector": {"disk": "nvme"}},
-            nodes=[
-                labelled(cordoned(node("node-1")), disk="ssd"),
-                labelled(node("node-2"), disk="hdd"),
-                tainted(node("node-3"), "node-role.kubernetes.io/control-plane"),
-            ],
-        )
-    ),
-    scenario("topology, of a label that no node has", "TopologySpread", "no node has the label topology.kubernetes.io/rack").of(
-        unschedulable(
-            "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label).",
-            template={"topologySpreadConstraints": [{"topologyKey": "topology.kubernetes.io/rack", "maxSkew": 1}]},
-            nodes=[node("node-1"), node("node-2")],
-        )
-    ),
-    scenario("selector, of a label that no node has", "NodeSelector", "no node has the label gpu=a100").of(
-        beside(
-            lambda pod: pod.unschedulable("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"),
-            template={"nodeSelector": {"gpu": "a100", "disk": "ssd"}},
-            nodes=[{**node(), "metadata": {"name": "node-1", "labels": {"disk": "ssd"}}}],
-        )
-    ),
+    scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])),
+    scenario("GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max").of(unschedulable(GPUS, events=[event("uid-demo-worker-1", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", warning=False)])),
+    scenario("GPUs for a part of the job", "InsufficientResources", "request nvidia.com/gpu=16 together, all nodes have 8").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8"), node("node-2")])),
+    scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])),
+    scenario("taint, by a scheduler that does not name it", "UntoleratedTaint", "the nodes that are otherwise suitable have the taints gpu=only").of(unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes", template={"tolerations": [{"key": "lab", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]}, nodes=[{**node(), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}, {"key": "lab", "effect": "NoSchedule"}, {"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}])),
+    scenario("claim not bound, for want of its class", "PersistentVolumeClaimUnbound", 'is not bound to a volume (scratch); scratch: storageclass.storage.k8s.io "fast-nvme" not found').of(unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", template={"volumes": [{"name": "s", "persistentVolumeClaim": {"claimName": "scratch"}}]}, events=[event("scratch", "ProvisioningFailed", 'storageclass.storage.k8s.io "fast-nvme" not found')])),
+    scenario("taint, of the nodes that are large enough", "UntoleratedTaint", "2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s); the nodes that are otherwise suitable have the taints gpu").of(unschedulable("0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).", container=EIGHT_GPUS, nodes=[node("node-1", nvidia_com_gpu="4"), tainted(node("node-2", nvidia_com_gpu="8"), "gpu"), tainted(node("node-3", nvidia_com_gpu="8"), "node-role.kubernetes.io/control-plane"), node("node-4")])),
+    scenario("GPUs in use, of a node without the taint of others", "InsufficientResources", "nvidia.com/gpu").of(unschedulable("0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).", container=EIGHT_GPUS, template={"tolerations": [{"key": "gpu", "operator": "Exists"}]}, nodes=[tainted(node("node-1", nvidia_com_gpu="16"), "gpu"), tainted(node("node-2", nvidia_com_gpu="8"), "team")])),
+    scenario("a reason that is not known, of the node that is suitable", "Unschedulable", "Worker-1: cannot be scheduled: 1 of a kind").of(unschedulable("0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 of a kind.", nodes=[tainted(node("node-1"), "gpu"), node("node-2")])),
+    scenario("taint, of a node that is short of disk", "UntoleratedTaint", "have the taints node.kubernetes.io/disk-pressure").of(unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s).", nodes=[tainted(node("node-1"), "node.kubernetes.io/disk-pressure")])),
+    scenario("cordoned, and no other node is suitable", "NodesCordoned", "1 node(s) were unschedulable").of(unschedulable("0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.", template={"nodeSelector": {"disk": "ssd"}}, nodes=[labelled(cordoned(node("node-1")), disk="ssd"), labelled(node("node-2"), disk="hdd")])),
+    scenario("selector, though a node that does not match is cordoned", "NodeSelector", "no node has the label disk=nvme").of(unschedulable("0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.", template={"nodeSelector": {"disk": "nvme"}}, nodes=[labelled(cordoned(node("node-1")), disk="ssd"), labelled(node("node-2"), disk="hdd"), tainted(node("node-3"), "node-role.kubernetes.io/control-plane")])),
+    scenario("topology, of a label that no node has", "TopologySpread", "no node has the label topology.kubernetes.io/rack").of(unschedulable("0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label).", template={"topologySpreadConstraints": [{"topologyKey": "topology.kubernetes.io/rack", "maxSkew": 1}]}, nodes=[node("node-1"), node("node-2")])),
+    scenario("selector, of a label that no node has", "NodeSelector", "no node has the label gpu=a100").of(beside(lambda pod: pod.unschedulable("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"), template={"nodeSelector": {"gpu": "a100", "disk": "ssd"}}, nodes=[{**node(), "metadata": {"name": "node-1", "labels": {"disk": "ssd"}}}])),
     scenario("scheduling gate", "SchedulingGated", "kueue.x-k8s.io/topology").of(beside(gated)),
-    scenario("no scheduler", "NoScheduler", '"volcano"').of(
-        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"})
-    ),
-    scenario("no scheduler, of a name of its own", "NoScheduler", '"my-scheduler"', "for 20 s", now=START + 20).of(
-        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "my-scheduler"})
-    ),
+    scenario("no scheduler", "NoScheduler", '"volcano"').of(found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"})),
+    scenario("no scheduler, of a name of its own", "NoScheduler", '"my-scheduler"', "for 20 s", now=START + 20).of(found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "my-scheduler"})),
     # queues
     scenario("suspended", "Suspended", "runPolicy.suspend").of(found(run_policy={"suspend": True})),
-    scenario("in Kueue's queue", "QueuedByKueue", "research", "insufficient unused quota for nvidia.com/gpu").of(
-        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD])
-    ),
-    scenario("not taken up by Kueue", "QueuedByKueue", "research", "no Workload").of(
-        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"})
-    ),
-    scenario("Kueue has no integration of the kind", "QueuedByKueue", "Kueue has no integration of MXJob").of(
-        found(framework=MXNET, replicas={"Worker": 1}, run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "r"})
-    ),
-    scenario(
-        "in Kueue's queue, its Workload is the operator's",
-        "QueuedByKueue",
-        "research",
-        "insufficient unused quota for nvidia.com/gpu",
-    ).of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD])),
-    scenario(
-        "in Kueue's queue without a Workload of the operator",
-        "QueuedByKueue",
-        "in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which does not exist",
-    ).of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"})),
-    scenario("PodGroup pending", "GangPending", "2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z").of(
-        found(
-            {
-                "Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"),
-                "Worker-1": lambda pod: pod,
-            },
-            pod_groups=[POD_GROUP],
-        )
-    ),
-    scenario(
-        "Kubernetes' own PodGroup waits",
-        "GangPending",
-        "2 pods at once",
-        "since 2023-11-14T22:10:00Z",
-        "0/4 nodes are available: 4 Insufficient cpu",
-    ).of(
-        found(
-            {
-                "Worker-0": lambda pod: pod.unschedulable("pod group is unschedulable, waiting for minCount pods from a gang"),
-                "Worker-1": lambda pod: pod.unschedulable("0/4 nodes are available: 4 Insufficient cpu."),
-            },
-            pod_groups=[NATIVE_GROUP],
-        )
-    ),
+    scenario("in Kueue's queue", "QueuedByKueue", "research", "insufficient unused quota for nvidia.com/gpu").of(found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD])),
+    scenario("not taken up by Kueue", "QueuedByKueue", "research", "no Workload").of(found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"})),
+    scenario("Kueue has no integration of the kind", "QueuedByKueue", "Kueue has no integration of MXJob").of(found(framework=MXNET, replicas={"Worker": 1}, run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "r"})),
+    scenario("in Kueue's queue, its Workload is the operator's", "QueuedByKueue", "research", "insufficient unused quota for nvidia.com/gpu").of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD])),
+    scenario("in Kueue's queue without a Workload of the operator", "QueuedByKueue", "in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which does not exist").of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"})),
+    scenario("PodGroup pending", "GangPending", "2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z").of(found({"Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"), "Worker-1": lambda pod: pod}, pod_groups=[POD_GROUP])),
+    scenario("Kubernetes' own PodGroup waits", "GangPending", "2 pods at once", "since 2023-11-14T22:10:00Z", "0/4 nodes are available: 4 Insufficient cpu").of(found({"Worker-0": lambda pod: pod.unschedulable("pod group is unschedulable, waiting for minCount pods from a gang"), "Worker-1": lambda pod: pod.unschedulable("0/4 nodes are available: 4 Insufficient cpu.")}, pod_groups=[NATIVE_GROUP])),
     # the API server
     *(scenario(name, *cause).of(refused(said)) for name, said, *cause in REFUSED),
-    scenario("a read of the operator", "OperatorForbidden", "roles/demo cannot be read", "may not get roles").of(
-        found(observed={"refusal": f"get roles/demo is refused: {NO_RIGHT.replace('create', 'get').replace('pods', 'roles')}"})
-    ),
-    scenario("name in use", "NameConflict", "pods/demo-worker-0").of(
-        found(observed={"refusal": "pods/demo-worker-0 already exists and belongs to another owner; delete or rename it"})
-    ),
-    scenario("refused for good", "InvalidSpec", "hostNetwork").of(
-        found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}})
-    ),
+    scenario("a read of the operator", "OperatorForbidden", "roles/demo cannot be read", "may not get roles").of(found(observed={"refusal": f'get roles/demo is refused: {NO_RIGHT.replace("create", "get").replace("pods", "roles")}'})),
+    scenario("name in use", "NameConflict", "pods/demo-worker-0").of(found(observed={"refusal": "pods/demo-worker-0 already exists and belongs to another owner; delete or rename it"})),
+    scenario("refused for good", "InvalidSpec", "hostNetwork").of(found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}})),
     # the operator
     scenario("invalid", "InvalidSpec", "Helper").of(found(replicas={"Helper": 1})),
     scenario("no operator", "NoOperator", "100 s").of(found(operator=False)),
-    scenario("no operator in the cluster", "NoOperator", "no pod of the operators").of(
-        Found(PYTORCH, found(operator=False).job, operator=False)
-    ),
-    scenario("no operator, whose lease is old", "NoOperator", "op_1 renewed its lease 50 s ago").of(
-        found(operator=False, lease=LEASE)
-    ),
-    scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(
-        found(operator=False, events=RAISED)
-    ),
-    scenario("a definition without status", "DefinitionOutdated", "pytorchjobs.kubeflow.org", "no status subresource in v1").of(
-        found(operator=False, definition=OLD_DEFINITION)
-    ),
-    scenario(
-        "the operator died before a pod ended",
-        "NoOperator",
-        "Worker-1 ended 18 min ago",
-        "renewed its lease 18 min ago",
-        now=NOW + 1080,
-    ).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE)),
-    scenario(
-        "the operator died before a pod failed", "NoOperator", "Worker-1 ended 18 min", "named 'einops'", now=NOW + 1080
-    ).of(then(both_running(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-1": EINOPS})),
-    *(
-        scenario(
-            f"a pod was deleted {what}",
-            reason,
-            f"Worker-1{words}; Worker-0 failed because of it",
-            now=NOW + 1080,
-        ).of(
-            after(
-                both_running(),
-                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted},
-                logs={"demo-worker-0": RESET},
-            )
-        )
-        for what, reason, words, after in (
-            (
-                "after the operator died",
-                "NoOperator",
-                f": deleted, by a user or another controller, ended at {format_time(NOW - 24)}",
-                then,
-            ),
-            (
-                "while no operator was running",
-                "Deleted",
-                " on node node-1: deleted, by a user or another controller",
-                lambda _, pods, **more: found(pods, **more),
-            ),
-        )
-    ),
-    scenario("the operator died before pods ran", "NoOperator", "Worker-0 has run for", now=NOW + 600).of(
-        then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running})
-    ),
-    scenario("an image that cannot be pulled for a restart in place", "ImageNotFound", "manifest unknown", now=NOW + 600).of(
-        beside(without_its_image, policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"})
-    ),
+    scenario("no operator in the cluster", "NoOperator", "no pod of the operators").of(Found(PYTORCH, found(operator=False).job, operator=False)),
+    scenario("no operator, whose lease is old", "NoOperator", "op_1 renewed its lease 50 s ago").of(found(operator=False, lease=LEASE)),
+    scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
+    scenario("a definition without status", "DefinitionOutdated", "pytorchjobs.kubeflow.org", "no status subresource in v1").of(found(operator=False, definition=OLD_DEFINITION)),
+    scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", "renewed its lease 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE)),
+    scenario("the operator died before a pod failed", "NoOperator", "Worker-1 ended 18 min", "named 'einops'", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-1": EINOPS})),
+    *(scenario(f'a pod was deleted {what}', reason, f'Worker-1{words}; Worker-0 failed because of it', now=NOW + 1080).of(after(both_running(), {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})) for what, reason, words, after in (("after the operator died", "NoOperator", f': deleted, by a user or another controller, ended at {format_time(NOW - 24)}', then), ("while no operator was running", "Deleted", " on node node-1: deleted, by a user or another controller", lambda _, pods, **more: found(pods, **more)))),
+    scenario("the operator died before pods ran", "NoOperator", "Worker-0 has run for", now=NOW + 600).of(then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running})),
+    scenario("an image that cannot be pulled for a restart in place", "ImageNotFound", "manifest unknown", now=NOW + 600).of(beside(without_its_image, policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"})),
     scenario("an attempt has just begun", "Running", now=NOW + 100).of(begun(NOW + 99)),
     scenario("the operator died as an attempt began", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(begun(NOW)),
     scenario("a pod is gone", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(lacking()),
-    scenario("a pod has just gone", "Starting", "1/2 Running", now=NOW + 100).of(
-        lacking(event("uid-demo", "SuccessfulDeletePod", "Deleted pod demo-worker-1", warning=False, at=NOW + 98))
-    ),
-    scenario(
-        "pods of an earlier job of that name",
-        "Starting",
-        "pods of an earlier job of this name are still terminating: demo-worker-0; 0/2 Running",
-    ).of(found(predecessors=[{"metadata": {"name": "demo-worker-0", "deletionTimestamp": format_time(NOW + 30)}}])),
-    scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(
-        failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})
-    ),
-    scenario("a pod has just ended", "Running", "1/2 Running, 1 succeeded").of(
-        then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})
-    ),
-    scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods are still running").of(
-        deleted_with("example.com/hold")
-    ),
+    scenario("a pod has just gone", "Starting", "1/2 Running", now=NOW + 100).of(lacking(event("uid-demo", "SuccessfulDeletePod", "Deleted pod demo-worker-1", warning=False, at=NOW + 98))),
+    scenario("pods of an earlier job of that name", "Starting", "pods of an earlier job of this name are still terminating: demo-worker-0; 0/2 Running").of(found(predecessors=[{"metadata": {"name": "demo-worker-0", "deletionTimestamp": format_time(NOW + 30)}}])),
+    scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})),
+    scenario("a pod has just ended", "Running", "1/2 Running, 1 succeeded").of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})),
+    scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods are still running").of(deleted_with("example.com/hold")),
     scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(beside(held_by_another)),
-    scenario("another controller's", "ManagedElsewhere", "multikueue").of(
-        found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"})
-    ),
+    scenario("another controller's", "ManagedElsewhere", "multikueue").of(found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"})),
     # nothing is wrong
-    scenario("succeeded while workers ran", "Succeeded", "has succeeded").of(
-        found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1})
-    ),
-    scenario("a chief has succeeded, a worker runs", "Running", "1/2 Running, 1 succeeded").of(
-        beside(lambda pod: pod.succeeded(), framework=TF, replicas={"Worker": 2})
-    ),
-    scenario(
-        "nothing is printed",
-        "Running",
-        "2/2 Running; nothing was printed for 20 min; the last line, by Worker-1: waiting for /data/_SUCCESS",
-        now=NOW + 1200,
-    ).of(
-        both_running(
-            printed_at={"demo-worker-0": NOW - 9, "demo-worker-1": NOW},
-            last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"},
-        )
-    ),
+    scenario("succeeded while workers ran", "Succeeded", "has succeeded").of(found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1})),
+    scenario("a chief has succeeded, a worker runs", "Running", "1/2 Running, 1 succeeded").of(beside(lambda pod: pod.succeeded(), framework=TF, replicas={"Worker": 2})),
+    scenario("nothing is printed", "Running", "2/2 Running; nothing was printed for 20 min; the last line, by Worker-1: waiting for /data/_SUCCESS", now=NOW + 1200).of(both_running(printed_at={"demo-worker-0": NOW - 9, "demo-worker-1": NOW}, last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"})),
     scenario("running", "Running", "2/2 Running").of(beside(running)),
-    scenario(
-        "stalled, and one replica does something else",
-        "Stalled",
-        "has reported no progress since 22:13; the last line of Worker-1, 71 s old: open /mnt/nfs/shard-12.tar",
-    ).of(stalled(worker_0=STEPS, worker_1=(*STEPS, "open /mnt/nfs/shard-12.tar"), worker_2=STEPS)),
-    scenario("stalled, and all print alike", "Stalled", "; the last line of Worker-1, 71 s old: step 4").of(
-        stalled(worker_0=STEPS, worker_1=STEPS)
-    ),
-    scenario("failed by a stall", "Stalled", "no progress since 22:13; the last line of Worker-1: waiting for shard 4").of(
-        ended_by_limit("Stalled", STEPS, (*STEPS, "waiting for shard 4"))
-    ),
-    scenario(
-        "a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not"
-    ).of(
-        ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER)
-    ),
-    scenario(
-        "a deadline, and replicas in an init container",
-        "DeadlineExceeded",
-        "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active",
-        "; the last line of Worker-0: waiting for 2 workers",
-    ).of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS[::-1], init=(1, 2))),
-    scenario("a deadline, and a replica that is behind", "DeadlineExceeded", "; the last line of Worker-2: step 3").of(
-        ended_by_limit("DeadlineExceeded", AT_BARRIER, ("step 3", "saved"), ("step 3",))
-    ),
-    scenario(
-        "a deadline, and a replica that prints steps", "DeadlineExceeded", "; the last line of Worker-0: 22:12:08 step 4"
-    ).of(ended_by_limit("DeadlineExceeded", ("ready", "22:12:07 step 3", "22:12:08 step 4"), ("ready",))),
-    scenario(
-        "stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported"
-    ).of(stalled(worker_0=STEPS, worker_1=DIED)),
-)
+    scenario("stalled, and one replica does something else", "Stalled", "has reported no progress since 22:13; the last line of Worker-1, 71 s old: open /mnt/nfs/shard-12.tar").of(stalled(worker_0=STEPS, worker_1=(*STEPS, "open /mnt/nfs/shard-12.tar"), worker_2=STEPS)),
+    scenario("stalled, and all print alike", "Stalled", "; the last line of Worker-1, 71 s old: step 4").of(stalled(worker_0=STEPS, worker_1=STEPS)),
+    scenario("failed by a stall", "Stalled", "no progress since 22:13; the last line of Worker-1: waiting for shard 4").of(ended_by_limit("Stalled", STEPS, (*STEPS, "waiting for shard 4"))),
+    scenario("a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not").of(ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER)),
+    scenario("a deadline, and replicas in an init container", "DeadlineExceeded", "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active", "; the last line of Worker-0: waiting for 2 workers").of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS[::-1], init=(1, 2))),
+    scenario("a deadline, and a replica that is behind", "DeadlineExceeded", "; the last line of Worker-2: step 3").of(ended_by_limit("DeadlineExceeded", AT_BARRIER, ("step 3", "saved"), ("step 3",))),
+    scenario("stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported").of(stalled(worker_0=STEPS, worker_1=DIED)),
+)  # fmt: skip

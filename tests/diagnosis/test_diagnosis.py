@@ -16,37 +16,25 @@ from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
 from jobcommon.diagnosis.failures import first_failure
 from jobcommon.diagnosis.next_steps import replacement
-from jobcommon.diagnosis.no_progress import as_far_as
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     ATTEMPTS,
-    DIED,
     EINOPS,
     EMPTY,
     FRAMES,
-    ISTIO,
-    MLFLOW,
     NOT_STOPPED,
     NOW,
-    OTHERS,
-    POSTGRES,
-    REFUSED_BY_VAULT,
     RESET,
     SCENARIOS,
-    SQL,
     STOPPED,
     TRACEBACK,
-    VAULT,
     Scenario,
     attempts,
-    beside_a_sidecar,
     both_running,
-    created,
     creating,
     deleted_peer,
     deleted_with,
@@ -91,14 +79,6 @@ def test_the_lines_shown_end_with_the_one_that_tells_the_cause() -> None:
     assert made.lines == (*said, "… 90 more lines")
     made = diagnose(failed(1, lines=[*said, *FRAMES, "bye"]), NOW)
     assert made.lines == (*said, "bye")
-
-
-def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:
-    made = diagnose(both_running(), NOW)
-    assert not any("was created" in fact for fact in made.evidence)
-    found = then(both_running(), {"Worker-1": lambda pod: created(pod.running(), START + 60)})
-    facts = diagnose(found, NOW).evidence
-    assert "the pod of Worker-1 was created 60 s after the start: an earlier pod was deleted, or the job was scaled" in facts
 
 
 def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
@@ -318,12 +298,6 @@ def test_the_worker_of_a_rank_is_that_of_the_hostfile(change: dict[str, Any], op
     assert said in f"{diagnose(replace(seeded, job=job), NOW).sentence} on"
 
 
-def test_the_lines_shown_are_those_of_the_rank_that_failed() -> None:
-    made = diagnose(next(one for one in SCENARIOS if one.name == "a rank that ended before the others").found, NOW)
-    assert (made.replicas, made.exit_code) == (("Worker-0", "Worker-1"), 1)
-    assert "Connection closed by peer" in made.lines[-1]
-
-
 def test_state_that_could_not_be_read_is_named() -> None:
     found = replace(SCENARIOS[0].found, unread={"events": "ann may not list events in namespace default"})
     assert "events could not be read: ann may not list events in namespace default" in diagnose(found, NOW).evidence
@@ -411,23 +385,10 @@ def test_nothing_is_said_of_the_log_of_a_peer_that_is_stopped_for_a_restart() ->
     assert (made.state, made.reason, "Worker-1" in made.sentence) == ("Restarting", "PeersUnreachable", False)
 
 
-def test_a_server_that_has_ended_while_others_run_is_evidence() -> None:
-    pods = {"PS-0": lambda pod: pod.succeeded(at=NOW), "Worker-0": running}
-    made = diagnose(found(pods, framework=TF, replicas={"PS": 1, "Worker": 1}), NOW + 90)
-    assert "PS-0 ended with exit code 0 90 s ago, and its clients are still running" in made.evidence
-
-
 def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
     made = diagnose(failed(3), NOW)
     assert "gone" not in made.sentence
     assert "it printed nothing" in made.advice
-
-
-def test_a_thread_that_died_while_its_program_prints_on_is_told() -> None:
-    made = diagnose(both_running(tails={"demo-worker-1": (*DIED, *("step 1",) * 9)}), NOW)
-    assert made.well
-    told = "Worker-1 is still running, but its thread loader has ended: OSError: [Errno 116]"
-    assert any(fact.startswith(told) for fact in made.evidence)
 
 
 def test_what_the_platform_says_is_no_line_of_the_program() -> None:
@@ -459,13 +420,6 @@ def test_a_deletion_is_named_when_the_events_are_gone() -> None:
     assert (made.reason, made.replicas) == ("Deleted", ("Worker-1",))
 
 
-def test_who_has_come_as_far_as_the_one_that_waited_is_not_behind() -> None:
-    tails = {"Worker-1": ["[rank 2] step 9"], "Worker-2": ["[rank 3] step 9", "reading part-3"]}
-    assert as_far_as(["[rank 0] step 9", "[rank0]: timed out"], tails) == {"Worker-1"}
-    tails = {"Worker-1": ["loading", "ready"], "Worker-2": ["loading"]}
-    assert as_far_as(["loading", "ready", "timed out"], tails) == {"Worker-1"}
-
-
 def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
     made = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0]).found
     pods = {"Worker-0": running, "Worker-1": lambda pod: pod.restarted_after(1)}
@@ -478,13 +432,9 @@ def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
     [
         ("a user without access to the interpreter", "the pod runs as user 1000"),
         ("no GPU, which the template does not request", "set nvidia.com/gpu in resources.limits of its container"),
-        ("a limit of the command's own", "the command sets ulimit -t 1: raise"),
         ("a server in the same pod that was killed", "-c sidecar; the cause of SIGKILL is usually a lack of memory"),
-        ("an init container that a service refuses", "ServiceAccount default what the message says: the role of Vault"),
-        ("an init container that names an error", "grant the pod's ServiceAccount default"),
         ("volume that may not be read", "grant the pod's ServiceAccount"),
         ("GPUs in use, and a node group that may not grow", "or raise the maximum size of the node group"),
-        ("a rank that ended before the others", "drop_last=True"),
         ("a task that did not come", "see why Worker-2 was late"),
         ("a host of mpirun outside of the job", "leave -H, --host and --hostfile out"),
         ("an address outside of the job", "MASTER_ADDR is set by the operator"),
@@ -493,8 +443,6 @@ def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
         ("a connection of a job without peers", "whether a server listens there"),
         ("a deadline, and a replica that waits for something else", "if it hung, see what Worker-1 waited for: while it runs"),
         ("a deadline, and replicas in an init container", "see what the init container prepare waits for"),
-        ("a deadline, and a replica that prints steps", "if it was slow, raise runPolicy.activeDeadlineSeconds, or train"),
-        ("exit code 143, of a container with a probe", "or the kubelet, because its livenessProbe failed"),
         ("evicted", "request what it really uses"),
         ("evicted for a limit of the pod, of its containers", "raise resources.limits.ephemeral-storage, or write"),
         ("evicted for a limit of the pod, of a container", "raise resources.limits.ephemeral-storage, or write"),
@@ -505,23 +453,6 @@ def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
 def test_the_advice_is_of_this_job(name: str, advice: str) -> None:
     seeded = next(one for one in SCENARIOS if one.name == name)
     assert advice in diagnose(seeded.found, seeded.now).advice
-
-
-#: the image of a job, the runtime of its node, and whether the advice says that the files of the image are not there
-IMAGES = {
-    "an image": ("me/train:1", "process://0", True),
-    "none": ("none", "process://0", False),
-    "a node with containers": ("me/train:1", "containerd://2", False),
-}
-
-
-@pytest.mark.parametrize(("image", "runtime", "is_said"), IMAGES.values(), ids=IMAGES)
-def test_the_files_of_an_image_are_not_on_the_embedded_cluster(image: str, runtime: str, is_said: bool) -> None:
-    lines = ("python: can't open file '/opt/mnist.py': [Errno 2] No such file or directory",)
-    nodes = [{"metadata": {"name": "node-1"}, "status": {"nodeInfo": {"containerRuntimeVersion": runtime}}}]
-    made = diagnose(failed(2, lines=lines, container={"image": image}, nodes=nodes), NOW)
-    assert made.reason == "FileNotFound"
-    assert made.advice.endswith("and the files of image me/train:1 are not on it") is is_said
 
 
 def test_a_job_that_restarts_all_its_replicas_is_not_advised_to() -> None:
@@ -550,38 +481,6 @@ def test_a_container_that_failed_well_before_explains_another_error(before: floa
 
 
 GRANTED = "grant the pod's ServiceAccount default what the message says"
-#: what a program printed that failed at once, what its sidecar, and whether that is ready (None: it is a native one, and was
-#: stopped with the pod); what is named, and advised
-BESIDE: dict[str, tuple[str, tuple[str, ...], bool | None, str, str, str]] = {
-    "a proxy that may not connect": (POSTGRES, SQL, True, "AccessDenied", "missing permission cloudsql.instances.get", GRANTED),
-    "a native sidecar that the kubelet has stopped": (POSTGRES, SQL, None, "AccessDenied", "googleapi: Error 403", GRANTED),
-    "a file that a sidecar does not write": (
-        "TimeoutError: /run/db.env is not there after waiting for 60 s", VAULT, True, "AccessDenied", REFUSED_BY_VAULT, GRANTED,
-    ),
-    "a file of a volume that a sidecar mounts, too": (
-        "FileNotFoundError: [Errno 2] No such file or directory: '/vault/secrets/db'", VAULT, True, "AccessDenied",
-        REFUSED_BY_VAULT, "kubectl logs demo-worker-1 -c sidecar",
-    ),
-    "a proxy that is not ready": (
-        MLFLOW, ISTIO, False, "HostUnreachable", "Connection refused'))", "(Istio: holdApplicationUntilProxyStarts)",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("printed", "sidecar", "ready", "reason", "said", "advice"), BESIDE.values(), ids=BESIDE)
-def test_a_sidecar_explains_why_the_program_failed(
-    printed: str, sidecar: tuple[str, ...], ready: bool | None, reason: str, said: str, advice: str
-) -> None:
-    made = diagnose(beside_a_sidecar(printed, sidecar, ready=ready), NOW)
-    assert (made.reason, made.replicas) == (reason, ("Worker-1",))
-    assert f"{printed.partition(':')[0]}" in made.sentence
-    assert f"; its container sidecar{' is not ready' if ready is False else ''}: ".rstrip(": ") in made.sentence
-    assert said in made.sentence
-    assert advice in made.advice
-    assert made.lines[-1] == f"[sidecar] {sidecar[-1]}"
-    assert "ended first" not in made.sentence
-
-
 #: the end of what the kubelet says of a mount that failed, and what the advice says
 MOUNTS = {
     "refused by a file server": (
@@ -611,24 +510,3 @@ def test_where_the_autoscaler_adds_a_node_that_is_what_happens_next() -> None:
     pods = {"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/3 nodes are available: 3 Insufficient cpu.")}
     made = diagnose(found(pods, events=[said]), NOW)
     assert made.then == "the cluster autoscaler adds a node: pod triggered scale-up: [{gpu 2->3 (max: 5)}]"
-
-
-def test_of_a_server_in_its_own_pod_that_a_program_waits_for_the_container_is_to_be_seen() -> None:
-    waiting = {"demo-worker-1": [f"attempt {n}: dial tcp 127.0.0.1:5432: connect: connection refused" for n in (1, 2, 3)]}
-    pods = {"Worker-0": running, "Worker-1": lambda pod: pod.running().with_sidecar(None)}
-    made = diagnose(found(pods, tails=waiting), NOW)
-    assert (made.reason, made.replicas) == ("HostUnreachable", ("Worker-1",))
-    assert made.advice == "see container sidecar: kubectl logs demo-worker-1 -c sidecar"
-
-
-@pytest.mark.parametrize(("printed", "is_advised"), [(MLFLOW, True), (POSTGRES, True), ("ValueError: no shard", False)])
-def test_where_the_pod_is_gone_the_advice_is_to_see_its_other_containers(printed: str, is_advised: bool) -> None:
-    template = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "prepare"}]}
-    made = diagnose(removed(failed(1, lines=(*EINOPS[:1], printed), template=template)), NOW)
-    assert made.advice.startswith("see whether its container proxy had failed or was not ready: cleanPodPolicy") is is_advised
-
-
-@pytest.mark.parametrize("printed", ["ValueError: no shard", OTHERS])
-def test_a_sidecar_does_not_explain_other_errors(printed: str) -> None:
-    made = diagnose(beside_a_sidecar(printed, SQL, ready=False), NOW)
-    assert "sidecar" not in f"{made.sentence} {made.advice} {made.lines}"

@@ -142,6 +142,7 @@ ROWS: list[tuple[str, int, str, str, str]] = [
     ("a process below", 1, tagged(0, trace("ValueError: no cache blocks"), "(EngineCore_DP{} pid=6804) ") + "\n" + trace("RuntimeError: Engine core failed. See root cause above."), "PythonException", "ValueError: no cache blocks"),
     # signals, commands
     ("killed, after an exception", 137, trace("ValueError: retried"), "SIGKILL", "killed by SIGKILL (exit code 137), after it printed ValueError: retried"),
+    ("killed, as the shell says", 137, "Killed", "SIGKILL", "killed by SIGKILL (exit code 137)"),
     ("stopped", 143, "step 7", "SIGTERM", "stopped by SIGTERM (exit code 143)"),
     ("a crash", 139, CRASH, "SIGSEGV", "in get_batch (decord/reader.py, line 175), called by load (data.py, line 12)"),
     ("a broken heap", 134, "step 1\ndouble free or corruption (!prev)", "SIGABRT", "aborted (SIGABRT, exit code 134): double free"),

@@ -116,60 +116,11 @@ async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_start
     })  # fmt: skip
     found = await read_found(PYTORCH, job(), server.send)
     assert (found.logs.get("demo-master-0"), "demo-master-0" in found.gone) == (lines, lines is None)
-    assert not found.beside, "it has no other container"
     request = next(r for asked in server.asked for r in asked if r.path.endswith("/log") and "previous" in dict(r.query))
     assert dict(request.query) == {"container": "main", "tailLines": "1000", "previous": "true", "timestamps": "true"}
 
 
 UP, AT = {"running": {"startedAt": "2026-01-01T00:04:00Z"}}, "2026-01-01T00:05:00Z"
-#: the containers beside the program, which failed at 00:05:00; whose log is read, and whether that of its previous run
-BESIDE: dict[str, tuple[list[dict[str, Any]], str, str]] = {
-    "one that runs": ([{"name": "proxy", "ready": True, "state": UP}], "proxy", "false"),
-    "one that is not ready": (
-        [{"name": "proxy", "ready": True, "state": UP}, {"name": "agent", "ready": False, "state": UP}], "agent", "false",
-    ),
-    "one that had failed": (
-        [
-            {"name": "agent", "ready": False, "state": UP},
-            {"name": "db", "state": {"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T00:04:30Z"}}},
-        ], "db", "false",
-    ),
-    "one that waits for its next start": (
-        [{"name": "agent", "state": UP}, {"name": "db", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}], "db", "false",
-    ),
-    "one that had failed and runs again": (
-        [
-            {"name": "agent", "ready": True, "state": UP},
-            {
-                "name": "db", "ready": True, "restartCount": 1, "state": UP,
-                "lastState": {"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T00:04:59Z"}},
-            },
-        ], "db", "true",
-    ),
-    "one that had failed and was stopped with the pod when it ran again": (
-        [
-            {
-                "name": "db", "restartCount": 1, "state": {"terminated": {"exitCode": 143, "finishedAt": AT}},
-                "lastState": {"terminated": {"exitCode": 137, "finishedAt": "2026-01-01T00:04:59Z"}},
-            },
-        ], "db", "true",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("others", "name", "previous"), BESIDE.values(), ids=BESIDE)
-async def test_the_log_of_one_container_beside_a_failed_program_is_read(
-    others: list[dict[str, Any]], name: str, previous: str
-) -> None:
-    main = {"name": "pytorch", "state": {"terminated": {"exitCode": 1, "finishedAt": AT}}}
-    printed = [Response(200, f"{AT} no answer\n".encode()), Response(200, f"{AT} 403\n2026-01-01T00:09:00Z bye\n".encode())]
-    server = Server(**{
-        f"{OURS}/pods": [listing(pod(containerStatuses=[*others, main]))], f"{OURS}/pods/demo-master-0/log": printed,
-    })  # fmt: skip
-    found = await read_found(PYTORCH, job(), server.send)
-    assert (found.logs, found.beside) == ({"demo-master-0": ["no answer"]}, {"demo-master-0": (name, ["403"])})
-    asked = [dict(request.query) for asked in server.asked for request in asked if request.path.endswith("/log")]
-    assert [(one["container"], one["previous"]) for one in asked] == [("pytorch", "false"), (name, previous)]
 
 
 async def test_the_log_of_a_run_that_was_stopped_for_a_restart_in_place_is_not_read() -> None:
