@@ -24,10 +24,10 @@ from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 from jobcommon.api.status import TrainerStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework
-from jobcommon.runtime import server as report_server
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.reports import server as report_server
 from jobcommon.runtime.reports.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
 from jobcommon.runtime.reports.bounded_server import Limits
 from jobcommon.runtime.reports.server import BusyError, ReportedJob
