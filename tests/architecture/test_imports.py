@@ -76,10 +76,6 @@ def test_the_decision_knows_no_optional_feature() -> None:
     assert not graph.find_upstream_modules("jobcommon.reconcile.decision") & features
 
 
-def test_a_circle_is_found() -> None:
-    assert in_circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}) == {"a", "b", "c"}
-
-
 def test_the_library_imports_only_what_it_declares() -> None:
     """What a dependency happens to bring along may be gone with its next release."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

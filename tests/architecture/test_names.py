@@ -1,17 +1,14 @@
 """A public name has one meaning: who greps for it finds one class, function or constant of the library."""
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.source import ROOT, modules, tree
+from tests.architecture.source import modules, tree
 
 #: Type variables, and aliases of one type that each module calls by the same word.
 SHARED = {"T", "Json", "Object", "Query"}
-#: Modules of one subject in two folders: as data and as a decision, as a decision and as I/O, as the server's and as ours.
-SUBJECTS = {"definition", "failed_logs", "gang", "kueue", "progress", "time_spent"}
 
 
 def names(module: Path) -> Iterator[str]:
@@ -41,15 +38,3 @@ def test_no_two_modules_define_the_same_public_name() -> None:
         for name in names(module):
             where[name].add(str(module))
     assert {name: found for name, found in where.items() if len(found) > 1 and name not in SHARED} == {}
-
-
-def test_the_glossary_names_what_there_is() -> None:
-    named = re.findall(r"\(`(\w+)`\)", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"))
-    assert set(named) - {name for module in library() for name in names(module)} == set()
-
-
-def test_modules_of_one_name_have_one_subject() -> None:
-    where = defaultdict(set)
-    for module in library():
-        where[module.stem].add(str(module))
-    assert {name for name, found in where.items() if len(found) > 1} == {*SUBJECTS, "__init__"}

@@ -57,20 +57,6 @@ def test_pure_modules_read_no_clock_and_print_nothing() -> None:
     assert {module: lines for module, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize("line", ["datetime.now(UTC)", "datetime.datetime.utcnow()", "date.today()", "open('x')", "print(1)"])
-def test_the_rule_finds(line: str) -> None:
-    assert offences(ast.parse(line))
-
-
-def test_the_rule_is_about_something() -> None:
-    pure = {m.as_posix() for m in modules() if is_pure(m)}
-    assert {
-        "jobcommon/reconcile/decision.py",
-        "jobcommon/controller/job_controller.py",
-        "operators/pytorch/framework.py",
-    } <= pure
-
-
 def test_conditions_as_such_are_for_the_renderer_alone() -> None:
     """The others ask the status whether one holds, since when, and for its reason."""
     found: dict[str, set[str]] = {}

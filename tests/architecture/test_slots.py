@@ -7,15 +7,8 @@ from tests.architecture.source import modules, tree
 CLASSIFIER = ("slots.py", "ending.py")
 ATTRIBUTES = ("phase", "deletion_time", "deletion_grace_seconds", "counted_pods", "stopped_pods")
 FUNCTIONS = (
-    "is_over",
-    "life_of",
-    "failed_runs",
-    "runs_undisturbed",
-    "main_failed",
-    "ending_of",
-    "ending_in_slot",
-    "counted_ending",
-)
+    "is_over", "life_of", "failed_runs", "runs_undisturbed", "main_failed", "ending_of", "ending_in_slot", "counted_ending",
+)  # fmt: skip
 # The phase of a job, not of a pod.
 OF_JOBS = ("time_spent.py",)
 # Where the lists of recorded pods are read or written as a whole.
@@ -34,24 +27,3 @@ def test_no_other_module_of_the_decision_tests_what_a_pod_is() -> None:
             if used - lists:
                 found[module.name] = used - lists
     assert found == {}, "match on Slot.state, or let the classifier in slots.py say it"
-
-
-def test_a_slot_tells_what_the_classifier_has_found_and_tests_nothing_itself() -> None:
-    slots = next(module for module in modules() if module.parts == ("jobcommon", "reconcile", "slots.py"))
-    slot = next(node for node in tree(slots).body if isinstance(node, ast.ClassDef) and node.name == "Slot")
-    predicates = [node for node in slot.body if isinstance(node, ast.FunctionDef)]
-    read = {node.attr for function in predicates for node in ast.walk(function) if isinstance(node, ast.Attribute)}
-    read |= {
-        node.func.id
-        for f in predicates
-        for node in ast.walk(f)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert predicates
-    assert not read & {"pod", *ATTRIBUTES, *FUNCTIONS}, "let the classifier put it into the slot"
-
-
-def test_the_classifier_itself_would_be_found() -> None:
-    slots = next(module for module in modules() if module.parts == ("jobcommon", "reconcile", "slots.py"))
-    used = {node.attr for node in ast.walk(tree(slots)) if isinstance(node, ast.Attribute)}
-    assert {"phase", "deletion_time", "counted_pods"} <= used

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.cli.new import Package
 from tests.architecture.source import documents
 from tests.docs.blocks import Block, blocks, inline_code, simple_commands
 from tests.docs.programs import CHECKS, fault, jobcommon
@@ -51,40 +50,9 @@ def test_commands_in_running_text_are_understood(document: Path) -> None:
     assert found == []
 
 
-def test_the_commands_of_a_package_are_understood() -> None:
-    makefile = Package.named("a-framework", None, "example.com").files()["Makefile"]
-    for command in OF_A_PACKAGE:
-        _, target, *variables = command.split()
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
-        assert all(f"$({variable.partition('=')[0]})" in makefile for variable in variables)
-
-
 def in_text(words: list[str]) -> str:
     program, *rest = words
     program = program.rpartition("/")[2]
     if program in ("jobcommon", "kubectl"):
         return jobcommon(rest if program == "jobcommon" else rest[1:], placeholders=True)
     return CHECKS[program]([*rest[:2], "--help"] if "…" in rest else rest)
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("jobcommon plan --no-such", "NoSuchOption"),
-        ("jobcommon no-such", "no command"),
-        ("jobcommon why a | jobcommon run --workers three", "three"),
-        ("kubectl train why", "MissingParameter"),
-        ("make no-such", "no target"),
-        ("make bench NO=such", "no variable"),
-        ("python -m jobcommon.no_such", "no module"),
-        ("pip install 'jobcommon[no]'", "no extra"),
-        ("no-such", "no test knows"),
-    ],
-)
-def test_the_check_finds(command: str, said: str) -> None:
-    assert said in "".join(faults(command))
-
-
-def test_the_check_of_charts_finds() -> None:
-    pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
-    assert "noSuch" in "".join(faults("helm install a charts/training-operators --set noSuch=1"))

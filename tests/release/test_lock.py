@@ -11,12 +11,14 @@ from pathlib import Path
 
 import grimp
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What docs/new-framework.md and `jobcommon new` promise to authors of frameworks, of `jobcommon.testutil`.
 KIT = ("builders", "cluster", "frameworks", "plans", "recording", "sim.framework_sweep")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCALCLUSTER = tomllib.loads((ROOT / "localcluster/pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
 def named(requirement: str) -> str:
@@ -101,3 +103,14 @@ def test_no_file_is_excused_from_the_security_rules_of_ruff() -> None:
     assert not [rule for rule in lint["ignore"] if re.fullmatch(r"S\d*", rule)]
     ignored = {path for path, rules in lint["per-file-ignores"].items() if any(re.fullmatch(r"S\d*", rule) for rule in rules)}
     assert not [path for path in ignored if not path.startswith(("tests", "testutil", "benchmarks"))]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("charts/*/Chart.yaml")), ids=lambda path: path.parent.name)
+def test_a_chart_has_the_version_of_the_package(path: Path) -> None:
+    chart = yaml.safe_load(path.read_text(encoding="utf-8"))
+    stated = {chart["version"], chart.get("appVersion", PROJECT["project"]["version"])}
+    assert stated | {one["version"] for one in chart.get("dependencies", ())} == {PROJECT["project"]["version"]}
+
+
+def test_the_extra_names_the_version_of_the_embedded_cluster() -> None:
+    assert f"jobcommon-localcluster[cel]=={LOCALCLUSTER}" in PROJECT["project"]["optional-dependencies"]["local"]
