@@ -8,7 +8,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.view import Identity, Owner
 from jobcommon.cache.delta import Advanced, Removed, Replaced, Unreadable, Upserted
 from jobcommon.cache.store import Change, ChangeKind, Store
-from jobcommon.controller.orphans import owner_uids
+from jobcommon.controller.orphans import owner_keys
 
 ADDED, UPDATED, DELETED = ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.DELETED
 
@@ -31,7 +31,7 @@ def replaced(version: int, *pods: PodView, unreadable: tuple[Identity, ...] = ()
 
 
 def a_store(*deltas: Any) -> Store[PodView]:
-    store: Store[PodView] = Store({"owner": owner_uids})
+    store: Store[PodView] = Store({"owner": owner_keys})
     for delta in deltas:
         store.apply(delta)
     return store
@@ -115,15 +115,15 @@ def test_deletions_of_a_list_come_first() -> None:
 
 def test_an_object_that_changes_hands_is_found_under_its_new_owner_only() -> None:
     store = a_store(Upserted(a_pod(version=1, owner="x")), Upserted(a_pod(version=2, owner="y")))
-    assert store.indexed("owner", "x") == []
-    assert store.indexed("owner", "y") == [a_pod(version=2, owner="y")]
+    assert store.indexed("owner", ("n", "x")) == []
+    assert store.indexed("owner", ("n", "y")) == [a_pod(version=2, owner="y")]
 
 
 def test_an_index_forgets_what_nothing_is_under_any_more() -> None:
     store = a_store()
     for version in range(1, 100):
         store.apply(Upserted(a_pod(version=version, owner=f"owner-{version}")))
-    assert list(store._indexed["owner"]) == ["owner-99"]
+    assert list(store._indexed["owner"]) == [("n", "owner-99")]
 
 
 def test_objects_are_found_by_namespace_and_owner_in_the_order_of_their_names() -> None:
@@ -131,8 +131,8 @@ def test_objects_are_found_by_namespace_and_owner_in_the_order_of_their_names() 
     store = a_store(replaced(7, *pods, a_pod("d", 5, "d", ns="m")))
     assert [pod.name for pod in store.all()] == ["d", "a", "b", "c"]
     assert [pod.name for pod in store.all("n")] == ["a", "b", "c"]
-    assert [pod.name for pod in store.indexed("owner", "x")] == ["a", "b"]
-    assert store.indexed("owner", "nobody") == []
+    assert [pod.name for pod in store.indexed("owner", ("n", "x"))] == ["a", "b"]
+    assert store.indexed("owner", ("n", "nobody")) == []
     assert store.get("n", "d") is None
 
 
