@@ -17,7 +17,7 @@ import pytest
 from localcluster.apiserver.journal import Entry, FileJournal
 from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
-from localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
+from localcluster.pod_backend import PodBackendError, TerminalSize
 from tests.kubelet.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
 from tests.polling import PATIENCE, polled
 
@@ -41,11 +41,6 @@ async def test_exec(local: Cluster) -> None:
     assert code == 137
     with pytest.raises(PodBackendError, match="not found"):
         await local.exec("p", "no-such-program")
-
-
-async def test_exec_with_input(local: Cluster) -> None:
-    await local.create(shell("p", WAIT))
-    await local.running("p")
     data = os.urandom(300_000)
     code, caller = await local.exec("p", "cat", stdin=True, caller=Caller(given=data))
     assert (code, caller.out) == (0, data)
@@ -114,17 +109,6 @@ async def test_a_pod_with_ssh_keys_has_what_images_for_ssh_bring(tmp_path: Path)
         await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "keys", "mountPath": "/root/.ssh"}]))
         await local.ended("p")
         assert "StrictHostKeyChecking no" in await local.logs("p")
-
-
-async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:
-    script = "for i in 1 2 3; do echo line $i; sleep 0.05; done"
-    await local.create(shell("p", script))
-    await local.until("p", lambda s: "running" in str(s) or "terminated" in str(s))
-    assert await local.logs("p", follow=True) == "line 1\nline 2\nline 3\n"
-    found = await local.get("p")
-    assert found is not None
-    with pytest.raises(PodBackendError, match="previous terminated container"):
-        _ = [piece async for piece in local.kubelet.backend.logs(found, LogOptions("main", previous=True))]
 
 
 async def test_a_node_that_was_given_up_is_ready_again(tmp_path: Path) -> None:

@@ -135,6 +135,13 @@ STATES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any
     ("running again", pod("Always"),
         {"c0": ContainerState(run=Run(2, NOW), last=Run(1, NOW - 9, "id", NOW - 8, 3, 0, "Error"), started=True, ready=True)},
         {"restartCount": 2, "ready": True, "started": True, "state": {"running": {"startedAt": format_time(NOW)}}}),
+    ("a crash loop waits, with the end as last state", pod("Always"), {"c0": done(1, 3, streak=3)},
+        {
+            "state": {
+                "waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container=c0 pod=p_d(u)"}},
+            "lastState": {
+                "terminated": {"exitCode": 1, "reason": "", "containerID": "", "startedAt": format_time(NOW - 2),
+                    "finishedAt": format_time(NOW - 1)}}, "restartCount": 3}),
     ("ended by a signal", pod(), {"c0": ContainerState(run=Run(0, NOW - 9, "id", NOW, 137, 9, "OOMKilled", "said"))},
         {
             "state": {
@@ -147,16 +154,6 @@ STATES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any
 def test_container_status(item: dict[str, Any], seen: dict[str, ContainerState], expected: dict[str, Any]) -> None:
     (status,) = status_of(item, seen)["containerStatuses"]
     assert {name: status[name] for name in expected} == expected
-
-
-def test_crash_loop_is_shown_as_waiting_with_the_end_as_last_state() -> None:
-    (status,) = status_of(pod("Always"), {"c0": done(1, 3, streak=3)})["containerStatuses"]
-    assert status["state"]["waiting"] == {
-        "reason": "CrashLoopBackOff",
-        "message": "back-off 40s restarting failed container=c0 pod=p_d(u)",
-    }
-    assert status["lastState"]["terminated"]["exitCode"] == 1
-    assert status["restartCount"] == 3
 
 
 def conditions(status: dict[str, Any]) -> dict[str, str]:

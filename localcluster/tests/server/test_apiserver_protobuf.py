@@ -1,7 +1,6 @@
 """Bodies in protobuf: what kubectl sends, and malformed ones."""
 
 from localcluster.apiserver.protobuf import decode
-from tests.server.api import Api
 
 
 def field(number: int, value: bytes | int | str) -> bytes:
@@ -54,12 +53,3 @@ def test_times_and_numbers_or_names() -> None:
     numbered = field(3, 81) + field(4, field(1, 0) + field(2, 8081))
     ports = decode(envelope("v1", "Service", META + field(2, field(1, named) + field(1, numbered))))["spec"]["ports"]
     assert [port["targetPort"] for port in ports] == ["http", 8081]
-
-
-def test_the_server_takes_it() -> None:
-    api = Api()
-    media = "application/vnd.kubernetes.protobuf"
-    path = "/api/v1/namespaces/default/configmaps"
-    raw = META + field(2, field(1, "key") + field(2, "value"))
-    assert api.send("POST", path, envelope("v1", "ConfigMap", raw), content_type=media).body["data"] == {"key": "value"}
-    assert api.send("POST", path, b"k8s\x00\x0a\xff", content_type=media).code == 400
