@@ -33,7 +33,7 @@ from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
-from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
+from jobcommon.diagnosis.resizes import bounds, floor, next_resizes, resizing, smaller, stops_awaited
 from jobcommon.diagnosis.starting import BARE
 from jobcommon.diagnosis.stops import hook_of
 from jobcommon.reconcile import limits
@@ -139,7 +139,9 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
             return _restarting(found, ends, now)
         made = _of_pods(found, worst, causes, now)
         shrinks_at, _ = next_resizes(found, now)
-        if shrinks_at is not None and not worst[0][0].pod.scheduled:
+        if not worst[0][0].pod.scheduled and shrinks_at is None:
+            made = replace(made, evidence=(*floor(found), *made.evidence))
+        elif not worst[0][0].pod.scheduled:
             made = replace(made, then="an attempt begins without the pods that have no node by then", at=shrinks_at)
         return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)

@@ -69,8 +69,11 @@ def smaller(found: Found, now: float) -> tuple[Cause, Sequence[str]] | None:
         then, at = f"it grows when a checkpoint after this one is reported: {job.status.awaited_checkpoint}", None
     elif now < grows_at:
         then, at = f"{what} are requested again for {left_out}", grows_at
-    elif found.spare and all(member.pod.scheduled for member in found.spare):
-        then, at = f"it grows when the pods of {left_out}, which have nodes, can start", None
+    elif placed := [member.replica for member in found.spare if member.pod.scheduled]:
+        then, at = (
+            f"it grows when {listed(placed)}, {'which has a node' if len(placed) == 1 else 'which have nodes'}, can start",
+            None,
+        )
     else:
         then, at = f"it grows when {what} are free for {left_out}", None
     return Cause(Reason.FEWER_REPLICAS, text, wait[0][1].advice if wait else "", then=then, at=at), facts
@@ -80,6 +83,16 @@ def resizing(found: Found) -> Cause:
     """That all replicas are restarted in another number."""
     job, before = found.read, in_short(found.status.last_restart_cause or "")
     return Cause(Reason.RESIZING, f"{job.kind} {job.name} begins attempt {job.attempt}: {before}")
+
+
+def floor(found: Found) -> list[str]:
+    """That `runPolicy.elastic` keeps the job from going on with the replicas that have nodes."""
+    elastic = elastic_of(found.framework, found.read)
+    if elastic is None:
+        return []
+    return [
+        f"it does not go on with fewer {named(found.framework.scaled_type)}: runPolicy.elastic.minReplicas is {fewest(elastic)}"
+    ]
 
 
 def bounds(found: Found) -> list[str]:

@@ -807,6 +807,7 @@ UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
 #: The words with which pods are refused at admission.
 REFUSED: tuple[tuple[str, ...], ...] = (
     ("quota", QUOTA, "QuotaExceeded", "quota team", "requested cpu=2", "used cpu=9"),
+    ("quota that asks for resources", 'pods "demo-worker-0" is forbidden: failed quota: team: must specify limits.memory for: pytorch; requests.cpu for: pytorch', "QuotaExceeded", "limits.memory for: pytorch; requests.cpu for: pytorch"),
     ("limit range", f'pods "demo-worker-0" is forbidden: {LIMITS}', "LimitRange", "maximum cpu usage"),
     ("webhook denies", WEBHOOK, "DeniedByWebhook", "policy.example.com", "team label"),
     ("webhook unreachable", NO_WEBHOOK, "WebhookUnreachable", "policy.example.com"),

@@ -218,7 +218,7 @@ RESIZES = {
         "FewerReplicas",
         "is running with 2 of 3 workers",
         "the last resize",
-        "when the pods of Worker-2, which have nodes",
+        "it grows when Worker-2, which has a node, can start",
     ),
     "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
     "awaits": (
@@ -239,7 +239,12 @@ RESIZES = {
         "condition Restarting",
         "an attempt begins without the pods that have no node by then",
     ),
-    "lacks too many": ("Unschedulable", "Worker-1: cannot be scheduled", "condition Restarting", "the scheduler retries"),
+    "lacks too many": (
+        "Unschedulable",
+        "Worker-1: cannot be scheduled",
+        "it does not go on with fewer workers",
+        "the scheduler retries",
+    ),
 }
 
 
