@@ -31,6 +31,7 @@ from jobcommon.reconcile.ending import (
     EndType,
     Life,
     decode,
+    init_of,
     last_run,
 )
 from jobcommon.reconcile.slots import (
@@ -340,7 +341,7 @@ def failures_on_record(job: Job, accounting: Accounting, slots: Slots, *, suspen
     for slot, run in runs_in_place(slots) if counted else ():
         if len(found) >= MAX_FAILURES:
             break
-        ending = Ending(EndType.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
+        ending = Ending(EndType.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at, init_of(slot.pod, run))
         failure = failure_of(slot.replica, slot.pod, ending)
         if slot.failed_runs.charged and not is_on_record(failure, found):
             found.append(failure)

@@ -227,7 +227,14 @@ def failed_in_place(pod: PodView, main_container: str, earlier_runs: int, policy
         return None
     if run.exit_code is None or _code_is_unknown(run):
         return _without_fault(pod, policy, run)
-    return Ending(_type_of(run.exit_code, policy), decode(run), run.exit_code, run.message, run.finished_at)
+    kind, init = _type_of(run.exit_code, policy), init_of(pod, run)
+    return Ending(kind, decode(run), run.exit_code, run.message, run.finished_at, init)
+
+
+def init_of(pod: PodView, run: Terminated) -> str:
+    """The init container whose run this is, "" for one of another container."""
+    inits = (container for container in pod.init_containers if container.restart_policy != _SIDECAR)
+    return next((container.name for container in inits if run is container.state or run is container.last), "")
 
 
 class FailedRuns(msgspec.Struct, frozen=True, gc=False):

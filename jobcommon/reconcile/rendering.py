@@ -210,9 +210,9 @@ def described_end(slot: Slot, *, read: bool) -> str:
     return f"{slot.replica}: {how}"
 
 
-def described_run(run: Terminated, *, read: bool = True) -> str:
+def described_run(run: Terminated, *, read: bool = True, init: str = "") -> str:
     """How a run ended and why, in one line: ``ValueError: no shard (train.py, line 3); exited with code 1 (Error)``."""
-    how = _how(decode(run), run.exit_code)
+    how = _how(decode(run), run.exit_code) + (f" (init container {init})" if init else "")
     return _with_words(how, decode(run), run.exit_code, run.message) if read else how
 
 

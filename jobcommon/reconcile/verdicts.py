@@ -14,7 +14,7 @@ from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, deletion_before, is_counted, runs_in_place
 from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
-from jobcommon.reconcile.ending import EndType
+from jobcommon.reconcile.ending import EndType, init_of
 from jobcommon.reconcile.rendering import Note, described_end, described_failure, described_run
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot, Slots, being_deleted
@@ -166,7 +166,8 @@ def _backoff_message(job: Job, accounting: Accounting, slots: Slots, cause: str)
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     limit = f"it has reached the specified backoff limit: failed runs {accounting.charged}, "
     limit += f"restarts allowed {job.run_policy.backoff_limit}"
-    found = [f"{slot.replica}: {described_run(run)}" for slot, run in [*runs_in_place(slots)][-1:]] or [
+    last = [*runs_in_place(slots)][-1:]
+    found = [f"{slot.replica}: {described_run(run, init=init_of(slot.pod, run))}" for slot, run in last] or [
         _because(accounting, ends) for ends in filter(None, [accounting.having(EndType.RETRYABLE)])
     ]
     # A failure that a suspension was recorded with ends the job when it is resumed.

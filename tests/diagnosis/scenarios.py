@@ -917,6 +917,7 @@ SCENARIOS = (
     scenario("failed often, and runs since", "Running", "2/2 Running").of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", logs={"demo-worker-1": EINOPS})),
     scenario("out of memory, restarted in place", "OOMKilled", "restarted once").of(crash(137, 1, reason="OOMKilled")),
     scenario("waiting for its replacement", "SIGKILL", "Worker-1").of(failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})),
+    scenario("init container that uses up backoffLimit", "InitContainerFailed", "Worker-1", "init container prepare", "exit code 3").of(beside(init_failed, policy="OnFailure", run_policy={"backoffLimit": 0})),
     scenario("init container", "InitContainerFailed", "prepare", "exit code 3").of(beside(init_failed)),
     scenario("init container, of a pod that is not restarted", "InitContainerFailed", "prepare", "exit code 3", "no data").of(beside(init_ended, logs={"demo-worker-1": ("no data",)})),
     scenario("sidecar", "SidecarRunning", "container sidecar is still running").of(beside(lambda pod: pod.main_ended(0))),
