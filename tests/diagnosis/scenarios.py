@@ -223,10 +223,7 @@ def removed(before: Found, **more: Any) -> Found:
     return replace(before, pods=(), logs={}, gone=frozenset({"demo-worker-1"}), **more)
 
 
-HOOK = [
-    event("uid-demo-worker-1", "FailedPostStartHook", "PostStartHook failed", at=NOW - 21, container="pytorch"),
-    event("uid-demo-worker-1", "Killing", "FailedPostStartHook", at=NOW - 21, container="pytorch", warning=False),
-]
+HOOK = [event("uid-demo-worker-1", "FailedPostStartHook", "PostStartHook failed", at=NOW - 21, container="pytorch"), event("uid-demo-worker-1", "Killing", "FailedPostStartHook", at=NOW - 21, container="pytorch", warning=False)]  # fmt: skip
 
 
 def hook_failed(pod: Pod) -> Pod:
@@ -263,16 +260,11 @@ WORDS = {"volumes": [{"name": "cfg", "configMap": {"name": "train-config", "item
 EINOPS = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'")
 
 
-NO_MASTER = (
-    "The client socket has failed to connect to any network address of (nosuch.corp, 29500). The IPv4 network addresses of "
-    "(nosuch.corp, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."
-)
+NO_MASTER = "The client socket has failed to connect to any network address of (nosuch.corp, 29500). The IPv4 network addresses of (nosuch.corp, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."  # fmt: skip
 NO_RANK = "wait timeout after 12000ms, keys: /default_pg/0//cpu//0/1"
 NO_ADDRESS = "[W1126 12:40:01.1 socket.cpp:767] [c10d] The IPv6 network addresses of ({}, 23456) cannot be retrieved (gai error: -2 - Name or service not known)."
 NO_RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
-IPV6 = (
-    "[W1126 17:41:31.201 socket.cpp:752] [c10d] The client socket has failed to connect to [localhost]:23456 (errno: 99 - Cannot assign requested address).",
-)
+IPV6 = ("[W1126 17:41:31.201 socket.cpp:752] [c10d] The client socket has failed to connect to [localhost]:23456 (errno: 99 - Cannot assign requested address).",)  # fmt: skip
 ITSELF = "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (localhost, 23456)."
 FRAMES = (
     "Exception raised from throwTimeoutError at /__w/pytorch/pytorch/torch/csrc/distributed/c10d/socket.cpp:1030 (most recent call first):",
@@ -527,13 +519,7 @@ def without_gpu() -> Found:
     return replace(made, job=job)
 
 
-SPAWNING = (
-    EINOPS[0],
-    '  File "<string>", line 1, in <module>',
-    '  File "train.py", line 2, in <module>',
-    "    mp.set_start_method('spawn')",
-    "RuntimeError: context has already been set",
-)
+SPAWNING = (EINOPS[0], '  File "<string>", line 1, in <module>', '  File "train.py", line 2, in <module>', "    mp.set_start_method('spawn')", "RuntimeError: context has already been set")  # fmt: skip
 
 
 def both_running(**scenario: Any) -> Found:
@@ -551,133 +537,54 @@ LEASE = {"metadata": {"name": "jobcommon-operator"}, "spec": {"holderIdentity": 
 RAISED = [event("uid-demo", "InternalError", "KeyError: 'size'")]
 OLD_DEFINITION = {"spec": {"versions": [{"name": "v1", "storage": True, "subresources": {}}]}}
 EARLIER = {"replica": "Worker-1", "pod": "other", "reason": "SIGKILL", "exitCode": 137, "time": format_time(START - 7200)}
-TRACEBACK = (
-    "epoch 3 loss 0.12",
-    "Traceback (most recent call last):",
-    '  File "train.py", line 12, in <module>',
-    "    return self.fc(x)",
-    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 100x10)",
-)
+TRACEBACK = ("epoch 3 loss 0.12", "Traceback (most recent call last):", '  File "train.py", line 12, in <module>', "    return self.fc(x)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 100x10)")  # fmt: skip
 QUOTA = 'pods "demo-worker-0" is forbidden: exceeded quota: team, requested: cpu=2, used: cpu=9, limited: cpu=10'
 POLICY = "ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: images must not be :latest"
 LIMITS = "[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Pod is 1Gi, but limit is 2Gi]"
 WEBHOOK = 'admission webhook "policy.example.com" denied the request: team label is required'
-NO_WEBHOOK = (
-    'Internal error occurred: failed calling webhook "policy.example.com": failed to call webhook: Post "https://policy.ns.svc:443/?'
-    'timeout=10s": dial tcp 10.96.3.4:443: connect: connection refused'
-)
-POD_SECURITY = (
-    'pods "demo-worker-0" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container '
-    '"pytorch" must set securityContext.allowPrivilegeEscalation=false)'
-)
-NO_RIGHT = (
-    'pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in '
-    'the namespace "default"'
-)
+NO_WEBHOOK = 'Internal error occurred: failed calling webhook "policy.example.com": failed to call webhook: Post "https://policy.ns.svc:443/?timeout=10s": dial tcp 10.96.3.4:443: connect: connection refused'  # fmt: skip
+POD_SECURITY = 'pods "demo-worker-0" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "pytorch" must set securityContext.allowPrivilegeEscalation=false)'  # fmt: skip
+NO_RIGHT = 'pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in the namespace "default"'  # fmt: skip
 GPUS = "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 EIGHT_GPUS = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
 OWN = replace(PYTORCH, options=Options(kueue=True))
 WORKLOAD = {
     "metadata": {"name": "pytorchjob-demo-1a2b3"},
     "spec": {"queueName": "research"},
-    "status": {
-        "conditions": [
-            {
-                "type": "QuotaReserved",
-                "status": "False",
-                "reason": "Pending",
-                "message": "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
-            }
-        ]
-    },
-}
+    "status": {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed"}]},
+}  # fmt: skip
 POD_GROUP = {
     "metadata": {"name": "demo"},
     "spec": {"minMember": 2, "queue": "research"},
-    "status": {
-        "phase": "Pending",
-        "conditions": [
-            {
-                "type": "Unschedulable",
-                "status": "True",
-                "reason": "NotEnoughResources",
-                "message": "2/2 tasks in gang unschedulable",
-                "lastTransitionTime": "2023-11-14T22:10:00Z",
-            }
-        ],
-    },
-}
-NATIVE_GROUP = {
-    "metadata": {"name": "demo"},
-    "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
-    "status": {
-        "conditions": [
-            {
-                "type": "PodGroupScheduled",
-                "status": "False",
-                "reason": "Unschedulable",
-                "message": "pod group is unschedulable",
-                "lastTransitionTime": "2023-11-14T22:10:00Z",
-            }
-        ]
-    },
-}
+    "status": {"phase": "Pending", "conditions": [{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "2/2 tasks in gang unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]},
+}  # fmt: skip
+NATIVE_GROUP = {"metadata": {"name": "demo"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]}}  # fmt: skip
 BACK_OFF = 'Back-off pulling image "me/train:v9"'
-NOT_THERE = (
-    f'{BACK_OFF}: ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/me/train:v9": failed '
-    'to resolve reference "docker.io/me/train:v9": docker.io/me/train:v9: not found'
-)
-DENIED = (
-    'failed to pull and unpack image "docker.io/me/secret:1": failed to resolve reference "docker.io/me/secret:1": pull access '
-    "denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed"
-)
-NO_REGISTRY = (
-    'rpc error: code = Unknown desc = failed to pull and unpack image "registry.corp/train:1": failed to do request: Head '
-    '"https://registry.corp/v2/train/manifests/1": dial tcp: lookup registry.corp on 10.0.0.2:53: no such host'
-)
-RATE = (
-    'failed to pull and unpack image "docker.io/library/python:3.12": failed to copy: httpReadSeeker: failed open: unexpected '
-    "status code https://registry-1.docker.io/v2/library/python/manifests/3.12: 429 Too Many Requests - toomanyrequests: You have "
-    "reached your pull rate limit"
-)
-NO_COMMAND = (
-    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
-    'container process: error during container init: exec: "trainn.sh": executable file not found in $PATH'
-)
+NOT_THERE = f'{BACK_OFF}: ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/me/train:v9": failed to resolve reference "docker.io/me/train:v9": docker.io/me/train:v9: not found'  # fmt: skip
+DENIED = 'failed to pull and unpack image "docker.io/me/secret:1": failed to resolve reference "docker.io/me/secret:1": pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed'  # fmt: skip
+NO_REGISTRY = 'rpc error: code = Unknown desc = failed to pull and unpack image "registry.corp/train:1": failed to do request: Head "https://registry.corp/v2/train/manifests/1": dial tcp: lookup registry.corp on 10.0.0.2:53: no such host'  # fmt: skip
+RATE = 'failed to pull and unpack image "docker.io/library/python:3.12": failed to copy: httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io/v2/library/python/manifests/3.12: 429 Too Many Requests - toomanyrequests: You have reached your pull rate limit'  # fmt: skip
+NO_COMMAND = 'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "trainn.sh": executable file not found in $PATH'  # fmt: skip
 NVML = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
     "container process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected "
     "mode as 'legacy' nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown"
 )
-NO_SANDBOX = (
-    'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox: plugin type="calico"'
-)
+NO_SANDBOX = 'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox: plugin type="calico"'  # fmt: skip
 PROBE = 'Readiness probe failed: Get "http://10.1.2.3:8080/healthz": dial tcp 10.1.2.3:8080: connect: connection refused'
-SSH = (
-    "ssh: Could not resolve hostname demo-worker-1.demo.default.svc: Name or service not known",
-    "ORTE was unable to reliably start one or more daemons.",
-)
+SSH = ("ssh: Could not resolve hostname demo-worker-1.demo.default.svc: Name or service not known", "ORTE was unable to reliably start one or more daemons.")  # fmt: skip
 STORE = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined. c10d store timed out"
 
 
 RESET = ("Traceback (most recent call last):", "ConnectionResetError: [Errno 104] Connection reset by peer")
 ELASTIC = "torch.distributed.elastic.rendezvous.api"
-JOINED = (
-    "  min_nodes        : 4",
-    "[INFO] The node 'demo-1_8_0' has joined round 0 of the rendezvous 'demo' as rank 1 in a world of size 4",
-)
+JOINED = ("  min_nodes        : 4", "[INFO] The node 'demo-1_8_0' has joined round 0 of the rendezvous 'demo' as rank 1 in a world of size 4")  # fmt: skip
 GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
 STEPS = ("step 3", "step 4")
 AT_BARRIER = ("step 3", "waiting at the barrier")
-DIED = (
-    "Exception in thread loader:",
-    "Traceback (most recent call last):",
-    '  File "/app/data.py", line 7, in load',
-    "    raise OSError(116)",
-    "OSError: [Errno 116] Stale file handle: '/data'",
-)
+DIED = ("Exception in thread loader:", "Traceback (most recent call last):", '  File "/app/data.py", line 7, in load', "    raise OSError(116)", "OSError: [Errno 116] Stale file handle: '/data'")  # fmt: skip
 OLD_HOOK = 'Exec lifecycle hook ([sh -c login]) for Container "pytorch" failed - error: command exited with 4, message: "no /cfg/token"'
 
 
@@ -775,19 +682,13 @@ CREATING: tuple[tuple[str, ...], ...] = (
     ("sandbox", "FailedCreatePodSandBox", NO_SANDBOX, "SandboxFailed", "calico"),
     ("pulling", "Pulling", 'Pulling image "big:1"', "PullingImage", "Pulling image"),
 )  # fmt: skip
-TIMED_OUT = (
-    "Unable to attach or mount volumes: unmounted volumes=[ckpt], unattached volumes=[]: timed out waiting for the condition"
-)
+TIMED_OUT = "Unable to attach or mount volumes: unmounted volumes=[ckpt], unattached volumes=[]: timed out waiting for the condition"  # fmt: skip
 #: What the kubelet says while volumes are not ready, the latest first.
 NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
     "a volume that is attached elsewhere, and time-outs": (("FailedMount", TIMED_OUT), ("FailedAttachVolume", CREATING[2][2])),
     "a ConfigMap of a volume, and time-outs": (("FailedMount", TIMED_OUT), ("FailedMount", CREATING[1][2])),
-    "a Secret of a volume, found missing in the second of its binding": (
-        ("Scheduled", "Successfully assigned default/demo-worker-1 to node-1"), ("FailedMount", CREATING[0][2]),
-    ),
-    "a volume that was attached elsewhere": (
-        ("FailedMount", TIMED_OUT), ("SuccessfulAttachVolume", 'Attach succeeded for volume "pvc-1"'), ("FailedAttachVolume", CREATING[2][2]),
-    ),
+    "a Secret of a volume, found missing in the second of its binding": (("Scheduled", "Successfully assigned default/demo-worker-1 to node-1"), ("FailedMount", CREATING[0][2])),
+    "a volume that was attached elsewhere": (("FailedMount", TIMED_OUT), ("SuccessfulAttachVolume", 'Attach succeeded for volume "pvc-1"'), ("FailedAttachVolume", CREATING[2][2])),
 }  # fmt: skip
 #: The scheduler's words on a pod without a node.
 UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (

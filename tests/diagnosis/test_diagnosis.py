@@ -1,5 +1,7 @@
 """The diagnosis names the cause: a table of seeded failures, by exact reason."""
 
+# ruff: noqa: E501  recorded texts, as they come
+
 import json
 import re
 from copy import deepcopy
@@ -131,16 +133,11 @@ def test_pods_still_running_after_success_are_named() -> None:
 
 #: how the pods of an attempt are that is being stopped in place, what happens next, and until when
 STOPS = {
-    "one hangs": (
-        NOT_STOPPED,
-        STOPPED,
-        "Worker-0 has stopped; a replica that has not stopped by then gets a new pod",
-        START + 150,
-    ),
+    "one hangs": (NOT_STOPPED, STOPPED, "Worker-0 has stopped; a replica that has not stopped by then gets a new pod", START + 150),
     "both go": (NOT_STOPPED, NOT_STOPPED, "Worker-0, Worker-1 have stopped; a replica that has not", START + 150),
-    "one is replaced": (STOPPED, f"in_attempt 0 0,deleting {NOW:.0f}", "attempt 1 begins when Worker-1 has stopped", None),
+    "one is replaced": (STOPPED, f'in_attempt 0 0,deleting {NOW:.0f}', "attempt 1 begins when Worker-1 has stopped", None),
     "none": (STOPPED, STOPPED, "attempt 1 begins: all replicas have stopped", None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("first", "second", "said", "at"), STOPS.values(), ids=STOPS)
@@ -202,50 +199,15 @@ def test_what_the_manifest_is_warned_of_is_evidence_while_the_job_runs_and_when_
 
 #: by what becomes of an elastic job of three workers: the reason, and what is said of it, of its evidence and of what follows
 RESIZES = {
-    "smaller": (
-        "FewerReplicas",
-        "is running with 2 of 3 workers since 2",
-        "the last resize: it is resized from 3 to 2",
-        "Worker-2",
-    ),
-    "asks": (
-        "FewerReplicas",
-        "is running with 2 of 3 workers since 2",
-        "Worker-2: cannot be scheduled",
-        "it grows when nodes are free",
-    ),
-    "placed": (
-        "FewerReplicas",
-        "is running with 2 of 3 workers",
-        "the last resize",
-        "it grows when Worker-2, which has a node, can start",
-    ),
+    "smaller": ("FewerReplicas", "is running with 2 of 3 workers since 2", "the last resize: it is resized from 3 to 2", "Worker-2"),
+    "asks": ("FewerReplicas", "is running with 2 of 3 workers since 2", "Worker-2: cannot be scheduled", "it grows when nodes are free"),
+    "placed": ("FewerReplicas", "is running with 2 of 3 workers", "the last resize", "it grows when Worker-2, which has a node, can start"),
     "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
-    "awaits": (
-        "FewerReplicas",
-        "is running with 3 of 4 workers",
-        "condition Running",
-        "it grows when a checkpoint after this one is reported: 7",
-    ),
-    "resizing": (
-        "Resizing",
-        "begins attempt 1: it is resized from 3 to 2 workers",
-        "condition Restarting",
-        "attempt 1 begins when",
-    ),
-    "lacks": (
-        "Unschedulable",
-        "Worker-1: cannot be scheduled",
-        "condition Restarting",
-        "an attempt begins without the pods that have no node by then",
-    ),
-    "lacks too many": (
-        "Unschedulable",
-        "Worker-1: cannot be scheduled",
-        "it does not go on with fewer workers",
-        "the scheduler retries",
-    ),
-}
+    "awaits": ("FewerReplicas", "is running with 3 of 4 workers", "condition Running", "it grows when a checkpoint after this one is reported: 7"),
+    "resizing": ("Resizing", "begins attempt 1: it is resized from 3 to 2 workers", "condition Restarting", "attempt 1 begins when"),
+    "lacks": ("Unschedulable", "Worker-1: cannot be scheduled", "condition Restarting", "an attempt begins without the pods that have no node by then"),
+    "lacks too many": ("Unschedulable", "Worker-1: cannot be scheduled", "it does not go on with fewer workers", "the scheduler retries"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", RESIZES)
@@ -488,19 +450,13 @@ def test_a_container_that_failed_well_before_explains_another_error(before: floa
 GRANTED = "grant the pod's ServiceAccount default what the message says"
 #: the end of what the kubelet says of a mount that failed, and what the advice says
 MOUNTS = {
-    "refused by a file server": (
-        "Output: mount.nfs: access denied by server while mounting 10.0.0.5:/x",
-        "export the directory",
-    ),
+    "refused by a file server": ("Output: mount.nfs: access denied by server while mounting 10.0.0.5:/x", "export the directory"),
     "refused by a Windows share": ("Output: mount error(13): Permission denied", "export the directory"),
-    "without its driver": (
-        "driver name efs.csi.aws.com not found in the list of registered CSI drivers",
-        "install it, or see its",
-    ),
+    "without its driver": ("driver name efs.csi.aws.com not found in the list of registered CSI drivers", "install it, or see its"),
     "of a server that does not answer": ("Output: mount.nfs: Connection timed out", "whether the node may reach it"),
     "of a server without a name": ('Failed to resolve "fs-0abc.efs.eu-west-1.amazonaws.com"', "whether the node may reach it"),
     "of any other cause": ("rpc error: code = Internal desc = it did not work", "check the volumes of the pod template"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("said", "advice"), MOUNTS.values(), ids=MOUNTS)
