@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from hashlib import sha1
 from typing import Any
 
-from jobcommon.api.gang import V1ALPHA2
 from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, MAX_POD_SETS, QUEUE_LABEL
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.errors import StatusError
@@ -158,12 +157,10 @@ def definitions() -> list[Manifest]:
 
 
 def gang_definitions(api_version: str) -> list[Manifest]:
-    """Those of Kubernetes' own gangs, for a server that has them not built in. Of v1alpha2 every spec is immutable."""
-    rules = [{"rule": "self == oldSelf", "message": "field is immutable"}] if api_version == V1ALPHA2 else []
-    spec = {**ANY, "x-kubernetes-validations": rules}
+    """Those of Kubernetes' own gangs, for a server that has them not built in."""
     return [
-        definition(api_version, "Workload", {"spec": spec}),
-        definition(api_version, "PodGroup", {"spec": spec, "status": ANY}),
+        definition(api_version, "Workload", {"spec": ANY}),
+        definition(api_version, "PodGroup", {"spec": ANY, "status": ANY}),
     ]
 
 

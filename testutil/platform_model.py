@@ -11,7 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.gang import V1ALPHA2, min_count
+from jobcommon.api.gang import min_count
 from jobcommon.api.status import Metric, TrainerStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView, object_view
@@ -328,9 +328,6 @@ class PlatformModel:
             case Update(plural="pods"):
                 self._expire(action.name)
             case Update():
-                old = self.others.get((action.manifest["kind"], action.name), {})
-                fixed = action.api_version == V1ALPHA2
-                assert not fixed or old["spec"] == action.manifest["spec"], "the spec is immutable"
                 self.others[action.manifest["kind"], action.name] = dict(action.manifest)
             case SetImage() | RemoveFinalizer() | Delete(plural="pods"):
                 if pod is not None and pod.view.uid == action.uid:

@@ -9,9 +9,7 @@ from jobcommon.api import labels
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.view import ObjectView
 
-V1BETA1, V1ALPHA2 = "scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"
-VERSIONS = (V1BETA1, V1ALPHA2)
-"""The versions that can be written, the newest first."""
+V1BETA1 = "scheduling.k8s.io/v1beta1"
 WORKLOAD, WORKLOADS = "Workload", "workloads"
 MAX_TEMPLATES = 8
 
@@ -44,7 +42,7 @@ def workload_manifest(
     """A Workload of 1 to 8 groups. `controller` has the apiGroup, kind and name of the object that it stands for."""
     if not 1 <= len(templates) <= MAX_TEMPLATES or len({one.name for one in templates}) < len(templates):
         raise ValueError(f"a Workload has 1 to {MAX_TEMPLATES} groups with different names, not {[t.name for t in templates]}")
-    spec: dict[str, Any] = {"podGroupTemplates": [{"name": t.name, **_policy(api_version, t)} for t in templates]}
+    spec: dict[str, Any] = {"podGroupTemplates": [{"name": t.name, **_policy(t)} for t in templates]}
     if controller is not None:
         spec["controllerRef"] = dict(controller)
     return {"apiVersion": api_version, "kind": WORKLOAD, "metadata": dict(metadata), "spec": spec}
@@ -54,12 +52,7 @@ def pod_group_manifest(
     api_version: str, metadata: Mapping[str, Any], template: PodGroupTemplate, workload: str
 ) -> dict[str, Any]:
     """The PodGroup of a template of the Workload named `workload`."""
-    if api_version == V1ALPHA2:
-        names = {"workloadName": workload, "podGroupTemplateName": template.name}
-        reference: dict[str, Any] = {"podGroupTemplateRef": {"workload": names}}
-    else:
-        reference = {"workloadRef": {"workloadName": workload, "templateName": template.name}}
-    spec = {**reference, **_policy(api_version, template)}
+    spec = {"workloadRef": {"workloadName": workload, "templateName": template.name}, **_policy(template)}
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": dict(metadata), "spec": spec}
 
 
@@ -86,13 +79,13 @@ def with_min_count(found: Mapping[str, Any], count: int) -> dict[str, Any]:
     return {**found, "spec": changed(spec)}
 
 
-def _policy(api_version: str, template: PodGroupTemplate) -> dict[str, Any]:
+def _policy(template: PodGroupTemplate) -> dict[str, Any]:
     gang = {"basic": {}} if template.min_count is None else {"gang": {"minCount": template.min_count}}
     fields: dict[str, Any] = {"schedulingPolicy": gang}
     if template.topology:
         fields["schedulingConstraints"] = {"topology": [{"key": template.topology}]}
     if template.disrupt_all:
-        fields["disruptionMode"] = "PodGroup" if api_version == V1ALPHA2 else {"all": {}}
+        fields["disruptionMode"] = {"all": {}}
     if template.priority_class:
         fields["priorityClassName"] = template.priority_class
     return fields
@@ -124,8 +117,8 @@ MEMBER = labels.GANG
 # Follows it in the mark of a pod that the scheduler may place by itself, although the job is a gang.
 ALONE = "/alone"
 
-# The conditions of a PodGroup that say what it waits for: Kubernetes 1.36 and 1.37, Volcano.
-_WAITS = {("PodGroupScheduled", "False"), ("PodGroupInitiallyScheduled", "False"), ("Unschedulable", "True")}
+# The conditions of a PodGroup that say what it waits for: Kubernetes, Volcano.
+_WAITS = {("PodGroupInitiallyScheduled", "False"), ("Unschedulable", "True")}
 # What a scheduler says of each pod of a group that it cannot place, and of the group itself.
 OF_THE_GROUP = "pod group is "
 
@@ -155,7 +148,7 @@ class GangScheduler:
     @property
     def native(self) -> bool:
         """Whether it is Kubernetes' own: any scheduler places the pods, and the PodGroup belongs to a Workload."""
-        return self.api_version in VERSIONS
+        return self.api_version == V1BETA1
 
     @property
     def holds_pods(self) -> bool:
@@ -167,9 +160,8 @@ VOLCANO = GangScheduler("volcano", VOLCANO_API)
 COSCHEDULING = GangScheduler(COSCHEDULING_NAME, COSCHEDULING_API)
 YUNIKORN = GangScheduler("yunikorn", "")
 KOORDINATOR = GangScheduler("koord-scheduler", "")
-NATIVE = tuple(GangScheduler("kubernetes", version) for version in VERSIONS)
-"""Kubernetes' own, by version."""
-KNOWN = {"kubernetes": NATIVE[0], "volcano": VOLCANO, "yunikorn": YUNIKORN, "koordinator": KOORDINATOR}
+NATIVE = GangScheduler("kubernetes", V1BETA1)
+KNOWN = {"kubernetes": NATIVE, "volcano": VOLCANO, "yunikorn": YUNIKORN, "koordinator": KOORDINATOR}
 """By what a flag says; each other name is that of a scheduler with the coscheduling plugin."""
 
 
@@ -205,9 +197,7 @@ def size_of(pod_group: Mapping[str, Any]) -> int:
 
 def candidates(name: str) -> tuple[GangScheduler, ...]:
     """The schedulers of which the cluster says which it is, the first choice first; none where `name` says it."""
-    if name == ANY_SCHEDULER:
-        return (*NATIVE, VOLCANO, COSCHEDULING)
-    return NATIVE if name.lower() == NATIVE[0].name else ()
+    return (NATIVE, VOLCANO, COSCHEDULING) if name == ANY_SCHEDULER else ()
 
 
 def gang_scheduler(name: str) -> GangScheduler | None:

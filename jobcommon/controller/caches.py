@@ -107,9 +107,8 @@ class Caches:
             return ""
         if gang.native:
             return (
-                f"the API server serves no {POD_GROUP} of scheduling.k8s.io in a known version; Kubernetes 1.37 has v1beta1 "
-                "(feature gate GenericWorkload) and 1.36 v1alpha2 (GenericWorkload and GangScheduling), each with the API "
-                "server's flag --runtime-config=scheduling.k8s.io/VERSION=true; 1.35 and earlier have none"
+                f"the API server serves no {POD_GROUP} of scheduling.k8s.io/v1beta1; Kubernetes 1.37 has it (feature gate "
+                "GenericWorkload), with the API server's flag --runtime-config=scheduling.k8s.io/v1beta1=true"
             )
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
 

@@ -46,7 +46,7 @@ MAX_FAILED_LOGS = 16
 TAIL_LINES = 1000
 FEW_LINES = 60
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
-POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, *workload.VERSIONS)
+POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, workload.V1BETA1)
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
 _QUIET = ("nodes", POD_GROUPS, "leases", "definition")

@@ -6,8 +6,7 @@ UID is not in `countedPods`; a success is entered as its index, which cannot be 
 
 Stops by the operator itself are recorded first, too, because the end of a pod does not show who stopped it: a suspension is
 stored before its first DELETE, and while it lasts the end of a pod is not counted; the resume enters the pods that are still
-terminating, and a scale-down or an extension those that are to be deleted (`stopping`). Their exit codes are ignored, also
-by another operator.
+terminating, and a scale-down those that are to be deleted. Their exit codes are ignored, also by another operator.
 """
 
 from collections import Counter
@@ -133,17 +132,6 @@ def account_for_pods(job: Job, slots: Slots, *, entering: bool = True) -> Accoun
         counted_pods=(counted := pods_to_remember(status, slots, entries)),
         stopped_pods=_stopped(status, slots, entries, counted),
         attempt=job.attempt,
-    )
-
-
-def stopping(accounting: Accounting, slots: Iterable[Slot]) -> Accounting:
-    """The accounting in which those pods are entered as stopped by us. They may be deleted once it is stored."""
-    known = set(accounting.counted_pods)
-    new = tuple(slot.pod.uid for slot in slots if slot.pod.uid not in known)[:MAX_ENTRIES]
-    return replace(
-        accounting,
-        counted_pods=(*accounting.counted_pods, *new),
-        stopped_pods=(*accounting.stopped_pods, *new),
     )
 
 

@@ -151,7 +151,7 @@ def _fail(situation: Situation, reason: str, sentence: Sentence) -> Plan:
         situation = situation.with_accounting(situation.accounting, all_failed, situation.overdue)
     if situation.accounting.attempt > situation.job.attempt:
         # The attempt that would have begun does not: what has succeeded in this one stays on record, and so do its pods.
-        kept = {name: getattr(situation.counted, name) for name in ("succeeded", "counted_pods", "stopped_pods")}
+        kept = {name: getattr(situation.entered, name) for name in ("succeeded", "counted_pods", "stopped_pods")}
         ended = replace(situation.accounting, **kept)
         situation = situation.with_accounting(ended, situation.tallies, situation.overdue)
     return _end(situation, Statement(ConditionType.FAILED, True, reason, sentence), event)

@@ -49,7 +49,7 @@ class Elastic(Extension):
     @cached_property
     def _policy(self) -> Elasticity | None:
         """The policy by which the job is resized by itself. Not once a replica has succeeded, which would have to run again."""
-        done = any(self._situation.counted.succeeded.values())
+        done = any(self._situation.entered.succeeded.values())
         return elastic_of(self._situation.framework, self._job) if self._job.status.attempt_replicas and not done else None
 
     def new_attempt(self) -> str | None:

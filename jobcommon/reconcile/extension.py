@@ -38,7 +38,7 @@ class Extension:
     status that it alone writes.
 
     What becomes of pods (`intent`), `logs`, `actions` and `wakes` are asked of every job on a course, suspended and finished
-    ones too; `record` and `stops` until the job has finished. A job that has no pods because it is suspended has no deadlines,
+    ones too; `record` until the job has finished. A job that has no pods because it is suspended has no deadlines,
     and what concerns its going on is not asked: `hold`, `statements`, `exhausted` and `events`. `suspension` is asked first,
     before the pods are classified, because what their ends mean depends on it.
     """
@@ -84,10 +84,6 @@ class Extension:
     def as_cached(self) -> tuple[Get, str] | None:
         """The object for which the job is suspended, and the version of it that is decided upon."""
         return None
-
-    def stops(self) -> Iterable[Slot]:
-        """Pods that are not to live on. They are recorded as stopped by us, and then replaced as all that is on record."""
-        return ()
 
     def actions(self, course: Course | None) -> Iterable[Action]:
         """What makes the feature's own objects what they are to be; None: of a job whose suspension is being recorded, or which

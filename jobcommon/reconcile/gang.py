@@ -5,17 +5,15 @@ ours that differ are written, and the same job always gets the same PodGroup. A 
 pods of it run that were created without a gang, a PodGroup would wait for members that never come.
 
 Kubernetes' own scheduler has a Workload beside the PodGroup, and forgets pods that have ended, so `minCount` follows the
-replicas that have not succeeded (kubernetes#142330). v1alpha2 does not let it be changed: while none of the pods has a node
-both objects are made anew, and later a replacement that the group could not place any more is no member of it.
+replicas that have not succeeded (kubernetes#142330).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from jobcommon.api import gang as names
-from jobcommon.api import gang as workload
 from jobcommon.api import kueue, reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOADS, GangScheduler, PodGroupTemplate
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
@@ -37,7 +35,6 @@ from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Hold, Note
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import Slot
 from jobcommon.reconcile.waiting import MAX_CAUSE, SharedWait
 from jobcommon.reconcile.wanted import Wanted, changes
 
@@ -100,7 +97,7 @@ class Gang(Extension):
     def _awaited(self) -> str:
         if self.scheduler is None or not self.members:
             return ""
-        if self.is_replaced if self.scheduler.native else self.found is not None and self.found.deleting:
+        if any(view.deleting for view in self._objects.values()) and not self._is_in_use:
             return f"the previous PodGroup {self.job.name} to be deleted"
         phase = mapping_of(self._raw.get("status")).get("phase") or ""
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
@@ -160,58 +157,20 @@ class Gang(Extension):
         """What its members request."""
         return Needs(self.job, _policy(self.job), self.members, self.min_member, self.observed.cluster)
 
-    # -- native gangs -------------------------------------------------------------------------------------------------
-
     @cached_property
     def _objects(self) -> Mapping[str, ObjectView]:
         """The job's PodGroup and its Workload as they are, by plural."""
-        found = {plural: self.observed.companions.get((plural, self.job.name)) for plural in (POD_GROUPS, WORKLOADS)}
-        return {plural: view for plural, view in found.items() if view is not None}
+        known = {plural: self.observed.companions.get((plural, self.job.name)) for plural in (POD_GROUPS, WORKLOADS)}
+        return {plural: view for plural, view in known.items() if view is not None}
 
     @property
-    def is_frozen(self) -> bool:
-        """Whether the PodGroup wants another number of pods than the job now, and the API does not let it be changed."""
-        if self.scheduler is None or self.scheduler.api_version != workload.V1ALPHA2 or self.found is None:
-            return False
-        return workload.min_count(self.found.raw) != max(self.min_member, 1)
+    def _is_in_use(self) -> bool:
+        """Whether pods keep a native PodGroup that is being deleted, and are placed by it."""
+        native = self.scheduler is not None and self.scheduler.native
+        return native and any(slot.stays for slot in self._situation.slots.wanted.values())
 
-    @cached_property
-    def is_replaced(self) -> bool:
-        """Whether Workload and PodGroup are to be made anew before pods are created: none of the job's pods has a node."""
-        stay = [slot for slot in self._situation.slots.wanted.values() if slot.stays]
-        leaving = any(view.deleting for view in self._objects.values())
-        return (leaving and not stay) or (self.is_frozen and not any(slot.pod.scheduled for slot in stay))
-
-    @property
-    def is_outgrown(self) -> bool:
-        """Whether the PodGroup waits for more pods than the job has, so that it can place none any more."""
-        return self.is_frozen and not self.is_replaced and workload.min_count(self._raw) > self.min_member
-
-    def stops(self) -> Sequence[Slot]:
-        """See `_stopped`."""
-        return self._stopped
-
-    @cached_property
-    def _stopped(self) -> Sequence[Slot]:
-        """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are.
-
-        They are entered as stopped by us (`accounting.stopping`), and then replaced as all that is on record.
-        """
-        if not self._objects or self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
-            return []
-        mark = self.scheduler.mark
-        waiting = (slot for slot in self._situation.slots.wanted.values() if slot.stays and not slot.pod.scheduled)
-        return [slot for slot in waiting if slot.pod.annotations.get(names.MEMBER) == mark]
-
-    def _native(self, api_version: str) -> Iterable[Wanted]:
-        if self.is_replaced:
-            # Without its PodGroup it would not be known that the pods are to go, before that is on record.
-            recorded = all(slot.recorded for slot in self._stopped)
-            return unwanted(self.job, self.observed, "the gang has changed") if recorded else ()
-        return self._native_objects(api_version)
-
-    def _native_objects(self, api_version: str) -> Iterator[Wanted]:
-        """The Workload and the PodGroup. `minCount` follows where it may be changed."""
+    def _native(self, api_version: str) -> Iterator[Wanted]:
+        """The Workload and the PodGroup."""
         job, count = self.job, max(self.min_member, 1)
         priority, topology = self.needs.priority_class, _required(job)
         template = PodGroupTemplate(
@@ -221,14 +180,12 @@ class Gang(Extension):
         group, _, _ = job.api_version.rpartition("/")
         controller = {"apiGroup": group, "kind": job.kind, "name": job.name}
         manifests = {
-            WORKLOADS: workload.workload_manifest(api_version, metadata, [template], controller),
-            POD_GROUPS: workload.pod_group_manifest(api_version, metadata, template, job.name),
+            WORKLOADS: names.workload_manifest(api_version, metadata, [template], controller),
+            POD_GROUPS: names.pod_group_manifest(api_version, metadata, template, job.name),
         }
         for plural, manifest in manifests.items():
             found = self._objects.get(plural)
-            corrected: Mapping[str, Any] = {}
-            if found is not None and api_version != workload.V1ALPHA2:
-                corrected = {"spec": workload.with_min_count(found.raw, count)["spec"]}
+            corrected = {"spec": names.with_min_count(found.raw, count)["spec"]} if found is not None else {}
             after = (WORKLOADS, job.name) if plural == POD_GROUPS else None
             yield Wanted(api_version, plural, job.name, manifest, corrected, after=after)
 
@@ -276,10 +233,10 @@ class Gang(Extension):
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
         annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.mark}
         if self.scheduler.native:
-            if alone := self.is_outgrown or _comes_later(self.framework, self.job, replica):
+            if alone := _comes_later(self.framework, self.job, replica):
                 annotations[names.MEMBER] += names.ALONE
             pod = {**pod, "metadata": {**metadata, "annotations": annotations}}
-            return pod if alone else workload.with_scheduling_group(pod, name)
+            return pod if alone else names.with_scheduling_group(pod, name)
         group: Mapping[str, str] = {}
         if self.scheduler.api_version == names.VOLCANO_API:
             groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)

@@ -26,7 +26,6 @@ from jobcommon.reconcile.accounting import (
     last_restart_time,
     replica_statuses,
     restarts_made,
-    stopping,
 )
 from jobcommon.reconcile.attempts import NO_CHANGE, AttemptChange, change_of_attempt, without_consequences
 from jobcommon.reconcile.ending import EndType
@@ -101,31 +100,25 @@ class Situation:
         return tally(self.job, self.slots, self.entered.succeeded)
 
     @cached_property
-    def counted(self) -> Accounting:
-        """The same accounting, with the pods that extensions stop."""
-        stopped = [slot for extension in self.extensions for slot in extension.stops()]
-        return stopping(self.entered, stopped) if stopped else self.entered
-
-    @cached_property
     def accounting(self) -> Accounting:
         """The accounting after this pass: where the first failure restarts all replicas, it alone is charged."""
         if not self.job.restarts_together:
-            return self.counted
-        return without_consequences(self.job, self.counted, self.slots)
+            return self.entered
+        return without_consequences(self.job, self.entered, self.slots)
 
     def with_accounting(self, accounting: Accounting, tallies: Tallies | None = None, overdue: Deadline | None = None) -> Self:
         """The same pods with another accounting, about which the extensions are asked anew."""
         if accounting is self.accounting and tallies is None:
             return self
         other = replace(self, overdue=overdue)
-        same = {name: getattr(self, name) for name in ("suspension", "slots", "blocked", "entered", "counted")}
+        same = {name: getattr(self, name) for name in ("suspension", "slots", "blocked", "entered")}
         vars(other).update(same, accounting=accounting, tallies=self.tallies if tallies is None else tallies)
         return other
 
     @property
     def uncharged(self) -> Self:
         """The same without the consequences of a failure, for what ends the job whatever has failed."""
-        return self.with_accounting(self.counted)
+        return self.with_accounting(self.entered)
 
     @cached_property
     def undisturbed(self) -> Self:

@@ -1,19 +1,18 @@
-"""The manifests of Workloads and PodGroups: the differences between the versions, and the limits of the API."""
+"""The manifests of Workloads and PodGroups, and the limits of the API."""
 
 import pytest
 
 from jobcommon import PodGroupTemplate, pod_group_manifest, with_min_count, with_scheduling_group, workload_manifest
-from jobcommon.api.gang import VERSIONS
+from jobcommon.api.gang import V1BETA1
 
-V1BETA1, V1ALPHA2 = VERSIONS
 METADATA = {"name": "train", "namespace": "default"}
 
 
 @pytest.mark.parametrize(
-    ("template", "beta", "alpha"),
+    ("template", "fields"),
     [
-        (PodGroupTemplate("a"), {"schedulingPolicy": {"basic": {}}}, {}),
-        (PodGroupTemplate("a", 3), {"schedulingPolicy": {"gang": {"minCount": 3}}}, {}),
+        (PodGroupTemplate("a"), {"schedulingPolicy": {"basic": {}}}),
+        (PodGroupTemplate("a", 3), {"schedulingPolicy": {"gang": {"minCount": 3}}}),
         (
             PodGroupTemplate("a", 3, topology="rack", disrupt_all=True, priority_class="high"),
             {
@@ -22,22 +21,18 @@ METADATA = {"name": "train", "namespace": "default"}
                 "disruptionMode": {"all": {}},
                 "priorityClassName": "high",
             },
-            {"disruptionMode": "PodGroup"},
         ),
     ],
     ids=["basic", "gang", "everything"],
 )
-def test_the_versions(template: PodGroupTemplate, beta: dict[str, object], alpha: dict[str, object]) -> None:
+def test_the_manifests(template: PodGroupTemplate, fields: dict[str, object]) -> None:
     reference = {"workloadRef": {"workloadName": "train", "templateName": "a"}}
     assert pod_group_manifest(V1BETA1, METADATA, template, "train") == {
-        "apiVersion": V1BETA1, "kind": "PodGroup", "metadata": METADATA, "spec": {**reference, **beta},
+        "apiVersion": V1BETA1, "kind": "PodGroup", "metadata": METADATA, "spec": {**reference, **fields},
     }  # fmt: skip
-    older = {"podGroupTemplateRef": {"workload": {"workloadName": "train", "podGroupTemplateName": "a"}}}
-    assert pod_group_manifest(V1ALPHA2, METADATA, template, "train")["spec"] == {**older, **beta, **alpha}
-    for version, changes in ((V1BETA1, {}), (V1ALPHA2, alpha)):
-        controller = {"apiGroup": "g", "kind": "K", "name": "train"}
-        found = workload_manifest(version, METADATA, [template], controller)
-        assert found["spec"] == {"podGroupTemplates": [{"name": "a", **beta, **changes}], "controllerRef": controller}
+    controller = {"apiGroup": "g", "kind": "K", "name": "train"}
+    found = workload_manifest(V1BETA1, METADATA, [template], controller)
+    assert found["spec"] == {"podGroupTemplates": [{"name": "a", **fields}], "controllerRef": controller}
 
 
 def test_a_member() -> None:
@@ -46,13 +41,12 @@ def test_a_member() -> None:
     assert "schedulingGroup" not in pod["spec"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_another_min_count_changes_nothing_else(version: str) -> None:
+def test_another_min_count_changes_nothing_else() -> None:
     template, changed = (PodGroupTemplate("a", count, topology="rack") for count in (3, 2))
-    workload = workload_manifest(version, METADATA, [template])
-    assert with_min_count(workload, 2) == workload_manifest(version, METADATA, [changed])
-    group = pod_group_manifest(version, METADATA, template, "train")
-    assert with_min_count(group, 2) == pod_group_manifest(version, METADATA, changed, "train")
+    workload = workload_manifest(V1BETA1, METADATA, [template])
+    assert with_min_count(workload, 2) == workload_manifest(V1BETA1, METADATA, [changed])
+    group = pod_group_manifest(V1BETA1, METADATA, template, "train")
+    assert with_min_count(group, 2) == pod_group_manifest(V1BETA1, METADATA, changed, "train")
 
 
 @pytest.mark.parametrize("templates", [[], [PodGroupTemplate(str(i)) for i in range(9)], [PodGroupTemplate("a")] * 2])

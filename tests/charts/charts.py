@@ -105,7 +105,7 @@ def rules_template() -> str:
         parts[f"kueue-own.{name}"] = rbac.resuming([framework])
         parts[f"kueue-reads.{name}"] = rbac.kueue_reads([framework])
     parts["gang.volcano"] = rbac.gang_rules(VOLCANO)
-    parts["gang.kubernetes"] = rbac.gang_rules(NATIVE[0])
+    parts["gang.kubernetes"] = rbac.gang_rules(NATIVE)
     parts["gang.coscheduling"] = rbac.gang_rules(COSCHEDULING)
     parts["gang.priorities"] = (rbac.PRIORITIES,)
     parts["kueue"] = rbac.KUEUE

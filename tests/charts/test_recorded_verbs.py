@@ -252,7 +252,7 @@ async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: F
         may_grant(recording)
 
 
-@pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING, NATIVE[0]], ids=lambda s: s.name)
+@pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING, NATIVE], ids=lambda s: s.name)
 async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangScheduler) -> None:
     life = Life(TF)
     for one in gang_definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:

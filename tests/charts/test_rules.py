@@ -31,7 +31,7 @@ EVERY_RULE = [
     *rbac.operator_rules(FRAMEWORKS.values(), grants=True),
     *rbac.gang_rules(VOLCANO),
     *rbac.gang_rules(COSCHEDULING),
-    *rbac.gang_rules(NATIVE[0]),
+    *rbac.gang_rules(NATIVE),
     rbac.PRIORITIES,
     *rbac.KUEUE,
     *rbac.KUEUE_CLUSTER,
@@ -89,10 +89,10 @@ def test_the_lease_is_the_only_one_in_reach() -> None:
     [
         ("volcano", [*rbac.gang_rules(VOLCANO), rbac.PRIORITIES]),
         ("my-scheduler", [*rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
-        ("kubernetes", [*rbac.gang_rules(NATIVE[0]), rbac.PRIORITIES]),
+        ("kubernetes", [*rbac.gang_rules(NATIVE), rbac.PRIORITIES]),
         ("koordinator", [rbac.PRIORITIES]),
         ("YuniKorn", [rbac.PRIORITIES]),
-        ("auto", [*(rule for one in (VOLCANO, NATIVE[0], COSCHEDULING) for rule in rbac.gang_rules(one)), rbac.PRIORITIES]),
+        ("auto", [*(rule for one in (VOLCANO, NATIVE, COSCHEDULING) for rule in rbac.gang_rules(one)), rbac.PRIORITIES]),
     ],
 )
 def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) -> None:

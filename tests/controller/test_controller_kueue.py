@@ -102,9 +102,9 @@ def test_without_workloads_a_new_job_waits_with_the_fix_until_they_come(error: S
     assert written(bench.settle()) == [f"create {KUEUE_WORKLOADS}/testjob-demo-d2260"]
 
 
-GANGS = {one.api_version: Options(gang=one) for one in (*NATIVE, VOLCANO, COSCHEDULING)}
+GANGS = {one.api_version: Options(gang=one) for one in (NATIVE, VOLCANO, COSCHEDULING)}
 CHOICES = {**GANGS, "kueue": Options(kueue=True)}
-LOSSES = [(of, "podgroups") for of in GANGS] + [(one.api_version, "workloads") for one in NATIVE]
+LOSSES = [(of, "podgroups") for of in GANGS] + [(NATIVE.api_version, "workloads")]
 LOSSES += [("kueue", KUEUE_WORKLOADS), ("kueue", "resourceflavors")]
 
 

@@ -308,7 +308,7 @@ def test_a_job_that_waits_asks_for_what_its_user_asks_for() -> None:
 
 
 def test_a_gang_waits_for_the_fewest_with_which_the_job_runs() -> None:
-    framework = replace(SCALED_JOB, options=Options(gang=NATIVE[0]))
+    framework = replace(SCALED_JOB, options=Options(gang=NATIVE))
     policy = {"restartScope": "Job", "elastic": ELASTIC}
     world = ClusterModel.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
     assert isinstance(world, ClusterModel)

@@ -1,4 +1,4 @@
-"""Kubernetes' own gangs: what is written in each version, and whole lives under a model of its scheduler."""
+"""Kubernetes' own gangs: what is written, and whole lives under a model of its scheduler."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, V1ALPHA2, VOLCANO, YUNIKORN, GangScheduler, min_count
+from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler, min_count
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.tf import TF
@@ -18,27 +18,25 @@ from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.platform_model import GROUP, WORKLOAD, group_of
 
-BETA, ALPHA = NATIVE
-VERSIONS = pytest.mark.parametrize("scheduler", NATIVE, ids=["v1beta1", "v1alpha2"])
 CREATED = [f"create {name}" for name in ("services/demo", "workloads/demo", "podgroups/demo")]
 
 
-def world(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> ClusterModel:
+def world(replicas: Mapping[str, Any] | None = None, **job: Any) -> ClusterModel:
     framework: Framework = job.pop("framework", TEST_JOB)
-    framework = replace(framework, options=replace(framework.options, gang=scheduler))
+    framework = replace(framework, options=replace(framework.options, gang=NATIVE))
     return ClusterModel(framework, job_manifest(framework, replicas or {"Worker": 4}, **job))
 
 
-def waiting(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> ClusterModel:
+def waiting(replicas: Mapping[str, Any] | None = None, **job: Any) -> ClusterModel:
     """A job whose pods wait for the scheduler."""
-    there = world(scheduler, replicas, **job)
+    there = world(replicas, **job)
     there.settle()
     return there
 
 
-def running(scheduler: GangScheduler, **job: Any) -> ClusterModel:
+def running(**job: Any) -> ClusterModel:
     """A job that the scheduler has placed."""
-    there = waiting(scheduler, **job)
+    there = waiting(**job)
     there.schedule()
     there.settle()
     return there
@@ -56,37 +54,28 @@ def message(there: ClusterModel, kind: str = "Created") -> str:
 # -- what is written ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "reference", "mode"),
-    [
-        (BETA, {"workloadRef": {"workloadName": "demo", "templateName": "gang"}}, {"all": {}}),
-        (ALPHA, {"podGroupTemplateRef": {"workload": {"workloadName": "demo", "podGroupTemplateName": "gang"}}}, "PodGroup"),
-    ],
-    ids=["v1beta1", "v1alpha2"],
-)
-def test_workload_and_pod_group(scheduler: GangScheduler, reference: dict[str, Any], mode: object) -> None:
+def test_workload_and_pod_group() -> None:
     policy = {"schedulingPolicy": {"minAvailable": 2, "priorityClass": "high"}, "restartScope": "Job"}
-    there = world(scheduler, {"Master": 1, "Worker": 2}, run_policy=policy)
+    there = world({"Master": 1, "Worker": 2}, run_policy=policy)
     assert settled(there) == [*CREATED, *(f"create pods/demo-{n}" for n in ("master-0", "worker-0", "worker-1"))]
     created = [a for a in there.plans[0].actions if isinstance(a, Create)]
     assert [a.after for a in created if a.plural == "podgroups"] == [("workloads", "demo")]
-    group = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": mode, "priorityClassName": "high"}
-    assert there.others[GROUP]["spec"] == {**reference, **group}
+    group = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}, "priorityClassName": "high"}
+    assert there.others[GROUP]["spec"] == {"workloadRef": {"workloadName": "demo", "templateName": "gang"}, **group}
     assert there.others[WORKLOAD]["spec"] == {
         "controllerRef": {"apiGroup": "kubeflow.org", "kind": "TestJob", "name": "demo"},
         "podGroupTemplates": [{"name": "gang", **group}],
     }
     for key in (GROUP, WORKLOAD):
         (owner,) = there.others[key]["metadata"]["ownerReferences"]
-        assert (there.others[key]["apiVersion"], owner["uid"], owner["controller"]) == (scheduler.api_version, "uid-demo", True)
+        assert (there.others[key]["apiVersion"], owner["uid"], owner["controller"]) == (NATIVE.api_version, "uid-demo", True)
     pod = there.pods["demo-worker-0"].raw
     assert pod["spec"]["schedulingGroup"] == {"podGroupName": "demo"}
     assert "schedulerName" not in pod["spec"]
 
 
-@VERSIONS
-def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangScheduler) -> None:
-    there = waiting(scheduler, {"Launcher": 1, "Worker": 2}, framework=MPI, launcherCreationPolicy="WaitForWorkersReady")
+def test_a_launcher_that_waits_for_its_workers_is_no_member() -> None:
+    there = waiting({"Launcher": 1, "Worker": 2}, framework=MPI, launcherCreationPolicy="WaitForWorkersReady")
     assert sorted(there.schedule()) == ["demo-worker-0", "demo-worker-1"]
     there.settle()
     assert there.schedule() == ["demo-launcher"]
@@ -95,7 +84,6 @@ def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangSched
     assert group_of(there.pods["demo-launcher"]) is None
 
 
-@VERSIONS
 @pytest.mark.parametrize(
     ("pod", "field"),
     [
@@ -107,22 +95,24 @@ def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangSched
     ],
     ids=["scheduler", "group"],
 )
-def test_templates_that_rule_a_gang_out(scheduler: GangScheduler, pod: dict[str, Any], field: str) -> None:
+def test_templates_that_rule_a_gang_out(pod: dict[str, Any], field: str) -> None:
     worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "test-container", "image": "i"}], **pod}}}
-    there = waiting(scheduler, {"Master": 1, "Worker": worker})
+    there = waiting({"Master": 1, "Worker": worker})
     assert GROUP not in there.others
     assert WORKLOAD not in there.others
     assert f"gang scheduling is off: spec.{field}" in message(there)
     assert len(there.pods) == 3
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "kind"), [(BETA, "PodGroupInitiallyScheduled"), (ALPHA, "PodGroupScheduled")], ids=["v1beta1", "v1alpha2"]
-)
-def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, kind: str) -> None:
+def test_the_condition_quotes_the_schedulers_reason() -> None:
     """The words of kube-scheduler 1.36.2."""
-    there = waiting(scheduler)
-    condition = {"type": kind, "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable"}
+    there = waiting()
+    condition = {
+        "type": "PodGroupInitiallyScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "pod group is unschedulable",
+    }
     status = {"conditions": [{**condition, "lastTransitionTime": "2026-11-24T08:48:38Z"}]}
     there.others[GROUP] = {**there.others[GROUP], "status": status}
     for name, text in (
@@ -143,9 +133,8 @@ def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, ki
 # -- lives ----------------------------------------------------------------------------------------------------------------
 
 
-@VERSIONS
-def test_a_native_gang_is_placed_as_a_whole_or_not_at_all(scheduler: GangScheduler) -> None:
-    there = world(scheduler)
+def test_a_native_gang_is_placed_as_a_whole_or_not_at_all() -> None:
+    there = world()
     there.room = 3
     there.settle()
     assert there.schedule() == []
@@ -160,22 +149,19 @@ def test_a_native_gang_is_placed_as_a_whole_or_not_at_all(scheduler: GangSchedul
     assert not {GROUP, WORKLOAD} & set(there.others)
 
 
-@VERSIONS
-def test_a_replacement_is_placed_after_others_have_succeeded(scheduler: GangScheduler) -> None:
+def test_a_replacement_is_placed_after_others_have_succeeded() -> None:
     """A batch Job hangs here (kubernetes#142330): its minCount still counts pods that the scheduler has forgotten."""
-    there = running(scheduler, policy="ExitCode")
+    there = running(policy="ExitCode")
     there.exit("demo-worker-0", 0).settle()
     there.exit("demo-worker-3", 137).settle()
     there.tick(60).settle()
     assert there.schedule() == ["demo-worker-3"]
-    if scheduler is BETA:
-        assert min_count(there.others[GROUP]) == 3
-        assert there.others[WORKLOAD]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"] == 3
+    assert min_count(there.others[GROUP]) == 3
+    assert there.others[WORKLOAD]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"] == 3
 
 
-@VERSIONS
-def test_a_replacement_that_waits_while_another_succeeds_is_placed(scheduler: GangScheduler) -> None:
-    there = running(scheduler, policy="ExitCode")
+def test_a_replacement_that_waits_while_another_succeeds_is_placed() -> None:
+    there = running(policy="ExitCode")
     there.exit("demo-worker-3", 137).settle()
     there.tick(60).settle()
     assert group_of(there.pods["demo-worker-3"]) == "demo"
@@ -186,18 +172,7 @@ def test_a_replacement_that_waits_while_another_succeeds_is_placed(scheduler: Ga
     assert there.status.get("restarts") == 1, "the pod that never ran is no restart"
 
 
-@pytest.mark.parametrize("writes", range(12))
-def test_a_crash_while_the_gang_is_made_anew_is_no_disruption(writes: int) -> None:
-    there = waiting(ALPHA)
-    there.scale("Worker", 3)
-    for step in range(8):
-        there.step(writes=writes if step % 2 == 0 else None)
-    there.settle()
-    assert there.status.get("disruptions") is None
-    assert len(there.schedule()) == 3
-
-
-@pytest.mark.parametrize("scheduler", [BETA, ALPHA, VOLCANO, COSCHEDULING, YUNIKORN, KOORDINATOR], ids=lambda one: one.mark)
+@pytest.mark.parametrize("scheduler", [NATIVE, VOLCANO, COSCHEDULING, YUNIKORN, KOORDINATOR], ids=lambda one: one.mark)
 def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangScheduler) -> None:
     """Its peers would wait for it for ever."""
     framework = replace(TF, options=replace(TF.options, gang=scheduler))
@@ -213,7 +188,7 @@ def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangSchedule
     job, observed = there.job, there.observed
     members = Gang(Situation(framework, job, observed, there.now, ())).members
     assert [str(one) for one in members] == ["PS-0", "Worker-0", "Worker-2"]
-    if scheduler is BETA:
+    if scheduler is NATIVE:
         assert min_count(there.others[GROUP]) == 3
     there.exit("demo-worker-2", 137).settle()
     there.tick(60).settle()
@@ -221,11 +196,10 @@ def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangSchedule
         assert there.schedule() == ["demo-worker-2"]
 
 
-@VERSIONS
 @pytest.mark.parametrize("scope", ["Pod", "Job"])
 @pytest.mark.parametrize("count", [2, 6])
-def test_scaled_while_it_waits(scheduler: GangScheduler, count: int, scope: str) -> None:
-    there = waiting(scheduler, run_policy={"restartScope": scope})
+def test_scaled_while_it_waits(count: int, scope: str) -> None:
+    there = waiting(run_policy={"restartScope": scope})
     there.scale("Worker", count).settle()
     there.tick(60).settle()
     assert min_count(there.others[GROUP]) == count
@@ -240,9 +214,8 @@ def test_scaled_while_it_waits(scheduler: GangScheduler, count: int, scope: str)
     assert len(there.schedule()) == count
 
 
-@VERSIONS
-def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group(scheduler: GangScheduler) -> None:
-    there = running(scheduler)
+def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group() -> None:
+    there = running()
     old = there.others[GROUP]["metadata"]["uid"]
     there.edit(suspend=True).settle()
     there.edit(suspend=False).settle()
@@ -254,17 +227,15 @@ def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group(scheduler: Gang
     assert len(there.schedule()) == 4
 
 
-@VERSIONS
-def test_suspended_it_has_neither(scheduler: GangScheduler) -> None:
-    there = waiting(scheduler)
+def test_suspended_it_has_neither() -> None:
+    there = waiting()
     there.edit(suspend=True).settle()
     there.protect()
     assert not {GROUP, WORKLOAD} & set(there.others)
 
 
-@VERSIONS
-def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended(scheduler: GangScheduler) -> None:
-    there = running(scheduler, policy="ExitCode")
+def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended() -> None:
+    there = running(policy="ExitCode")
     group = there.others[GROUP]
     there.others[GROUP] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     there.exit("demo-worker-1", 137).settle()
@@ -272,9 +243,8 @@ def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended(scheduler: Ga
     assert there.schedule() == ["demo-worker-1"], "it does not wait for a group that waits for the other pods"
 
 
-@VERSIONS
-def test_a_preempted_gang_is_a_disruption(scheduler: GangScheduler) -> None:
-    there = running(scheduler, policy="ExitCode", run_policy={"backoffLimit": 0})
+def test_a_preempted_gang_is_a_disruption() -> None:
+    there = running(policy="ExitCode", run_policy={"backoffLimit": 0})
     for name in sorted(there.pods):
         there.put(there.pods[name].disrupted("PreemptionByScheduler"))
         there.delete_pod(name)
@@ -285,12 +255,3 @@ def test_a_preempted_gang_is_a_disruption(scheduler: GangScheduler) -> None:
     assert len(there.schedule()) == 4
     there.settle()
     assert there.current == "Running"
-
-
-def test_the_version_of_an_upgraded_server_leaves_running_jobs_alone() -> None:
-    there = running(ALPHA)
-    there.framework = replace(there.framework, options=replace(there.framework.options, gang=BETA))
-    there.settle()
-    assert len(there.pods) == 4
-    assert there.current == "Running"
-    assert there.others.get(GROUP, {}).get("apiVersion") in (None, V1ALPHA2)

@@ -309,7 +309,7 @@ def test_nothing_raises_for_a_job_without_replicas(framework: Framework, phase: 
     full = job_manifest(framework, dict.fromkeys(names, 1), policy="OnFailure")
     states = {"running", "running,failed 1", "unschedulable", "evicted", "lost", "crash_looping 2"}
     left = [{}, *({f"{name}-0": state for name in names} for state in sorted(states))]
-    options = [{}, {"gang": VOLCANO}, {"gang": NATIVE[0]}, {"kueue": True}]
+    options = [{}, {"gang": VOLCANO}, {"gang": NATIVE}, {"kueue": True}]
     for more in options:
         kind = replace(framework, options=replace(OPTIONS, **more))
         for pods in left:

@@ -21,8 +21,7 @@ def asking(scheduler: GangScheduler | None, **topology: str) -> GangWorld:
 @pytest.mark.parametrize(
     ("scheduler", "mode", "field", "expected"),
     [
-        (NATIVE[0], {}, "schedulingConstraints", REQUIRED),
-        (NATIVE[1], {"mode": "Required"}, "schedulingConstraints", REQUIRED),
+        (NATIVE, {}, "schedulingConstraints", REQUIRED),
         (VOLCANO, {}, "networkTopology", {"mode": "hard", "highestTierName": RACK["key"]}),
         (VOLCANO, {"mode": "Preferred"}, "networkTopology", {"mode": "soft"}),
     ],
@@ -42,7 +41,7 @@ def test_topology_becomes_the_schedulers_own_field(
         (COSCHEDULING, {}, ": the gang scheduler scheduler-plugins-scheduler does not support it"),
         (YUNIKORN, {}, ": the gang scheduler yunikorn does not support it"),
         (KOORDINATOR, {}, ": the gang scheduler koord-scheduler does not support it"),
-        (NATIVE[0], {"mode": "Preferred"}, ".mode: Kubernetes supports only Required"),
+        (NATIVE, {"mode": "Preferred"}, ".mode: Kubernetes supports only Required"),
     ],
 )
 def test_no_scheduler_applies_it(scheduler: GangScheduler | None, mode: dict[str, str], why: str) -> None:
@@ -55,8 +54,7 @@ def test_no_scheduler_applies_it(scheduler: GangScheduler | None, mode: dict[str
 @pytest.mark.parametrize(
     ("scheduler", "field", "gate"),
     [
-        (NATIVE[0], "schedulingConstraints", "the feature gate TopologyAwareWorkloadScheduling"),
-        (NATIVE[1], "schedulingConstraints", "the feature gate TopologyAwareWorkloadScheduling"),
+        (NATIVE, "schedulingConstraints", "the feature gate TopologyAwareWorkloadScheduling"),
         (VOLCANO, "networkTopology", "Volcano's definition of PodGroup"),
     ],
 )

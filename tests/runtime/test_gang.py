@@ -99,8 +99,8 @@ async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
         ((VOLCANO,), "", VOLCANO),
         ((COSCHEDULING,), "", COSCHEDULING),
         ((COSCHEDULING, VOLCANO), "", VOLCANO),
-        ((VOLCANO, NATIVE[1]), "", NATIVE[1]),
-        ((NATIVE[0], COSCHEDULING), "own", COSCHEDULING),
+        ((VOLCANO, NATIVE), "", NATIVE),
+        ((NATIVE, COSCHEDULING), "own", COSCHEDULING),
     ],
     ids=["none", "volcano", "scheduler-plugins", "both", "kubernetes", "not kubernetes beside kueue"],
 )

@@ -203,8 +203,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature("pending-restart", {**_JOB, "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"}, (fill, evict)),
         Feature("node-loss", {"nodeLossSeconds": 20}, (lose_node,), annotations={labels.SAFE_TO_DELETE: "true"}),
         Feature("avoided-nodes", {"avoidFailedNodes": True}, (exit_one, evict)),
-        Feature("gang", {}, (fill, evict), {"gang": NATIVE[0]}),
-        Feature("gang-v1alpha2", {}, (fill, evict), {"gang": NATIVE[1]}),
+        Feature("gang", {}, (fill, evict), {"gang": NATIVE}),
         Feature("kueue", {}, (preempt, close_quota, hide_flavor), {"kueue": True}, queue=True),
         Feature(
             "tolerance",
