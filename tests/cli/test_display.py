@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from io import StringIO
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -10,7 +9,7 @@ from rich.console import Console
 from jobcommon.api.status import Failure, JobCondition, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.api.time_spent import TimeSpent
-from jobcommon.cli.display import Display, duration, summary, time_spent
+from jobcommon.cli.display import Display, summary, time_spent
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod
@@ -23,45 +22,15 @@ from jobcommon.testutil.builders import Pod, job_manifest
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
-        ("plain", "plain"),
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b[2Jgone", "gone"),
-        ("a\tb", "a\tb"),
-        ("bell\x07 and \x9b31m", "bell and 31m"),
-        ("50%\r100%", "50%100%"),
-        ("a line\r\n", "a line"),
+        ("\x1b[31mred\x1b[0m", "red"), ("\x1b[2Jgone", "gone"), ("a\tb", "a\tb"), ("bell\x07 and \x9b31m", "bell and 31m"),
+        ("50%\r100%", "50%100%"), ("a line\r\n", "a line"), ("right \u202eto left\u2069", "right to left"),
         ("no\n12:00:00 a forged line\u2028and another", "no 12:00:00 a forged line and another"),
         ("\x1b]0;a title\x07and \x1b]8;;http://a.link\x1b\\text", "and text"),
         ("\x1b]0;a title without an end", "]0;a title without an end"),
-        ("right \u202eto left\u2069", "right to left"),
     ],
-)
+)  # fmt: skip
 def test_control_sequences_are_taken_out(raw: str, shown: str) -> None:
     assert clean(raw) == shown
-
-
-def pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    return {"metadata": metadata, "status": status}
-
-
-def container(**state: Any) -> dict[str, Any]:
-    return {"containerStatuses": [{"name": "c", "state": state}]}
-
-
-@pytest.mark.parametrize(
-    ("body", "word"),
-    [
-        (pod({}), "Pending"),
-        (pod({"phase": "Running"} | container(running={})), "Running"),
-        (pod({"phase": "Pending"} | container(waiting={"reason": "ErrImageNeverPull"})), "ErrImageNeverPull"),
-        (pod({"phase": "Failed"} | container(terminated={"reason": "Error", "exitCode": 3})), "Error"),
-        (pod({"phase": "Succeeded"} | container(terminated={"reason": "Completed", "exitCode": 0})), "Completed"),
-        (pod({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
-        (pod({"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating"),
-    ],
-)
-def test_a_pod_in_a_word(body: dict[str, Any], word: str) -> None:
-    assert describe(body) == word
 
 
 START = datetime(2026, 1, 1, 12, 0, 0)  # noqa: DTZ001  what a user's clock on the wall shows
@@ -105,18 +74,6 @@ class Screen:
         console.print(self.display)
         text = console.file.getvalue()  # type: ignore[attr-defined]
         return [line.rstrip() for line in text.splitlines() if line.strip()]
-
-
-def test_a_small_job_shows_each_pod() -> None:
-    screen = Screen(2)
-    screen.pod(0, "Pending")
-    screen.running(0)
-    screen.pod(1, "CrashLoopBackOff", "exited with code 1 (Error)", restarts=1)
-    assert screen.lines == [
-        "pod/demo-worker-0 Pending",
-        "pod/demo-worker-0 Running",
-        "pod/demo-worker-1 CrashLoopBackOff, 1 restart: exited with code 1 (Error)",
-    ]
 
 
 def test_a_progress_bar_stands_below_the_lines_until_it_is_complete() -> None:
@@ -206,38 +163,33 @@ def test_a_condition_that_only_says_more_of_its_pods_gets_no_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (9.9, "0:09"), (750, "12:30"), (3723, "1:02:03"), (-5, "0:00")])
-def test_a_duration(seconds: float, text: str) -> None:
-    assert duration(timedelta(seconds=seconds)) == text
-
-
 POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)
 
 TRACE = 'Traceback (most recent call last):\n  File "/app/t.py", line 3, in <module>\n    run()\n'
 
 
 @pytest.mark.parametrize(
-    ("pod", "cause"),
+    ("pod", "word", "cause"),
     [
-        (POD, ""),
-        (POD.scheduled(), ""),
-        (POD.unschedulable("no node fits."), "no node fits"),
-        (POD.waiting("ErrImagePull", "not found"), "not found"),
-        (POD.running(), ""),
-        (POD.running().between_runs(3), "exit code 3"),
-        (POD.running().crash_looping(2), "exited with code 1 (Error)"),
-        (POD.running().failed(128, reason="StartError", message="no such file"), "exit code 128: no such file"),
+        (POD, "Pending", ""),
+        (POD.unschedulable("no node fits."), "Pending", "no node fits"),
+        (POD.waiting("ErrImagePull", "not found"), "ErrImagePull", "not found"),
+        (POD.running(), "Running", ""),
+        (POD.running().between_runs(3), "Error", "exit code 3"),
+        (POD.running().crash_looping(2), "CrashLoopBackOff", "exited with code 1 (Error)"),
+        (POD.running().failed(128, reason="StartError", message="no such file"), "StartError", "exit code 128: no such file"),
         (
             POD.running().failed(1, message=f"step 1\n{TRACE}ValueError: no shard"),
+            "Error",
             "exit code 1: ValueError: no shard (t.py, line 3)",
         ),
-        (POD.evicted(), "The node was low on resource: memory."),
-        (POD.running().succeeded(), ""),
-        (POD.unschedulable().deleting(), ""),
+        (POD.evicted(), "Evicted", "The node was low on resource: memory."),
+        (POD.running().succeeded(), "Completed", ""),
+        (POD.unschedulable().deleting(), "Terminating", ""),
     ],
 )
-def test_why_a_pod_does_not_run(pod: Pod, cause: str) -> None:
-    assert why(pod.view) == cause
+def test_a_pod_in_a_word_and_why_it_does_not_run(pod: Pod, word: str, cause: str) -> None:
+    assert (describe(pod.raw), why(pod.view)) == (word, cause)
 
 
 def test_where_the_time_of_a_job_went() -> None:

@@ -7,16 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
-import yaml
 
-from jobcommon.cli.errors import UserError
-from jobcommon.cli.up import refusals
 from jobcommon.testutil.polling import polled_blocking
-from localcluster.client import check_free, written
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, processes_with, started
 
 pytestmark = pytest.mark.cluster
@@ -88,15 +83,6 @@ def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_pat
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted; nothing is left running\n")
 
 
-def test_ctrl_c_is_handled_before_anything_slow_is_imported() -> None:
-    """Until then it gives a traceback. Without site, which imports more or less by machine."""
-    shown = "import sys, jobcommon.cli.interruption; print(*{'asyncio', 're', 'threading', 'typing'} & set(sys.modules))"
-    command = [sys.executable, "-S", "-c", shown]
-    env = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, env=env)
-    assert (done.stdout, done.stderr) == ("\n", "")
-
-
 def test_kill_9_leaves_no_process_either(marker: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
     with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:
@@ -116,32 +102,16 @@ def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
     assert not kubeconfig.exists()
 
 
-def test_the_kubeconfig_of_a_cluster_that_runs_is_left_alone(tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    text = yaml.safe_dump({"clusters": [{"cluster": {"server": "https://127.0.0.1:1"}}]})
-    said = r"kubeconfig: it belongs to the cluster at https://127.0.0.1:1, which is running"
-    with written(kubeconfig, text, keep=False):
-        with pytest.raises(UserError, match=said), refusals():
-            check_free(kubeconfig)
-        assert kubeconfig.read_text() == text
-    assert not kubeconfig.exists()
-
-
-def test_a_data_directory_that_cannot_be_one_is_said(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_had_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for place in (tmp_path / "file", tmp_path / "file/below", Path("/proc/nowhere/below")):
-        done = answered("up", "--data-dir", str(place), "--kubeconfig", str(tmp_path / "kubeconfig"))
-        assert done.returncode == 2
-        assert done.stderr.startswith(f"error: --data-dir {place}: ")
-        assert done.stderr.count("\n") == 1
-
-
-def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    kubeconfig = str(tmp_path / "kubeconfig")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = answered("up", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert done.returncode == 2
-    assert done.stderr == f"error: --port {port}: the port is in use; choose another, or leave it out for a free one\n"
+        port = str(taken.getsockname()[1])
+        wrong = [("--data-dir", str(tmp_path / "file/below"), ""), ("--data-dir", "/proc/nowhere/below", "")]
+        for option, value, said in [*wrong, ("--port", port, "the port is in use; choose another")]:
+            done = answered("up", option, value, "--kubeconfig", kubeconfig)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+            assert done.stderr.startswith(f"error: {option} {value}: {said}")
 
 
 def test_a_terminal_gets_a_table_that_keeps_up(tmp_path: Path) -> None:

@@ -90,28 +90,22 @@ async def test_a_run_whose_successor_has_begun_is_read_as_the_previous_one() -> 
 
 
 @pytest.mark.parametrize(
-    ("count", "state", "last", "runs"),
+    ("count", "state", "last", "before", "runs"),
     [
-        (0, "waiting", "", []),
-        (0, "running", "", [(0, False)]),
-        (0, "terminated", "", [(0, False)]),
-        (0, "waiting", "terminated", [(0, True)]),
-        (1, "running", "terminated", [(0, True), (1, False)]),
-        (1, "waiting", "terminated", [(1, True)]),
-        (2, "terminated", "terminated", [(1, True), (2, False)]),
+        (0, "waiting", "", "x", []),
+        (0, "running", "", "x", [(0, False)]),
+        (0, "waiting", "terminated", "x", [(0, True)]),
+        (1, "running", "terminated", "x", [(0, True), (1, False)]),
+        (1, "waiting", "terminated", "x", [(1, True)]),
+        (2, "terminated", "terminated", "x", [(1, True), (2, False)]),
+        (0, "terminated", "terminated", "present", [(0, True)]),
     ],
 )
 def test_the_runs_of_a_container_whose_logs_can_be_read(
-    count: int, state: str, last: str, runs: list[tuple[int, bool]]
+    count: int, state: str, last: str, before: str, runs: list[tuple[int, bool]]
 ) -> None:
-    present, before = {"containerID": "present"}, {"containerID": "before"}
-    status = {"restartCount": count, "state": {state: present}, "lastState": {last: before} if last else {}}
-    assert [*runs_with_logs(status)] == runs
-
-
-def test_a_run_that_stands_in_both_states_is_one() -> None:
-    ended = {"terminated": {"containerID": "the only one", "exitCode": 3}}
-    assert [*runs_with_logs({"restartCount": 0, "state": ended, "lastState": ended})] == [(0, True)]
+    states = {"state": {state: {"containerID": "present"}}, "lastState": {last: {"containerID": before}} if last else {}}
+    assert [*runs_with_logs({"restartCount": count, **states})] == runs
 
 
 async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:

@@ -13,10 +13,9 @@ import yaml
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.kubectl_plugin import completions
-from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked
 from jobcommon.cli.python import Python, python_of_pods
-from jobcommon.cli.script import MAX_BYTES, Script
+from jobcommon.cli.script import Script
 from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
@@ -65,12 +64,6 @@ def test_a_script_that_reports_its_progress_can(text: str, options: Sequence[str
     script.write_text(text)
     (job,) = printed(str(script), *options)
     assert job["spec"]["runPolicy"].get("reportProgress") is reports
-
-
-def test_of_a_pod_with_several_devices_the_program_starts_the_processes(script: Path) -> None:
-    """With LOCAL_RANK set, Lightning starts none and waits for them."""
-    (job,) = printed(str(script), "--workers", "2", "--resources", "amd.com/gpu=2")
-    assert "env" not in job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
 
 
 def test_torchrun_starts_several_processes_in_each_pod(script: Path) -> None:
@@ -135,12 +128,9 @@ def test_the_job_of_every_framework_starts_the_script(framework: str, image: str
 
 
 def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
-    def name(manifests: Sequence[Manifest]) -> str:
-        return manifests[-1].name
-
-    made = Script(str(script), image="x")
-    assert name(made.manifests(unique=True)) != name(made.manifests(unique=True))
-    assert name(Script(str(script), image="x", name="mine").manifests(unique=True)) == "mine"
+    made, named = Script(str(script), image="x"), Script(str(script), image="x", name="mine")
+    assert len({made.manifests(unique=True)[-1].name for _ in range(2)}) == 2
+    assert named.manifests(unique=True)[-1].name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -185,17 +175,6 @@ def test_bad_script_arguments_are_refused_with_the_fix(arguments: Sequence[str],
     assert "Traceback" not in done.stderr
 
 
-def test_a_script_that_is_too_large_is_refused_with_the_fix(tmp_path: Path) -> None:
-    path = tmp_path / "large.py"
-    path.write_text("#" * (MAX_BYTES + 1))
-    done = answered("run", str(path), "--image", "x", "-o", "yaml")
-    assert done.returncode == 2
-    assert (
-        "large.py: the files have 1,000,009 bytes, and a ConfigMap holds at most 1,000,000; put them into the image"
-        in done.stderr
-    )
-
-
 @pytest.fixture
 def env(tmp_path: Path) -> Path:
     """An environment whose python says that it is."""
@@ -212,18 +191,12 @@ def env(tmp_path: Path) -> Path:
     ("given", "active", "path", "wanted"),
     [
         (None, {}, (), (OWN, "jobcommon's own")),
-        (None, {}, ("ENV",), (OWN, "jobcommon's own")),
         (None, {}, ("ENV", "OURS"), ("ENV/bin/python", "the first on PATH")),
         (None, {"VIRTUAL_ENV": "ENV", "CONDA_PREFIX": "/nowhere"}, ("OURS",), ("ENV/bin/python", "VIRTUAL_ENV")),
         (None, {"VIRTUAL_ENV": "/nowhere", "CONDA_PREFIX": "ENV"}, (), ("ENV/bin/python", "CONDA_PREFIX")),
         ("ENV", {"VIRTUAL_ENV": "/nowhere"}, (), ("ENV/bin/python", "--python")),
         ("ENV/bin/python3", {}, (), ("ENV/bin/python", "--python")),
-        (
-            "ENV/bin/python2",
-            {},
-            (),
-            "ENV/bin/python is not the same; make an environment and name that: ENV/bin/python2",
-        ),
+        ("ENV/bin/python2", {}, (), "ENV/bin/python is not the same; make an environment and name that: ENV/bin/python2"),
         ("/nowhere", {}, (), "--python /nowhere: no such interpreter; give its path, or the directory of an environment"),
     ],
 )
@@ -253,13 +226,7 @@ def test_a_script_runs_here_as_a_job(script: Path, env: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("words", "incomplete", "expected"),
-    [
-        ([], "wh", ["why"]),
-        ([], "s", ["simulate", "suspend", "scale"]),
-        (["logs", "digits"], "--fo", ["--follow"]),
-        (["scale", "digits", "--replicas"], "", []),
-        (["list"], "", []),
-    ],
+    [([], "wh", ["why"]), (["logs", "digits"], "--fo", ["--follow"]), (["scale", "digits", "--replicas"], "", [])],
 )
 def test_completion(words: list[str], incomplete: str, expected: list[str]) -> None:
     assert [line.partition("\t")[0] for line in completions(words, incomplete)] == expected

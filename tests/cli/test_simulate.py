@@ -34,15 +34,9 @@ def test_a_failure_is_printed_as_the_command_that_repeats_it() -> None:
     assert again.stdout.splitlines()[-1] == "replay: 1 runs, 1 failures"
 
 
-def test_a_single_run_with_faults_is_replayed() -> None:
-    found = answered("simulate", GOOD, "--lifecycle", "L2-retryable-exit", "--seed", "3", "--faults", CRASH)
-    assert (found.returncode, found.stdout) == (0, "replay: 1 runs, 0 failures\n")
-
-
-def test_the_job_of_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump(job_manifest(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1})))
-    found = answered("simulate", "mxnet", "-f", str(file), "--lifecycle", "L1-success")
+def test_a_single_run_with_faults_of_the_job_of_a_file_is_replayed(tmp_path: Path) -> None:
+    (file := tmp_path / "job.yaml").write_text(yaml.safe_dump(job_manifest(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1})))
+    found = answered("simulate", "mxnet", "-f", str(file), "--lifecycle", "L1-success", "--seed", "3", "--faults", CRASH)
     assert (found.returncode, found.stdout) == (0, "replay: 1 runs, 0 failures\n")
 
 

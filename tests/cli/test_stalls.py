@@ -19,41 +19,32 @@ def stalls(*states: tuple[float, str, str]) -> Stalls:
     return found
 
 
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        pytest.param([], AFTER, id="no pods: a quota, a gang that waits"),
-        pytest.param([(1, "w0", "waits")], 1 + AFTER, id="never started"),
-        pytest.param([(1, "w0", "waits"), (5, "w0", "runs")], None, id="runs, and prints nothing"),
-        pytest.param([(1, "w0", "runs"), (1, "w1", "waits")], 1 + AFTER, id="the others wait for one"),
-        pytest.param(
-            [(1, "w0", "runs"), (1, "w1", "waits"), (200, "w0", "line")], 200 + AFTER, id="the others get on without it"
-        ),
-        pytest.param([(1, "w0", "waits"), (200, "w0", "line")], 1 + AFTER, id="the last words of one that failed"),
-        pytest.param(
-            [(1, "w0", "waits"), (5, "w0", "runs"), (6, "w0", "waits"), (60, "w0", "runs"), (61, "w0", "waits")],
-            1 + AFTER,
-            id="a crash loop is one stall",
-        ),
-        pytest.param(
-            [(1, "w0", "waits"), (5, "w0", "runs"), (5 + STARTED, "w0", "waits")], 5 + STARTED + AFTER, id="it had started"
-        ),
-        pytest.param([(1, "w0", "runs"), (9, "w0", "done")], 9 + AFTER, id="all pods have ended, and the job has not"),
-        pytest.param([(1, "w0", "waits"), (9, "w0", "gone"), (9, "w0", "waits")], 1 + AFTER, id="made anew, it waits again"),
-        pytest.param([(1, "w0", "runs"), (1, "w1", "waits"), (9, "w1", "gone")], None, id="the one that waited is gone"),
-    ],
-)
-def test_when_a_job_is_stuck(states: list[tuple[float, str, str]], expected: float | None) -> None:
+ROWS: dict[str, tuple[list[tuple[float, str, str]], float | None]] = {
+    "no pods: a quota, a gang that waits": ([], AFTER),
+    "never started": ([(1, "w0", "waits")], 1 + AFTER),
+    "runs, and prints nothing": ([(1, "w0", "waits"), (5, "w0", "runs")], None),
+    "the others wait for one": ([(1, "w0", "runs"), (1, "w1", "waits")], 1 + AFTER),
+    "the others get on without it": ([(1, "w0", "runs"), (1, "w1", "waits"), (200, "w0", "line")], 200 + AFTER),
+    "the last words of one that failed": ([(1, "w0", "waits"), (200, "w0", "line")], 1 + AFTER),
+    "a crash loop is one stall": (
+        [(1, "w0", "waits"), (5, "w0", "runs"), (6, "w0", "waits"), (60, "w0", "runs"), (61, "w0", "waits")], 1 + AFTER,
+    ),
+    "it had started": ([(1, "w0", "waits"), (5, "w0", "runs"), (5 + STARTED, "w0", "waits")], 5 + STARTED + AFTER),
+    "all pods have ended, and the job has not": ([(1, "w0", "runs"), (9, "w0", "done")], 9 + AFTER),
+    "made anew, it waits again": ([(1, "w0", "waits"), (9, "w0", "gone"), (9, "w0", "waits")], 1 + AFTER),
+    "the one that waited is gone": ([(1, "w0", "runs"), (1, "w1", "waits"), (9, "w1", "gone")], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_when_a_job_is_stuck(name: str) -> None:
+    states, expected = ROWS[name]
     assert stalls(*states).stuck_at("a") == expected
 
 
-def test_zero_is_never() -> None:
-    found = Stalls(0)
-    found.begin("a", 0.0)
-    assert found.stuck_at("a") is None
-
-
-def test_each_job_has_a_deadline_of_its_own() -> None:
-    found = stalls((1, "w0", "waits"))
+def test_each_job_has_a_deadline_of_its_own_and_zero_is_never() -> None:
+    found, never = stalls((1, "w0", "waits")), Stalls(0)
     found.begin("b", 7.0)
     assert (found.stuck_at("a"), found.stuck_at("b"), found.stuck_at("c")) == (1 + AFTER, 7 + AFTER, None)
+    never.begin("a", 0.0)
+    assert never.stuck_at("a") is None

@@ -75,9 +75,3 @@ def test_an_error_of_the_disk_is_one_line(error: OSError, message: str, monkeypa
     assert done.returncode == 1
     assert done.stderr.endswith(message)
     assert done.stderr.count("\n") == 1
-
-
-def test_standard_input_that_is_no_text_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="latin-1"))
-    done = answered("plan", "-f", "-")
-    assert (done.returncode, done.stderr) == (2, "error: <stdin>: is not UTF-8 text; give a YAML or JSON file\n")
