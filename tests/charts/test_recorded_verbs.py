@@ -25,7 +25,7 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.kueue import gang_definitions
-from jobcommon.testutil.recording import Access, Recording, access
+from jobcommon.testutil.recording import Recording, access
 from localcluster.client import PodBackend
 from tests.kinds import EVERY_KIND
 from tests.runtime.test_gang import pod_groups
@@ -423,20 +423,3 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
     rules = [*rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.resuming([TF]), *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples([*rbac.operator_rules([TF]), *rules])
     assert {("kubeflow.org", "tfjobs", "patch"), ("kueue.x-k8s.io", "workloads", "delete")} <= life.recording.verbs
-
-
-@pytest.mark.parametrize(
-    ("request_", "expected"),
-    [
-        (Request("GET", "/api/v1/pods"), ("list", "", "pods", "", "")),
-        (Request("GET", "/api/v1/pods", (("watch", "true"),)), ("watch", "", "pods", "", "")),
-        (Request("GET", "/api/v1/namespaces/a/pods/b"), ("get", "", "pods", "a", "b")),
-        (Request("GET", "/api/v1/namespaces/a"), ("get", "", "namespaces", "", "a")),
-        (Request("PUT", "/apis/g/v1/namespaces/a/things/b/status"), ("update", "g", "things/status", "a", "b")),
-        (Request("DELETE", "/apis/g/v1/namespaces/a/things"), ("deletecollection", "g", "things", "a", "")),
-        (Request("PATCH", "/api/v1/namespaces/a/events/b"), ("patch", "", "events", "a", "b")),
-    ],
-    ids=lambda value: f"{value.method} {value.path}" if isinstance(value, Request) else "",
-)
-def test_the_recorder_names_requests_as_rbac_does(request_: Request, expected: tuple[str, ...]) -> None:
-    assert access(request_) == Access(*expected)

@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 import yaml
 
-from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
 from jobcommon.cli.rights import as_values
 from jobcommon.crd import rbac
 from jobcommon.operators.mpi import MPI
@@ -77,57 +77,35 @@ def test_an_operator_of_named_namespaces_has_roles_only(chart: str) -> None:
         assert binding["subjects"][0]["namespace"] == "operators"
 
 
-def test_the_lease_is_the_only_one_in_reach() -> None:
-    objects = render("tf-operator", name="one")
-    role = of_kind(objects, "Role")["one-tf-operator-leader"]
-    assert role["rules"] == as_json(rbac.lease_rules("one-tf-operator"))
-    assert role["metadata"]["namespace"] == "operators"
+@pytest.mark.parametrize(
+    ("scheduler", "groups"),
+    [("volcano", [VOLCANO]), ("my-scheduler", [COSCHEDULING]), ("kubernetes", [NATIVE]), ("YuniKorn", []),
+     ("auto", [VOLCANO, NATIVE, COSCHEDULING])],
+)  # fmt: skip
+def test_gang_scheduling_adds_its_rules(scheduler: str, groups: list[GangScheduler]) -> None:
+    role = the(render("pytorch-operator", gangScheduler=scheduler, rbac={"aggregate": False}), "ClusterRole")
+    own = [*rbac.operator_rules([PYTORCH]), *(rule for one in groups for rule in rbac.gang_rules(one))]
+    assert role["rules"] == as_json([*own, rbac.PRIORITIES])
+    roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespaces=["team-a"]), "Role").values()
+    assert next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a") == as_json(own)
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "added"),
-    [
-        ("volcano", [*rbac.gang_rules(VOLCANO), rbac.PRIORITIES]),
-        ("my-scheduler", [*rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
-        ("kubernetes", [*rbac.gang_rules(NATIVE), rbac.PRIORITIES]),
-        ("koordinator", [rbac.PRIORITIES]),
-        ("YuniKorn", [rbac.PRIORITIES]),
-        ("auto", [*(rule for one in (VOLCANO, NATIVE, COSCHEDULING) for rule in rbac.gang_rules(one)), rbac.PRIORITIES]),
-    ],
+    ("mode", "rules", "cluster"),
+    [("own", rbac.KUEUE, rbac.KUEUE_CLUSTER), ("release", rbac.KUEUE_RELEASE, rbac.KUEUE_RELEASE_CLUSTER)],
 )
-def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) -> None:
-    role = the(render("pytorch-operator", gangScheduler=scheduler, rbac={"aggregate": False}), "ClusterRole")
-    assert role["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *added])
-    roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespaces=["team-a"]), "Role").values()
-    rules = next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a")
-    assert rules == as_json([*rbac.operator_rules([PYTORCH]), *(rule for rule in added if rule is not rbac.PRIORITIES)])
-
-
-@pytest.mark.parametrize("namespace", ["", "team-a"])
-def test_only_with_release_it_may_give_back_what_it_has_owned(namespace: str) -> None:
-    objects = render(
-        "pytorch-operator", kueue="release", watchNamespaces=[namespace] if namespace else [], rbac={"aggregate": False}
-    )
-    own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE_RELEASE, *rbac.resuming([PYTORCH])]
-    cluster = the(objects, "ClusterRole")["rules"]
-    if namespace:
-        role = next(r for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == namespace)
-        assert (role["rules"], cluster) == (as_json(own), as_json(rbac.KUEUE_RELEASE_CLUSTER))
-    else:
-        assert cluster == as_json([*own, *rbac.KUEUE_RELEASE_CLUSTER])
-
-
-def test_owning_workloads_adds_its_rules_and_says_what_kueue_needs() -> None:
-    role = the(render("pytorch-operator", kueue="own", rbac={"aggregate": False}), "ClusterRole")
-    own_rules = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE, *rbac.resuming([PYTORCH])]
-    assert role["rules"] == as_json([*own_rules, *rbac.KUEUE_CLUSTER])
-    objects = render("pytorch-operator", kueue="own", watchNamespaces=["team-a"])
-    own = next(r for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == "team-a")
-    assert own["rules"] == as_json(own_rules)
-    assert the(objects, "ClusterRole")["rules"] == as_json(rbac.KUEUE_CLUSTER), "flavors belong to no namespace"
+def test_owning_and_giving_back_workloads_adds_its_rules(
+    mode: str, rules: tuple[rbac.Rule, ...], cluster: tuple[rbac.Rule, ...]
+) -> None:
+    role = the(render("pytorch-operator", kueue=mode, rbac={"aggregate": False}), "ClusterRole")
+    own = [*rbac.operator_rules([PYTORCH]), *rules, *rbac.resuming([PYTORCH])]
+    assert role["rules"] == as_json([*own, *cluster])
+    objects = render("pytorch-operator", kueue=mode, watchNamespaces=["team-a"])
+    assert next(r["rules"] for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == "team-a") == as_json(own)
+    assert the(objects, "ClusterRole")["rules"] == as_json(cluster), "flavors belong to no namespace"
     assert the(objects, "ClusterRoleBinding")["roleRef"]["name"] == "demo-pytorch-operator-kueue"
-    said = notes("training-operators", kueue="own")
-    assert all(f"    - {f.kind}.{f.storage_version}.kubeflow.org\n" in said for f in FRAMEWORKS.values())
+    text = notes("training-operators", kueue="own")
+    assert all(f"    - {f.kind}.{f.storage_version}.kubeflow.org\n" in text for f in FRAMEWORKS.values())
 
 
 @pytest.mark.parametrize("chart", ["training-operators", "mxnet-operator", "tf-operator"])
@@ -155,19 +133,6 @@ def test_only_for_kubectl_exec_the_operator_can_grant_something() -> None:
     granting = {"roles", "rolebindings", "serviceaccounts", "pods/exec"}
     assert granting < {rule["resources"][0] for rule in role["rules"]}
     assert not granting & {rule.resource for rule in rbac.operator_rules([MPI])}
-
-
-def test_users_get_rights_by_aggregation_and_none_on_a_status() -> None:
-    roles = of_kind(render("training-operators"), "ClusterRole")
-    view, edit = (roles[f"demo-training-operators-{who}"] for who in ("view", "edit"))
-    assert view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
-    assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
-    frameworks = OPERATORS["training-operators"]
-    assert view["rules"] == as_json(r for f in frameworks for r in rbac.user_rules(f, edit=False))
-    assert edit["rules"] == as_json(r for f in frameworks for r in rbac.user_rules(f, edit=True))
-    for rule in edit["rules"]:
-        if rule["resources"][0].endswith("/status"):
-            assert rule["verbs"] == ["get"]
 
 
 @pytest.mark.parametrize("chart", SAMPLE)

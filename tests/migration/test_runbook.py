@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import time
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -71,6 +72,20 @@ def steps(operator: str) -> dict[str, list[Block]]:
             announced = _EXITS.match(match["commands"])
             found.setdefault(heading, []).append(Block(heading, match["commands"], int(announced[1]) if announced else 0))
     return found
+
+
+#: The command on a file system that is read-only: whatever it opens for writing ends it.
+WRITES_NOWHERE = """
+import os, sys
+def hook(event, args):
+    writes = event == "open" and isinstance(args[0], str) and (args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if writes and not args[0].startswith("/dev/"):
+        sys.stderr.write(f"written to: {args[0]}\\n")
+        os._exit(70)
+sys.addaudithook(hook)
+from jobcommon.cli.main import main
+main()
+"""
 
 
 class Cluster:
@@ -242,14 +257,19 @@ async def deployed(cluster: Cluster) -> AsyncIterator[Json]:
     token = (await cluster.send("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
+    # As a file, like that of a pod's ServiceAccount: from a kubeconfig itself it would be written to a temporary one.
+    (authority := cluster.directory / "ca.crt").write_bytes(
+        b64decode(config["clusters"][0]["cluster"].pop("certificate-authority-data"))
+    )
+    config["clusters"][0]["cluster"]["certificate-authority"] = str(authority)
     path = cluster.directory / "operator"
     path.write_text(yaml.safe_dump(config))
     arguments = [argument.replace("$(POD_NAMESPACE)", "training-operators") for argument in pod["containers"][0]["args"]]
     arguments = [argument for argument in arguments if not argument.startswith("--metrics-port")]
     with (cluster.directory / "operator.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "jobcommon.cli", *arguments, "--metrics-port=-1", cwd=ROOT,
-            env={**os.environ, "KUBECONFIG": str(path)}, stdout=log, stderr=log,
+            sys.executable, "-c", WRITES_NOWHERE, *arguments, "--metrics-port=-1", cwd=ROOT,
+            env={**os.environ, "KUBECONFIG": str(path), "PYTHONDONTWRITEBYTECODE": "1"}, stdout=log, stderr=log,
         )  # fmt: skip
     try:
         replicas = deployment["spec"]["replicas"]
