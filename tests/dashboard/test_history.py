@@ -59,12 +59,6 @@ def test_a_status_of_a_cache_that_is_behind_is_no_other_run() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "", "0x1", "many", "-1e308"])
-def test_what_is_no_number_is_not_drawn(value: str) -> None:
-    found = seen(report(1, loss=value or "-"), report(2, loss=1))
-    assert lines(found) == [{"loss": [2, 1]}]
-
-
 def test_phases_are_kept_by_their_begin() -> None:
     phases = [("Running", 5), ("Stalled", 60), ("Stalled", 60), ("Running", 90)]
     found = seen(*({"timeSpent": {"phase": phase, "since": format_time(T + at)}} for phase, at in phases))

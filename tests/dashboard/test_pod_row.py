@@ -6,6 +6,7 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.cli.dashboard.pod_row import Run, pod_rows
+from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 
@@ -24,26 +25,18 @@ def pod(name: str, replica_type: str, index: str = "0", **status: Any) -> dict[s
     }
 
 
-def test_by_rank() -> None:
-    pods = [
-        pod("a-worker-10", "worker", "10"),
-        pod("a-worker-2", "worker", "2"),
-        pod("a-master-0", "master"),
-        pod("odd", "other"),
-    ]
-    assert [row.replica for row in pod_rows(PYTORCH, pods)] == ["Master-0", "Worker-2", "Worker-10", "odd"]
-
-
-def test_the_name_counts_and_not_the_label() -> None:
-    """With runLauncherAsWorker the workers' labels count from 1, but the failures in the status name the replicas."""
-    rows = pod_rows(MPI, [pod("a-launcher", "launcher"), pod("a-worker-0", "worker", "1"), pod("a-worker-1", "worker", "2")])
-    assert [row.replica for row in rows] == ["Launcher-0", "Worker-0", "Worker-1"]
-
-
-@pytest.mark.parametrize("index", ["-1", "", "9" * 400, "²", "x"])
-def test_a_forged_name_is_no_index(index: str) -> None:
-    (row,) = pod_rows(PYTORCH, [pod(f"a-worker-{index}", "worker")])
-    assert row.replica == f"a-worker-{index}"
+@pytest.mark.parametrize(
+    ("framework", "pods", "replicas"),
+    [
+        (PYTORCH, ["a-worker-10", "a-worker-2", "a-master-0", "odd"], ["Master-0", "Worker-2", "Worker-10", "odd"]),
+        # With runLauncherAsWorker the workers' labels count from 1, but the failures in the status name the replicas.
+        (MPI, ["a-launcher", "a-worker-0", "a-worker-1"], ["Launcher-0", "Worker-0", "Worker-1"]),
+        *((PYTORCH, [f"a-worker-{index}"], [f"a-worker-{index}"]) for index in ("-1", "", "9" * 400, "²", "x")),
+    ],
+)
+def test_by_rank_of_the_name_and_not_of_the_label(framework: Framework, pods: list[str], replicas: list[str]) -> None:
+    made = [pod(name, f"{name}-".split("-")[1], str(index)) for index, name in enumerate(pods)]
+    assert [row.replica for row in pod_rows(framework, made)] == replicas
 
 
 def test_steps_and_runs() -> None:
@@ -71,12 +64,3 @@ def test_a_rank_may_come_from_an_annotation() -> None:
     sized["metadata"]["annotations"] = {f"{labels.VARIABLE}RANK": "7"}
     sized["spec"]["containers"][0]["env"] = [{"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations"}}}]
     assert [row.rank for row in pod_rows(PYTORCH, [sized])] == ["7"]
-
-
-def test_a_pod_without_a_node() -> None:
-    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node is large enough"}
-    waiting = pod("a-worker-0", "worker", phase="Pending", conditions=[unscheduled])
-    del waiting["spec"]["nodeName"]
-    (row,) = pod_rows(PYTORCH, [waiting])
-    assert (row.scheduled, row.runs, row.state) == (None, (), "Pending")
-    assert "no node is large enough" in row.cause
