@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobcommon.cli.doctor.finding import Finding, Severity
+from jobcommon.cli.doctor.served_schema import missing_fields
 from jobcommon.cli.doctor.state import ClusterState, Json
-from jobcommon.controller.unstored import missing_fields
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 

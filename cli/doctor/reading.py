@@ -13,11 +13,11 @@ from jobcommon.api.kueue import ACCOUNT, CONFIGURATION, NAMESPACE
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
+from jobcommon.cli.doctor.served_schema import undeclared_status_fields
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
-from jobcommon.controller.unstored import undeclared_status_fields
 from jobcommon.crd import rbac
 from jobcommon.framework import Framework
 

@@ -22,8 +22,6 @@ from jobcommon.controller.job_controller import JobController, JobKey
 from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
-from jobcommon.controller.unstored import undeclared_status_fields
-from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
 
@@ -36,7 +34,6 @@ MISHAP_DELAY = 1.0
 # The interval (seconds) at which a lasting state such as a missing CRD is logged again.
 REPEAT_AFTER = 600.0
 # The interval (seconds) at which a served schema that drops fields is read again.
-SCHEMA_SECONDS = 10.0
 
 
 class Executes(Protocol):
@@ -67,30 +64,6 @@ class Publisher(Protocol):
         ...
 
 
-class ServedSchemas:
-    """Which status fields the served schemas drop, for the drivers of one process.
-
-    The schema of each kind is in one document of megabytes with those of all others of the group: drivers read it one after the
-    other, so that the process does not keep the memory for all at once, and those of one kind in several namespaces share it.
-    """
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self._turn = asyncio.Lock()
-        self._found: dict[str, tuple[int, frozenset[str] | None]] = {}
-
-    async def undeclared(self, framework: Framework) -> frozenset[str] | None:
-        """See `undeclared_status_fields`: read now, or by another driver while this one waited for its turn."""
-        name = framework.name
-        before, _ = self._found.get(name, (0, None))
-        async with self._turn:
-            reads, found = self._found.get(name, (0, None))
-            if reads == before:
-                found = await undeclared_status_fields(self._transport, framework)
-                self._found[name] = reads + 1, found
-        return found
-
-
 class Driver:
     """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time."""
 
@@ -104,7 +77,6 @@ class Driver:
         log: Log,
         *,
         workers: int = 128,
-        schemas: ServedSchemas | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
@@ -123,9 +95,7 @@ class Driver:
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._heard_at = dict.fromkeys(controller.informers, clock.monotonic())
-        self._schemas = schemas or ServedSchemas(transport)
-        self._unstored_changed = asyncio.Event()
-        controller.on_unstored = self._unstored_changed.set
+        controller.on_unstored = self._log_unstored
         controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
         controller.queue.on_timer = self._wake.set
@@ -159,7 +129,6 @@ class Driver:
         """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
-            followers.append(tasks.create_task(self._check_schema(), name="served schema"))
             try:
                 await self._dispatch()
                 while self._running:
@@ -365,21 +334,14 @@ class Driver:
             if not informer.streaming:
                 self._pokes[name].set()
 
-    async def _check_schema(self) -> None:
-        """Read the served schema once, and repeatedly while it drops status fields."""
+    def _log_unstored(self) -> None:
         unstored = self.controller.unstored
-        while True:
-            found = await self._schemas.undeclared(self.controller.framework)
-            if found is not None:
-                unstored.served(found)
-            self._unstored_changed.clear()
-            if self._is_news("schema", unstored.text):
-                if unstored.text:
-                    self._log.warning(unstored.text)
-                else:
-                    self._log.info(f"the CustomResourceDefinition {unstored.definition} keeps the whole status again")
-            again = self._clock.monotonic() + SCHEMA_SECONDS if unstored.fields else None
-            await self._clock.wait(self._unstored_changed, again)
+        if not self._is_news("schema", unstored.text):
+            return
+        if unstored.text:
+            self._log.warning(unstored.text)
+        else:
+            self._log.info(f"the CustomResourceDefinition {unstored.definition} keeps the whole status again")
 
     def _is_news(self, what: str, text: str) -> bool:
         """Whether to log a state: each new text at once, the same one every `REPEAT_AFTER` seconds; "" only after another."""

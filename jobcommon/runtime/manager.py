@@ -30,7 +30,7 @@ from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
-from jobcommon.runtime.driver import Driver, ServedSchemas
+from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.handover import hand_over
@@ -280,9 +280,8 @@ class Manager:
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)
-        schemas = ServedSchemas(self._transport)
         drivers = {
-            framework.name: [self._driver(replace(framework, options=options), of, schemas) for of in self._watched]
+            framework.name: [self._driver(replace(framework, options=options), of) for of in self._watched]
             for framework in self._frameworks
         }
         self.metrics.watch({name: _readings(found) for name, found in drivers.items()})
@@ -293,14 +292,14 @@ class Manager:
         """The namespace of each driver of a framework; None for all."""
         return self.settings.namespaces or (None,)
 
-    def _driver(self, framework: Framework, namespace: str | None, schemas: ServedSchemas) -> Driver:
+    def _driver(self, framework: Framework, namespace: str | None) -> Driver:
         settings, clock, transport = self.settings, self.env.clock, self._transport
         controller = JobController(framework, self.env.random, namespace)
         controller.reachable_since = partial(self.reachable_since, framework.plural)
         executor = self._executor(framework, transport)
         publisher = _Publisher(framework, self.metrics, self.recorder)
         log = self.log if namespace is None else self.log.bind(namespace=namespace)
-        return Driver(controller, transport, executor, clock, publisher, log, workers=settings.workers, schemas=schemas)
+        return Driver(controller, transport, executor, clock, publisher, log, workers=settings.workers)
 
     def _executor(self, framework: Framework, transport: Transport) -> Executor:
         return Executor(framework, transport, self.flow_controller, self.settings.slow_start_cap, self.env.clock)
