@@ -77,22 +77,16 @@ def test_templates_that_count_alike_share_a_task_group() -> None:
 LONG = "x" * 900
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "worker", "text"),
-    [
-        (
-            YUNIKORN,
-            {"overrides": [override(index, nodeSelector={"name": f"{index}{LONG}"}) for index in range(270)]},
-            "spec.testReplicaSpecs: Too long: its templates make 2",
-        ),
-        (
-            KOORDINATOR,
-            {"template": {**template(1), "metadata": {"annotations": {"notes": "x" * 250_000}}}},
-            "[Worker].template.metadata.annotations: Too long: 250,005 bytes: ",
-        ),
-    ],
-    ids=["task groups", "the template's own"],
-)
+@pytest.mark.parametrize(("scheduler", "worker", "text"), [
+    (
+        YUNIKORN, {"overrides": [override(index, nodeSelector={"name": f"{index}{LONG}"}) for index in range(270)]},
+        "spec.testReplicaSpecs: Too long: its templates make 2",
+    ),
+    (
+        KOORDINATOR, {"template": {**template(1), "metadata": {"annotations": {"notes": "x" * 250_000}}}},
+        "[Worker].template.metadata.annotations: Too long: 250,005 bytes: ",
+    ),
+], ids=["task groups", "the template's own"])  # fmt: skip
 def test_more_annotations_than_a_pod_may_have_are_refused_by_name(
     scheduler: GangScheduler, worker: dict[str, Any], text: str
 ) -> None:
@@ -116,18 +110,14 @@ def test_fewer_than_all_are_needed_and_the_template_may_say_more() -> None:
     assert annotations[PARAMETERS] == "gangSchedulingStyle=Hard"
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        ({}, {"name": "demo", "min-available": "4", "total-number": "4"}),
-        (
-            {"minAvailable": 2, "scheduleTimeoutSeconds": 60},
-            {"name": "demo", "min-available": "2", "total-number": "4", "waiting-time": "60s"},
-        ),
-        ({"minAvailable": 9}, {"name": "demo", "min-available": "9", "total-number": "9"}),
-    ],
-    ids=["default", "policy", "more than there are"],
-)
+@pytest.mark.parametrize(("policy", "expected"), [
+    ({}, {"name": "demo", "min-available": "4", "total-number": "4"}),
+    (
+        {"minAvailable": 2, "scheduleTimeoutSeconds": 60},
+        {"name": "demo", "min-available": "2", "total-number": "4", "waiting-time": "60s"},
+    ),
+    ({"minAvailable": 9}, {"name": "demo", "min-available": "9", "total-number": "9"}),
+], ids=["default", "policy", "more than there are"])  # fmt: skip
 def test_annotations_of_koordinator(policy: dict[str, Any], expected: dict[str, str]) -> None:
     there = world(KOORDINATOR, {"Worker": 4}, run_policy={"schedulingPolicy": policy})
     there.settle()
@@ -135,20 +125,3 @@ def test_annotations_of_koordinator(policy: dict[str, Any], expected: dict[str, 
     prefix = "gang.scheduling.koordinator.sh/"
     assert {key.removeprefix(prefix): value for key, value in annotations.items() if key.startswith(prefix)} == expected
     assert scheduler == "koord-scheduler"
-
-
-@pytest.mark.parametrize("scheduler", [YUNIKORN, KOORDINATOR], ids=["yunikorn", "koordinator"])
-def test_a_whole_life(scheduler: GangScheduler) -> None:
-    there = world(scheduler, {"Worker": 2}, policy="ExitCode")
-    there.start()
-    there.exit("demo-worker-1", 137).settle()
-    there.tick(60)
-    there.start()
-    assert there.current == "Running"
-    there.suspend()
-    there.edit(suspend=False).settle()
-    there.run()
-    for name in sorted(there.pods):
-        there.exit(name, 0)
-    there.settle()
-    assert there.current == "Succeeded"

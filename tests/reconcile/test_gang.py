@@ -10,13 +10,13 @@ from jobcommon.api.gang import VOLCANO, GangScheduler, gang_scheduler
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Framework, Job, Options, Tallies
+from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.gang import other_schedulers
-from jobcommon.reconcile.plan import Create, Delete, Plan, Update
+from jobcommon.reconcile.plan import Create
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, view_of
+from jobcommon.testutil.builders import START, Manifest, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -171,35 +171,16 @@ def test_a_gang_asks_for_its_most_important_members(
     assert (found["cpu"], found["memory"]) == total
 
 
-def test_all_containers_of_a_pod_count() -> None:
-    worker = spec(2, {"cpu": 10, "memory": "32Gi"})
-    worker["template"]["spec"]["containers"] += spec(1, {"cpu": 50, "memory": "512Gi"}, container="two")["template"]["spec"][
-        "containers"
-    ]
-    manifest = job_manifest(MPI, {"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"}), "Worker": worker})
-    assert group_of(under(MPI, VOLCANO), manifest)["spec"]["minResources"] == {"cpu": "122", "memory": "1089Gi"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "launcher", "worker", "expected"),
-    [
-        ("high", "", "", "high"),
-        ("", "high", "low", "high"),
-        ("", "", "low", "low"),
-        ("", "", "", None),
-        ("mid", "high", "", "mid"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "launcher", "worker", "expected"), [
+    ("high", "", "", "high"), ("", "high", "low", "high"), ("", "", "low", "low"), ("", "", "", None),
+    ("mid", "high", "", "mid"),
+])  # fmt: skip
 def test_the_policys_priority_class_comes_before_the_pods(
     policy: str, launcher: str, worker: str, expected: str | None
 ) -> None:
     replicas = {"Launcher": spec(priorityClassName=launcher), "Worker": spec(priorityClassName=worker)}
     manifest = job_manifest(MPI, replicas, run_policy={"schedulingPolicy": {"priorityClass": policy}})
     assert group_of(under(MPI, VOLCANO), manifest)["spec"].get("priorityClassName") == expected
-
-
-def test_default_of_min_member_is_all_replicas() -> None:
-    assert group_of(under(MPI, VOLCANO), job_manifest(MPI, {"Launcher": 1, "Worker": 99}))["spec"]["minMember"] == 100
 
 
 # -- other rules of PodGroups ---------------------------------------------------------------------------------------------
@@ -211,16 +192,6 @@ def test_a_gang_asks_for_what_overrides_ask_for(scheduler: GangScheduler) -> Non
     worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [1, 3], "template": big}]}
     manifest = job_manifest(TEST_JOB, {"Worker": worker})
     assert group_of(under(TEST_JOB, scheduler), manifest)["spec"]["minResources"] == {"cpu": "18"}
-
-
-def test_an_override_may_change_the_priority() -> None:
-    important = {
-        "spec": {"priorityClassName": "high", "containers": [{"name": "test-container", "resources": {"requests": {"cpu": 8}}}]}
-    }
-    worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [3], "template": important}]}
-    manifest = job_manifest(TEST_JOB, {"Worker": worker}, run_policy={"schedulingPolicy": {"minAvailable": 2}})
-    found = group_of(under(TEST_JOB, VOLCANO), manifest, cluster=priority_classes(CLASSES))["spec"]
-    assert found["minResources"] == {"cpu": "9"}
 
 
 def test_the_pod_group_is_the_jobs() -> None:
@@ -235,24 +206,14 @@ def test_the_pod_group_is_the_jobs() -> None:
 
 
 @SCHEDULERS
-@pytest.mark.parametrize(
-    ("amounts", "advice"),
-    [
-        ({"cpu": "many"}, "minResources[cpu]"),
-        ({"memory": None}, "minResources[memory]"),
-        ({"a": 1, "b": []}, "minResources[b]"),
-    ],
-)
+@pytest.mark.parametrize(("amounts", "advice"), [
+    ({"cpu": "many"}, "minResources[cpu]"), ({"memory": None}, "minResources[memory]"), ({"a": 1, "b": []}, "minResources[b]"),
+])  # fmt: skip
 def test_bad_min_resources_fail_the_job_with_advice(scheduler: GangScheduler, amounts: Manifest, advice: str) -> None:
     there = settled(scheduler, run_policy={"schedulingPolicy": {"minResources": amounts}})
     assert there.current == "Failed"
     assert advice in there.message("Failed")
     assert "write a number" in there.message("Failed")
-
-
-def test_enormous_amounts_are_bounded() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": of_test_job(3, {"cpu": "1e999999999"})})
-    assert group_of(under(TEST_JOB, VOLCANO), manifest)["spec"]["minResources"] == {"cpu": str(2**63 - 1)}
 
 
 # -- what is updated ------------------------------------------------------------------------------------------------------
@@ -299,29 +260,14 @@ def test_a_field_that_the_policy_no_longer_has_goes() -> None:
     assert there.group["spec"] == {"minMember": 3}
 
 
-@SCHEDULERS
-def test_scaling_changes_the_pod_group(scheduler: GangScheduler) -> None:
-    there = settled(scheduler)
-    there.phase("Inqueue").settle()
-    there.scale("Worker", 5).settle()
-    assert there.group["spec"]["minMember"] == 6
-    assert len(there.pods) == 6
-
-
 # -- J: pods and their schedulers -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("named", "gang", "warn"),
-    [
-        ([], "test-gang-scheduler", False),
-        (["", ""], "alpha", False),
-        (["test-gang-scheduler", "test-gang-scheduler"], "test-gang-scheduler", False),
-        (["custom-a", "custom-b"], "beta", True),
-        (["", "custom-b"], "gamma", True),
-        (["other-scheduler"], "test-gang-scheduler", True),
-    ],
-)
+@pytest.mark.parametrize(("named", "gang", "warn"), [
+    ([], "test-gang-scheduler", False), (["", ""], "alpha", False),
+    (["test-gang-scheduler", "test-gang-scheduler"], "test-gang-scheduler", False), (["custom-a", "custom-b"], "beta", True),
+    (["", "custom-b"], "gamma", True), (["other-scheduler"], "test-gang-scheduler", True),
+])  # fmt: skip
 def test_another_scheduler_is_noticed(named: Sequence[str], gang: str, warn: bool) -> None:
     types = ("Master", "Worker")
     replicas = {kind: of_test_job(schedulerName=name) for kind, name in zip(types, named, strict=False)}
@@ -351,14 +297,6 @@ def test_another_scheduler_is_kept_and_its_pod_marked(scheduler: GangScheduler) 
     assert warnings
     assert all(event.lasting for event in warnings), "said once"
     assert len({event.message for event in warnings}) == 1
-
-
-def test_without_a_gang_scheduler_nothing_is_different() -> None:
-    there = world(None, run_policy={"schedulingPolicy": ALL_SET})
-    assert there.writes() == ["create services/demo", *(f"create pods/demo-{n}" for n in ("master-0", "worker-0", "worker-1"))]
-    pod = there.pods["demo-master-0"].raw
-    assert "schedulerName" not in pod["spec"]
-    assert "annotations" not in pod["metadata"]
 
 
 # -- which pods wait ------------------------------------------------------------------------------------------------------
@@ -448,18 +386,6 @@ def test_the_deadline_does_not_run_in_the_queue() -> None:
 
 
 @SCHEDULERS
-def test_a_gang_runs_and_its_pod_group_goes_with_the_jobs_end(scheduler: GangScheduler) -> None:
-    there = settled(scheduler).phase("Running").start()
-    assert there.current == "Running"
-    for name in sorted(there.pods):
-        there.exit(name, 0)
-    there.settle()
-    assert there.current == "Succeeded"
-    assert KEY not in there.others, "deleted with the job's end"
-    assert there.settle()[-1].actions == ()
-
-
-@SCHEDULERS
 def test_a_resumed_gang_is_queued_anew(scheduler: GangScheduler) -> None:
     there = settled(scheduler, run_policy={"activeDeadlineSeconds": 100}).phase("Inqueue").start()
     started = there.status["startTime"]
@@ -481,24 +407,6 @@ def test_a_resumed_gang_is_queued_anew(scheduler: GangScheduler) -> None:
     assert there.current == "Running"
 
 
-def test_created_suspended_has_no_pod_group() -> None:
-    there = world(VOLCANO, run_policy={"suspend": True})
-    assert there.writes() == []
-    assert there.current == "Suspended"
-
-
-def test_a_terminating_pod_group_is_waited_for() -> None:
-    there = settled(COSCHEDULING, run_policy={"suspend": True})
-    there.edit(suspend=False).settle()
-    group = there.group
-    there.pods.clear()
-    there.others[KEY] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert there.writes() == []
-    del there.others[KEY]
-    assert there.writes()[0] == "create podgroups/demo"
-    assert len(there.pods) == 3
-
-
 def test_a_pod_is_replaced_within_the_gang() -> None:
     there = settled(VOLCANO, policy="ExitCode").phase("Inqueue").start()
     started = there.status["startTime"]
@@ -518,17 +426,6 @@ def test_a_deleted_pod_group_comes_back() -> None:
     del there.others[KEY]
     assert there.writes() == ["create podgroups/demo"]
     assert there.current == "Running"
-
-
-def test_after_a_failed_start_the_job_is_reconciled_again() -> None:
-    """The operator died after the pods of a queued job: before the rest, a live read."""
-    there = settled(VOLCANO)
-    there.phase("Inqueue")
-    decided = there.step(writes=1)
-    assert decided.verify_live
-    assert len(there.pods) == 1
-    assert there.step().verify_live
-    assert len(there.pods) == 3
 
 
 # -- members that are not created at first --------------------------------------------------------------------------------
@@ -577,15 +474,6 @@ def test_without_pod_groups_pods_run_one_by_one() -> None:
     assert there.current == "Running"
 
 
-def test_a_queued_job_goes_on_when_pod_groups_vanish() -> None:
-    there = settled(VOLCANO)
-    assert there.pods == {}
-    there.gang_off = MISSING
-    there.settle()
-    assert len(there.pods) == 3
-    assert there.status["startTime"]
-
-
 def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     """PodGroups come while pods run that belong to none: a gang of the new ones would wait for ever."""
     there = world(VOLCANO, policy="ExitCode")
@@ -603,62 +491,6 @@ def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     there.phase("Inqueue").settle()
     assert {pod.raw["spec"]["schedulerName"] for pod in there.pods.values()} == {"volcano"}
     assert there.message() == "TestJob demo is created."
-
-
-def test_terminating_pods_do_not_turn_the_gang_off() -> None:
-    """A job that ran without a gang is resumed while a pod of its first run is still terminating."""
-    there = world(VOLCANO)
-    there.gang_off = MISSING
-    there.start()
-    there.edit(suspend=True).settle()
-    there.gang_off = ""
-    there.edit(suspend=False).settle()
-    assert len(there.pods) == 3, "terminating"
-    assert there.group["spec"]["minMember"] == 3
-    assert "created without it" not in there.message()
-    there.stop_terminating()
-    there.phase("Inqueue").settle()
-    assert {pod.raw["spec"].get("schedulerName") for pod in there.pods.values()} == {"volcano"}
-
-
-@SCHEDULERS
-def test_succeeded_replicas_are_not_members(scheduler: GangScheduler) -> None:
-    """It is never run again: a gang of three would keep the other two waiting for ever, replaced or resumed."""
-    there = settled(scheduler, {"Master": 1, "Worker": of_test_job(2, {"cpu": 1})}, policy="ExitCode")
-    assert there.group["spec"] == {"minMember": 3, "minResources": {"cpu": "2"}}
-    there.phase("Running").settle()
-    there.run()
-    there.exit("demo-worker-0", 0).settle()
-    assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "1"}}
-    there.suspend()
-    there.edit(suspend=False).settle()
-    assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "1"}}
-    there.phase("Inqueue").settle()
-    assert sorted(there.pods) == ["demo-master-0", "demo-worker-1"]
-
-
-def test_a_finished_pod_of_no_gang_keeps_its_job_outside() -> None:
-    """It cannot become a member any more."""
-    there = world(VOLCANO, policy="ExitCode")
-    there.gang_off = MISSING
-    there.settle()
-    there.run()
-    there.exit("demo-worker-0", 0).settle()
-    there.gang_off = ""
-    there.exit("demo-worker-1", 137)
-    there.exit("demo-master-0", 137).settle()
-    there.tick(10).settle()
-    assert KEY not in there.others
-    assert len(there.pods) == 3
-
-
-def test_a_pod_group_without_members_is_deleted() -> None:
-    there = settled(VOLCANO)
-    job = replace(there.job, options=replace(there.job.options, gang=None))
-    for index in range(2):
-        pod = Pod.of(TEST_JOB, job, "Worker", index)
-        there.pods[pod.name] = pod
-    assert "delete podgroups/demo (no pods to place)" in there.writes()
 
 
 def test_without_replicas_there_is_no_pod_group_to_wait_for() -> None:
@@ -680,17 +512,11 @@ def test_members_of_another_schedulers_gang_are_outside() -> None:
 # -- the flag -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("", None),
-        ("auto", None),
-        ("volcano", VOLCANO),
-        ("Volcano", VOLCANO),
-        ("scheduler-plugins-scheduler", GangScheduler("scheduler-plugins-scheduler", "scheduling.x-k8s.io/v1alpha1")),
-        ("default-scheduler", GangScheduler("default-scheduler", "scheduling.x-k8s.io/v1alpha1")),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), [
+    ("", None), ("auto", None), ("volcano", VOLCANO), ("Volcano", VOLCANO),
+    ("scheduler-plugins-scheduler", GangScheduler("scheduler-plugins-scheduler", "scheduling.x-k8s.io/v1alpha1")),
+    ("default-scheduler", GangScheduler("default-scheduler", "scheduling.x-k8s.io/v1alpha1")),
+])  # fmt: skip
 def test_a_name_stands_for_its_gang_scheduler(name: str, expected: GangScheduler | None) -> None:
     assert gang_scheduler(name) == expected
 
@@ -699,17 +525,3 @@ def test_a_name_stands_for_its_gang_scheduler(name: str, expected: GangScheduler
 def test_a_name_that_no_scheduler_can_have_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
         gang_scheduler(name)
-
-
-@SCHEDULERS
-def test_the_plan_is_deterministic(scheduler: GangScheduler) -> None:
-    framework = under(TEST_JOB, scheduler)
-    replicas = {kind: of_test_job(3, {"b": 1, "a": 2, "cpu": "0.1"}) for kind in ("Master", "Worker")}
-    manifest = job_manifest(framework, replicas, run_policy={"schedulingPolicy": {"minAvailable": 4}})
-
-    def decided() -> Plan:
-        return plan(framework, read_job(framework, manifest), Observed(), START)
-
-    assert decided() == decided()
-    assert not [action for action in decided().actions if isinstance(action, Delete | Update)]
-    assert framework.options == Options(gang=scheduler)

@@ -8,7 +8,6 @@ import pytest
 
 from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler, min_count
 from jobcommon.framework import Framework
-from jobcommon.operators.mpi import MPI
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import Create
@@ -16,7 +15,7 @@ from jobcommon.reconcile.situation import Situation
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.platform_model import GROUP, WORKLOAD, group_of
+from jobcommon.testutil.platform_model import GROUP, WORKLOAD
 
 CREATED = [f"create {name}" for name in ("services/demo", "workloads/demo", "podgroups/demo")]
 
@@ -74,27 +73,10 @@ def test_workload_and_pod_group() -> None:
     assert "schedulerName" not in pod["spec"]
 
 
-def test_a_launcher_that_waits_for_its_workers_is_no_member() -> None:
-    there = waiting({"Launcher": 1, "Worker": 2}, framework=MPI, launcherCreationPolicy="WaitForWorkersReady")
-    assert sorted(there.schedule()) == ["demo-worker-0", "demo-worker-1"]
-    there.settle()
-    assert there.schedule() == ["demo-launcher"]
-    there.settle()
-    assert min_count(there.others[GROUP]) == 2
-    assert group_of(there.pods["demo-launcher"]) is None
-
-
-@pytest.mark.parametrize(
-    ("pod", "field"),
-    [
-        (
-            {"schedulerName": "mine"},
-            "testReplicaSpecs[Worker].template.spec.schedulerName is mine, but other pods have default",
-        ),
-        ({"schedulingGroup": {"podGroupName": "x"}}, "testReplicaSpecs[Worker].template.spec.schedulingGroup names another"),
-    ],
-    ids=["scheduler", "group"],
-)
+@pytest.mark.parametrize(("pod", "field"), [
+    ({"schedulerName": "mine"}, "testReplicaSpecs[Worker].template.spec.schedulerName is mine, but other pods have default"),
+    ({"schedulingGroup": {"podGroupName": "x"}}, "testReplicaSpecs[Worker].template.spec.schedulingGroup names another"),
+], ids=["scheduler", "group"])  # fmt: skip
 def test_templates_that_rule_a_gang_out(pod: dict[str, Any], field: str) -> None:
     worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "test-container", "image": "i"}], **pod}}}
     there = waiting({"Master": 1, "Worker": worker})
@@ -133,22 +115,6 @@ def test_the_condition_quotes_the_schedulers_reason() -> None:
 # -- lives ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_native_gang_is_placed_as_a_whole_or_not_at_all() -> None:
-    there = world()
-    there.room = 3
-    there.settle()
-    assert there.schedule() == []
-    there.room = 4
-    assert len(there.schedule()) == 4
-    there.settle()
-    assert there.current == "Running"
-    for name in sorted(there.pods):
-        there.exit(name, 0)
-    there.settle()
-    assert there.current == "Succeeded"
-    assert not {GROUP, WORKLOAD} & set(there.others)
-
-
 def test_a_replacement_is_placed_after_others_have_succeeded() -> None:
     """A batch Job hangs here (kubernetes#142330): its minCount still counts pods that the scheduler has forgotten."""
     there = running(policy="ExitCode")
@@ -158,18 +124,6 @@ def test_a_replacement_is_placed_after_others_have_succeeded() -> None:
     assert there.schedule() == ["demo-worker-3"]
     assert min_count(there.others[GROUP]) == 3
     assert there.others[WORKLOAD]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"] == 3
-
-
-def test_a_replacement_that_waits_while_another_succeeds_is_placed() -> None:
-    there = running(policy="ExitCode")
-    there.exit("demo-worker-3", 137).settle()
-    there.tick(60).settle()
-    assert group_of(there.pods["demo-worker-3"]) == "demo"
-    there.exit("demo-worker-0", 0).settle()
-    there.tick(60).settle()
-    assert there.schedule() == ["demo-worker-3"]
-    there.settle()
-    assert there.status.get("restarts") == 1, "the pod that never ran is no restart"
 
 
 @pytest.mark.parametrize("scheduler", [NATIVE, VOLCANO, COSCHEDULING, YUNIKORN, KOORDINATOR], ids=lambda one: one.mark)
@@ -227,13 +181,6 @@ def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group() -> None:
     assert len(there.schedule()) == 4
 
 
-def test_suspended_it_has_neither() -> None:
-    there = waiting()
-    there.edit(suspend=True).settle()
-    there.protect()
-    assert not {GROUP, WORKLOAD} & set(there.others)
-
-
 def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended() -> None:
     there = running(policy="ExitCode")
     group = there.others[GROUP]
@@ -241,17 +188,3 @@ def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended() -> None:
     there.exit("demo-worker-1", 137).settle()
     there.tick(60).settle()
     assert there.schedule() == ["demo-worker-1"], "it does not wait for a group that waits for the other pods"
-
-
-def test_a_preempted_gang_is_a_disruption() -> None:
-    there = running(policy="ExitCode", run_policy={"backoffLimit": 0})
-    for name in sorted(there.pods):
-        there.put(there.pods[name].disrupted("PreemptionByScheduler"))
-        there.delete_pod(name)
-    there.settle()
-    there.stop_terminating().settle()
-    there.tick(60).settle()
-    assert there.status["disruptions"] == 4
-    assert len(there.schedule()) == 4
-    there.settle()
-    assert there.current == "Running"
