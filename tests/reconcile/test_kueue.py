@@ -8,18 +8,17 @@ import pytest
 
 from jobcommon.api.kueue import KUEUE_WORKLOADS, MULTIKUEUE, POD_SETS, PREBUILT, PRIORITY_LABEL, QUEUE_LABEL
 from jobcommon.framework import Options
-from jobcommon.reconcile.plan import Create, Plan, Update
-from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec, template
+from jobcommon.reconcile.plan import Plan
+from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.kueue import admitted, evicted, waiting, with_condition
+from jobcommon.testutil.kueue import admitted, evicted, waiting
 from jobcommon.testutil.plans import status_of
 
 OWN = replace(TEST_JOB, options=Options(kueue=True))
 FLAVOR = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
 KEY = ("Workload", "testjob-demo-d2260")
 LARGE = template(OWN, resources={"requests": {"cpu": "8"}})
-SIZED = {"name": "test-container", "image": "image", "resources": {"limits": {"cpu": 4}}}
 
 
 def cluster_object(kind: str, name: str, **content: Any) -> Manifest:
@@ -96,16 +95,6 @@ def test_a_job_waits_until_its_workload_is_admitted() -> None:
     assert not any(event.reason == "NotQueued" for event in one.events)
 
 
-def test_the_workload_is_told_of_the_end() -> None:
-    for code, told in ((0, ("True", "Succeeded")), (1, ("True", "Failed"))):
-        one = world({"Master": 1}, policy="Never")
-        one.admit()
-        one.run()
-        one.exit("demo-master-0", code).settle()
-        assert one.told("Finished") == told
-        assert one.job.status.finished
-
-
 def test_quota_is_kept_until_the_pods_of_an_evicted_job_have_ended() -> None:
     one = running()
     one.tick(10)
@@ -145,16 +134,6 @@ def test_a_job_that_runs_is_suspended_only_if_its_workload_is_as_cached(view: st
     assert status_of(made).conditions[-1].type == "Suspended"
 
 
-def test_a_deactivated_workload_stops_the_job_and_is_requeued_by_kueue_alone() -> None:
-    one = running({"Master": 1})
-    one.kueue({**one.workload, "spec": {**one.workload["spec"], "active": False}}).settle()
-    assert one.current == "Suspended"
-    one.kueue(evicted(one.workload, "Deactivated"))
-    one.stop_terminating().settle()
-    assert one.told("Requeued") == ("False", "Deactivated")
-    assert one.workload["spec"]["active"] is False
-
-
 def test_a_restart_keeps_the_admission_and_recovers() -> None:
     one = running({"Master": 1, "Worker": 1}, policy="ExitCode", run_policy={"restartScope": "Job"})
     one.exit("demo-worker-0", 137).settle()
@@ -163,18 +142,6 @@ def test_a_restart_keeps_the_admission_and_recovers() -> None:
     one.tick(60)
     one.start()
     assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Recovered"))
-
-
-def test_a_suspension_by_the_user_gives_the_workload_up() -> None:
-    one = running({"Master": 1})
-    one.edit(suspend=True).settle()
-    assert one.message() == "TestJob demo is suspended."
-    assert "admission" in one.workload["status"]
-    one.stop_terminating().settle()
-    assert not any(kind == "Workload" for kind, _ in one.others)
-    one.edit(suspend=False).settle()
-    assert "not yet considered" in one.message()
-    assert "status" not in one.workload
 
 
 @pytest.mark.parametrize("how", ["suspended", "evicted"])
@@ -204,15 +171,6 @@ def test_pods_that_have_succeeded_give_their_quota_back() -> None:
     assert one.workload["status"]["reclaimablePods"] == [{"name": "worker", "count": 1}]
 
 
-def test_a_workload_that_a_user_deletes_is_made_anew_once_the_pods_have_ended() -> None:
-    one = running({"Master": 1})
-    del one.others[KEY]
-    one.settle()
-    assert (one.current, one.others.get(KEY)) == ("Suspended", None)
-    one.stop_terminating().settle()
-    assert KEY in one.others
-
-
 @pytest.mark.parametrize("reserved", [False, True])
 def test_a_job_that_is_scaled_asks_anew(reserved: bool) -> None:
     one = queued()
@@ -227,14 +185,6 @@ def test_a_job_that_is_scaled_asks_anew(reserved: bool) -> None:
     assert (one.workload["metadata"]["uid"] != before) == reserved, "what waits keeps its place in the queue"
     one.admit()
     assert len(one.pods) == 4
-
-
-def test_what_a_template_no_longer_has_is_asked_no_more() -> None:
-    one = queued({"Worker": {**replica_spec(OWN), "template": {"spec": {"containers": [SIZED]}}}})
-    assert "resources" in one.workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
-    one.manifest["spec"][OWN.replica_specs]["Worker"] = replica_spec(OWN)
-    one.scale("Worker", 1).settle()
-    assert "resources" not in one.workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
 
 
 # -- what is asked --------------------------------------------------------------------------------------------------------
@@ -283,15 +233,6 @@ def test_the_topology_of_the_policy(mode: Manifest, key: str) -> None:
     assert not [event for event in one.events if event.reason == "TopologyIgnored"]
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "x"])
-def test_a_number_that_kueue_does_not_take_is_left_out(number: str) -> None:
-    annotations = {"kueue.x-k8s.io/podset-slice-size": number, "kueue.x-k8s.io/podset-required-topology": "rack"}
-    one = queued(
-        {"Worker": {"replicas": 1, "template": {"metadata": {"annotations": annotations}, "spec": {"containers": [SIZED]}}}}
-    )
-    assert "podSetSliceSize" not in one.workload["spec"]["podSets"][0]["topologyRequest"]
-
-
 def overridden(*indices: list[int], replicas: int = 40) -> Manifest:
     patches = [{"indices": each, "template": {"spec": {"priority": n}}} for n, each in enumerate(indices)]
     return replica_spec(OWN, replicas, overrides=patches)
@@ -304,15 +245,6 @@ def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> Non
     one.cluster = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
     one.admit()
     assert one.pods["demo-worker-1"].raw["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker-0-1"
-
-
-def test_too_many_pod_sets_are_refused_by_name() -> None:
-    one = queued({"Worker": overridden(*([n] for n in range(18)))})
-    assert not one.others
-    text = (
-        "spec.testReplicaSpecs.Worker.overrides: templates that differ in resources, nodes, tolerations or topology would be 19"
-    )
-    assert text in one.message()
 
 
 def test_too_many_pod_sets_are_merged_where_kueue_counts_the_same() -> None:
@@ -344,15 +276,10 @@ CLASSES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("labels", "named", "kind", "name", "value"),
-    [
-        ({PRIORITY_LABEL: "w"}, "p", "WorkloadPriorityClass", "w", 7),
-        ({}, "p", "PriorityClass", "p", 5),
-        ({}, None, "PriorityClass", "everybody", 3),
-    ],
-    ids=["label", "pods", "default"],
-)
+@pytest.mark.parametrize(("labels", "named", "kind", "name", "value"), [
+    ({PRIORITY_LABEL: "w"}, "p", "WorkloadPriorityClass", "w", 7), ({}, "p", "PriorityClass", "p", 5),
+    ({}, None, "PriorityClass", "everybody", 3),
+], ids=["label", "pods", "default"])  # fmt: skip
 def test_a_workload_has_the_priority_of_the_label_or_else_of_its_pods(
     labels: dict[str, str], named: str | None, kind: str, name: str, value: int
 ) -> None:
@@ -361,16 +288,6 @@ def test_a_workload_has_the_priority_of_the_label_or_else_of_its_pods(
     one.settle()
     spec = one.workload["spec"]
     assert (spec["priorityClassRef"]["kind"], spec["priorityClassRef"]["name"], spec["priority"]) == (kind, name, value)
-
-
-def test_a_priority_class_that_is_not_there_is_named_and_looked_for_again() -> None:
-    one = world(labels={QUEUE_LABEL: "team", PRIORITY_LABEL: "w"})
-    last = one.settle()[-1]
-    assert "the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass w, which does not exist" in one.message()
-    assert last.wake_at == one.now + 30
-    one.cluster += CLASSES
-    one.settle()
-    assert one.workload["spec"]["priority"] == 7
 
 
 def test_queue_and_priority_follow_the_labels_as_far_as_kueue_lets_them() -> None:
@@ -488,13 +405,6 @@ def test_a_job_without_a_workload_says_that_its_spec_is_invalid() -> None:
     assert "queue team: its Workload is created when its spec is valid; the spec is invalid: spec.runPolicy." in one.message()
 
 
-@pytest.mark.parametrize("labels", [{}, {QUEUE_LABEL: ""}])
-def test_a_job_without_a_queue_has_no_workload(labels: dict[str, str]) -> None:
-    one = world({"Master": 1}, labels=labels)
-    assert f"create {KUEUE_WORKLOADS}/{KEY[1]}" not in written(one.settle())
-    assert list(one.pods) == ["demo-master-0"]
-
-
 @pytest.mark.parametrize(("label", "words"), [({}, "is gone"), ({QUEUE_LABEL: ""}, "is gone"), ({QUEUE_LABEL: "b"}, "names b")])
 def test_quota_is_kept_until_the_last_pod_has_ended_whatever_becomes_of_the_label(label: dict[str, str], words: str) -> None:
     one = running({"Master": 1, "Worker": 1}, policy="ExitCode")
@@ -513,19 +423,6 @@ def test_quota_is_kept_until_the_last_pod_has_ended_whatever_becomes_of_the_labe
         assert (one.workload["spec"]["queueName"], one.told("QuotaReserved")[0], one.pods) == ("b", "False", {})
     else:
         assert (len(one.pods), [key for key in one.others if key[0] == "Workload"]) == (2, []), "it runs without a queue"
-
-
-def test_a_job_that_leaves_its_queue_without_quota_gives_its_workload_up_and_runs() -> None:
-    one = queued({"Master": 1})
-    one.manifest["metadata"]["labels"] = {}
-    one.settle()
-    assert (list(one.pods), [key for key in one.others if key[0] == "Workload"]) == (["demo-master-0"], [])
-
-
-def test_a_finished_workload_holds_its_job() -> None:
-    one = queued({"Master": 1})
-    one.kueue(with_condition(one.workload, "Finished", True, "OutOfSync", "out of sync", START)).settle()
-    assert one.message().endswith("it waits in queue team: OutOfSync: out of sync.")
 
 
 def prebuilt_by_others(one: KueueWorld, name: str = "theirs") -> Manifest:
@@ -548,14 +445,6 @@ def test_a_workload_that_others_have_made_is_taken_over() -> None:
     assert one.workload, "it is not ours to delete"
 
 
-def test_a_workload_for_other_pods_is_not_taken() -> None:
-    one = world({"Master": 2}, labels={QUEUE_LABEL: "team", PREBUILT: "theirs"})
-    one.kueue(prebuilt_by_others(one))
-    one.admit()
-    assert one.message().endswith("its Workload theirs was made for another spec of the job.")
-    assert one.pods == {}
-
-
 @pytest.mark.parametrize("where", ["spec", "runPolicy"])
 def test_a_job_that_multikueue_runs_elsewhere_is_queued_here(where: str) -> None:
     extra: dict[str, Any] = {"managedBy": MULTIKUEUE} if where == "spec" else {}
@@ -569,10 +458,3 @@ def test_a_job_that_multikueue_runs_elsewhere_is_queued_here(where: str) -> None
     one.manifest["status"] = {"conditions": [ended], "replicaStatuses": {}}
     one.settle()
     assert one.told("Finished") == ("True", "Succeeded")
-
-
-def test_without_the_option_there_is_no_workload() -> None:
-    one = world({"Master": 1})
-    one.framework = TEST_JOB
-    made = [action for decided in one.settle() for action in decided.actions if isinstance(action, Create | Update)]
-    assert {action.plural for action in made} == {"services", "pods"}
