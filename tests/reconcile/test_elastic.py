@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api import labels
 from jobcommon.api.gang import NATIVE, min_count
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import format_moment
@@ -67,30 +66,6 @@ def test_another_number_of_replicas_is_a_new_attempt(method: str, count: int) ->
     assert (spent["resizing"], spent.get("restarting")) == (7, None)
 
 
-def test_the_program_reads_the_new_world_after_a_restart_in_place() -> None:
-    world = world_of(IN_PLACE)
-    world.scale("Worker", 4).react()
-    for pod in world.pods.values():
-        own = {name: text for name, text in pod.raw["metadata"]["annotations"].items() if name.startswith(labels.VARIABLE)}
-        entries = pod.raw["spec"]["containers"][0]["env"]
-        paths = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in entries if "valueFrom" in entry}
-        for name, text in own.items():
-            variable = name.removeprefix(labels.VARIABLE)
-            assert paths[variable] == f"metadata.annotations['{name}']"
-            assert text == next(v.value for v in SCALED_JOB.env(world.job, slot(world, pod.name)) if v.name == variable)
-        assert own
-
-
-def slot(world: ClusterModel, name: str) -> Any:
-    return next(replica for replica in world.job.replicas if world.job.pod_name(replica) == name)
-
-
-def test_a_number_that_changes_nothing_restarts_nothing() -> None:
-    world = world_of(IN_PLACE)
-    world.scale("Worker", 3).react()
-    assert (world.status.get("attempt"), world.current) == (0, "Running")
-
-
 def test_an_edit_before_the_size_is_on_record_is_noticed() -> None:
     world = ClusterModel.of(SCALED_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
     assert isinstance(world, ClusterModel)
@@ -130,14 +105,6 @@ def test_the_number_that_a_pod_claims_is_no_attempt(claimed: str) -> None:
     assert (size(world), world.current) == (4, "Running")
     assert world.status["attempt"] == (2 if claimed == "1" else 1)
     assert worlds(world) == {(str(world.status["attempt"]), "Master=1,Worker=4")}
-
-
-def test_a_suspended_job_is_resumed_with_what_is_asked_for_by_then() -> None:
-    world = world_of(IN_PLACE)
-    world.edit(suspend=True).react()
-    assert "attemptReplicas" not in world.status
-    world.scale("Worker", 2).edit(suspend=False).react()
-    assert (size(world), world.current) == (2, "Running")
 
 
 @pytest.mark.parametrize("ahead", [0, 9000])
@@ -201,16 +168,6 @@ def test_never_below_the_minimum() -> None:
     world.wait(400)
     assert (size(world), world.current) == (2, "Restarting")
     assert "no node" in message(world) or "nodes are available" in message(world)
-
-
-def test_it_asks_within_its_bounds_alone() -> None:
-    world = world_of(IN_PLACE, elastic=ELASTIC)
-    world.scale("Worker", 9).react()
-    world.wait(60)
-    assert size(world) == 5
-    world.scale("Worker", 0).react()
-    world.wait(60)
-    assert size(world) == 2
 
 
 def test_it_grows_after_the_next_checkpoint_of_a_program_that_reports_them() -> None:

@@ -20,7 +20,7 @@ from jobcommon.testutil import builders
 from jobcommon.testutil.builders import IMAGE_ID, START, Manifest, Pod, job_manifest, observe, pod_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass, status_of
 
 SPEC = {"Master": 1, "Worker": 2}
 ALL = ["demo-master-0", "demo-worker-0", "demo-worker-1"]
@@ -112,20 +112,6 @@ def test_two_attempts_that_fail_in_one_second_are_both_on_record() -> None:
     assert [failure["time"] for failure in cluster.status["failures"]] == [format_time(START)] * 2
 
 
-def test_a_failure_of_the_next_attempt_is_charged_once() -> None:
-    cluster = world(backoffLimit=2)
-    for attempt in (1, 2, 3):
-        name = "demo-worker-0"
-        cluster.tick(100)
-        cluster.put(cluster.pods[name].restarted_after(137, cluster.pods[name].restarts + 1)).settle()
-        if attempt < 3:
-            hold(cluster).settle()
-            begin(cluster).settle()
-            assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", attempt, attempt)
-    assert (cluster.current, cluster.reason) == ("Failed", "BackoffLimitExceeded")
-    assert len(cluster.status["failures"]) == 3
-
-
 #: an init container of all pods that has run more than once
 RUN_AGAIN: dict[str, dict[str, Any]] = {
     "a sidecar that has failed": {"code": None, "restarts": 2, "last": 1, "policy": "Always"},
@@ -171,11 +157,9 @@ def test_no_write_of_a_restart_lands_late() -> None:
 #: how another client has stopped a pod of the attempt that runs, and whether the kubelet has acted
 STOPPED_BY_OTHERS = {
     "not yet": ("running,with_stopping_image 0", False),
-    "ended": ("running,between_runs 143,with_stopping_image 0", True),
-    "kept": ("running,stopped_by_image 9", True),
-    "ended with 0": ("running,succeeded,with_stopping_image 0", True),
-    "never started": ("scheduled,stopped_by_image 9", True),
-}
+    "ended": ("running,between_runs 143,with_stopping_image 0", True), "kept": ("running,stopped_by_image 9", True),
+    "ended with 0": ("running,succeeded,with_stopping_image 0", True), "never started": ("scheduled,stopped_by_image 9", True),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("scope", ["Job", "Pod"])
@@ -206,22 +190,15 @@ def test_a_failed_run_in_a_living_pod_ends_the_attempt(state: str) -> None:
     assert decided.actions == (), "recorded before anything is stopped"
 
 
-def test_a_permanent_exit_code_fails_the_job_before_the_program_runs_on() -> None:
-    decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": "running,restarted_after 3"})
-    assert holding(decided)[-1] == "Failed"
-
-
 # -- what is not kept ----------------------------------------------------------------------------------------------------------
 
 STOPPED = dict.fromkeys(RUNNING, "running,stopped_by_image 1")
 
 #: how Worker-1 is when its attempt has ended, and why it gets a new pod
 REPLACED = {
-    "ended": ("running,failed 1", "it has ended"),
-    "succeeded": ("running,succeeded", "it has ended"),
-    "being deleted": ("running,deleting", "it has ended"),
-    "not started": ("scheduled", "it has not started"),
-}
+    "ended": ("running,failed 1", "it has ended"), "succeeded": ("running,succeeded", "it has ended"),
+    "being deleted": ("running,deleting", "it has ended"), "not started": ("scheduled", "it has not started"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("state", "why"), REPLACED.values(), ids=REPLACED)
@@ -452,13 +429,10 @@ def test_all_pods_of_an_attempt_have_one_image(moved: list[str], lost: bool) -> 
 
 #: what rules out that a container is started again in its pod
 NEVER = {
-    "Recreate": ("OnFailure", {"restartMethod": "Recreate"}, 1),
-    "unset": ("OnFailure", {"restartMethod": None}, 1),
-    "scope Pod": ("ExitCode", {"restartScope": "Pod"}, 1),
-    "restartPolicy Never": ("Never", {}, 1),
-    "no restart allowed": ("OnFailure", {"backoffLimit": 0}, 1),
-    "several containers": ("OnFailure", {}, 2),
-}
+    "Recreate": ("OnFailure", {"restartMethod": "Recreate"}, 1), "unset": ("OnFailure", {"restartMethod": None}, 1),
+    "scope Pod": ("ExitCode", {"restartScope": "Pod"}, 1), "restartPolicy Never": ("Never", {}, 1),
+    "no restart allowed": ("OnFailure", {"backoffLimit": 0}, 1), "several containers": ("OnFailure", {}, 2),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("policy", "run_policy", "containers"), NEVER.values(), ids=NEVER)
@@ -466,49 +440,11 @@ def test_other_pods_are_never_restarted_by_the_kubelet(policy: str, run_policy: 
     assert restart_policy(a_job(policy, **run_policy), containers) == "Never"
 
 
-@pytest.mark.parametrize("policy", ["OnFailure", "Always", "ExitCode"])
-def test_a_pod_that_is_kept_must_be_restartable(policy: str) -> None:
-    assert restart_policy(a_job(policy)) == "OnFailure"
-
-
 def restart_policy(manifest: Manifest, containers: int = 1) -> str:
     template = manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]
     template["containers"] += [{"name": "second", "image": "image"}] * (containers - 1)
     job = read_job(TEST_JOB, manifest)
     return str(pod_manifest(TEST_JOB, job, Replica("Worker", 0))["spec"]["restartPolicy"])
-
-
-# -- what happens meanwhile ----------------------------------------------------------------------------------------------------
-
-
-def test_a_suspension_deletes_stopped_pods() -> None:
-    cluster = world()
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
-    hold(cluster)
-    cluster.suspend()
-    assert (cluster.current, cluster.pods) == ("Suspended", {})
-
-
-def test_a_pod_on_a_lost_node_is_made_anew_and_the_others_are_kept() -> None:
-    cluster = world()
-    kept = {name: pod.view.uid for name, pod in cluster.pods.items() if name != "demo-worker-1"}
-    cluster.lose_node_of("demo-worker-1").settle()
-    hold(cluster, *kept).settle()
-    cluster.run()
-    begin(cluster, *kept).settle()
-    assert cluster.current == "Running"
-    assert {name: pod.view.uid for name, pod in cluster.pods.items() if name in kept} == kept
-    assert (cluster.status["attempt"], cluster.status.get("restarts"), cluster.status["disruptions"]) == (1, None, 1)
-
-
-def test_the_method_is_changed_while_pods_are_stopped() -> None:
-    cluster = world()
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
-    hold(cluster)
-    cluster.edit(restartMethod="Recreate").settle()
-    cluster.stop_terminating()
-    cluster.start()
-    assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", 1, 1)
 
 
 # -- templates that a lax definition has let in, after the pods were made ------------------------------------------------------

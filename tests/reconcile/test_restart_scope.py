@@ -18,7 +18,6 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Plan, plan
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe, pod_manifest
-from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass, status_of
 
@@ -132,12 +131,6 @@ def test_the_first_failure_is_sought_among_all_that_have_ended(replicas: int) ->
     status = status_of(plan(TEST_JOB, job, Observed(pods=tuple(pod.view for pod in ended)), START + 14))
     assert [failure.replica for failure in status.failures] == [f"Worker-{replicas - 1}"]
     assert status.conditions[-1].type == "Failed"
-
-
-def test_a_permanent_exit_code_fails_the_job() -> None:
-    decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": "failed 3"})
-    assert holding(decided)[-1] == "Failed"
-    assert status_of(decided).attempt == 0
 
 
 @pytest.mark.parametrize("state", ["failed 137", "evicted", "running,deleting,last_delete"])
@@ -269,15 +262,6 @@ def test_pods_carry_the_attempt_and_do_not_restart_by_themselves(policy: str) ->
     assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.annotations['{labels.ATTEMPT}']"
 
 
-def test_scope_pod_makes_no_attempts() -> None:
-    manifest = job_manifest(TEST_JOB, SPEC, policy="OnFailure", run_policy={"restartScope": "Pod"})
-    decided = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "evicted"})
-    assert status_of(decided).attempt is None
-    pod = Pod.of(TEST_JOB, job_of(manifest), "Worker", 0).raw
-    assert "annotations" not in pod["metadata"]
-    assert not any(v["name"] == ATTEMPT_VARIABLE for v in pod["spec"]["containers"][0].get("env", ()))
-
-
 # -- what each end means -------------------------------------------------------------------------------------------------------
 
 PS_AND_WORKERS = {"PS": 1, "Worker": 2}
@@ -321,18 +305,3 @@ def test_under_always_what_is_done_is_not_run_again(method: Manifest) -> None:
     manifest = job_manifest(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1}, policy="Always", run_policy=method)
     decided = decide(MXNET, manifest, {"Scheduler-0": "running,succeeded", "Server-0": "running", "Worker-0": "running"})
     assert holding(decided)[-1] == "Succeeded", "the scheduler decides, though it serves"
-
-
-# -- the end of a job with successes on record ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("limit", [{"backoffLimit": 0}, {"activeDeadlineSeconds": 100}])
-def test_what_has_succeeded_stays_on_record_when_the_job_fails(limit: dict[str, int]) -> None:
-    world = ClusterModel.of(TEST_JOB, SPEC, policy="ExitCode", run_policy={"restartScope": "Job", **limit}).start()
-    world.exit("demo-worker-0", 0).settle()
-    world.delete_pod("demo-worker-0").settle()
-    world.exit("demo-worker-1", 137)
-    world.tick(200)
-    world.step()
-    assert world.current == "Failed"
-    assert world.status["replicaStatuses"]["Worker"]["succeededIndexes"] == "0"
