@@ -1,6 +1,5 @@
 """What the reports of a program lead to: stalls, their actions, and restarts that bring nothing."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +8,11 @@ import pytest
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_STEP, ConditionType, JobStatus, Metric, TrainerStatus
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
-from jobcommon.framework import Framework, Job, Options, ProgressServer
+from jobcommon.framework import Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.progress import CONFIRM_SECONDS
 from jobcommon.reconcile.reports import after_reports, plan_report, step_of
 from jobcommon.spec import read_job
-from jobcommon.spec.at_rest import condition_at_rest
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe, pod_manifest
 from jobcommon.testutil.frameworks import TEST_JOB as PLAIN
 from jobcommon.testutil.plans import conditions, deletes, holding, next_pass, status_of
@@ -78,16 +76,12 @@ def training(manifest: Manifest, *reports: tuple[float, int], percentage: int | 
 
 # What the pods a and b report, second by second -> whether the run has made two steps, its step, and when it was alive last
 PODS: dict[str, tuple[str, bool, int, int]] = {
-    "one is behind": ("a5 a7 b6", True, 7, 2),
-    "both go on": ("a5 a7 b6 a8 b7", True, 8, 5),
-    "the one ahead falls silent": ("a5 a7 b5 b6", True, 7, 4),
-    "both hang and still report": ("a5 a7 b6 a7 b6", True, 7, 2),
+    "one is behind": ("a5 a7 b6", True, 7, 2), "both go on": ("a5 a7 b6 a8 b7", True, 8, 5),
+    "the one ahead falls silent": ("a5 a7 b5 b6", True, 7, 4), "both hang and still report": ("a5 a7 b6 a7 b6", True, 7, 2),
     "three hang and still report": ("a5 a7 b6 c5 a7 b6 c5", True, 7, 2),
-    "the one behind gets ahead": ("a5 a7 b6 b9 a7", True, 9, 4),
-    "the one that was ahead goes on": ("a5 a7 b9 a8", True, 9, 4),
-    "the one ahead begins again": ("a5 a7 b6 a5", False, 5, 4),
-    "and goes on": ("a5 a7 b6 a5 b4 a6", True, 6, 6),
-}
+    "the one behind gets ahead": ("a5 a7 b6 b9 a7", True, 9, 4), "the one that was ahead goes on": ("a5 a7 b9 a8", True, 9, 4),
+    "the one ahead begins again": ("a5 a7 b6 a5", False, 5, 4), "and goes on": ("a5 a7 b6 a5 b4 a6", True, 6, 6),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("told", "armed", "step", "alive"), PODS.values(), ids=PODS)
@@ -144,18 +138,13 @@ def test_a_report_becomes_a_status_write_where_the_last_one_is_old_enough(
 #: a report: percentage, seconds left, metrics; its words while the job runs, and when it does not any more
 WORDS: dict[str, tuple[int | None, int | None, dict[str, object], str, str]] = {
     "everything": (
-        47,
-        720,
-        {"current_step": 940, "total_steps": 2000},
-        "████░░░░░░ 47% (940/2000), 12m left",
-        "████░░░░░░ 47% (940/2000)",
+        47, 720, {"current_step": 940, "total_steps": 2000}, "████░░░░░░ 47% (940/2000), 12m left", "████░░░░░░ 47% (940/2000)",
     ),
     "no estimate": (0, None, {"current_step": 1}, "░░░░░░░░░░ 0%, step 1", "░░░░░░░░░░ 0%, step 1"),
     "no total": (None, 60, {"current_step": 7}, "step 7, 60s left", "step 7"),
-    "the end": (100, 0, {}, "██████████ 100%", "██████████ 100%"),
-    "nothing": (None, 60, {"loss": 1}, "", ""),
+    "the end": (100, 0, {}, "██████████ 100%", "██████████ 100%"), "nothing": (None, 60, {"loss": 1}, "", ""),
     "what steers a terminal": (9, None, {"current_step": "1\x1b[2J\n2"}, "░░░░░░░░░░ 9%, step 1 2", "░░░░░░░░░░ 9%, step 1 2"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("percentage", "left", "metrics", "running", "over"), WORDS.values(), ids=WORDS)
@@ -222,27 +211,6 @@ def test_any_text_may_be_reported_as_a_step(text: str, step: int) -> None:
     assert known.step == step
 
 
-def test_steps_that_are_lost_again_and_again_stay_a_number_of_the_api() -> None:
-    manifest = a_job(status={**BEGAN, "timeSpent": RUNS}, **WATCHED)
-    for at in (10, 20, 30):
-        manifest = training(manifest, (at, 1), (at + 5, MAX_STEP))
-    spent = on_record(manifest).time_spent
-    assert spent is not None
-    assert spent.lost_steps == MAX_STEP
-
-
-def test_a_report_of_before_the_job_ran_again_begins_no_armed_run() -> None:
-    """A run that resumes above the last step is not known by its steps."""
-    manifest = training(a_job(**WATCHED), (5, 10), (20, 90))
-    again = {
-        **manifest,
-        "status": {**manifest["status"], "conditions": [condition("Created"), condition("Running", at=START + 100)]},
-    }
-    known = on_record(training(again, (110, 95))).progress
-    assert known is not None
-    assert (known.highest_step, known.step, known.armed) == (95, 95, None)
-
-
 #: the reports; the seconds in which the highest step rose, and the steps that were made again
 GOODPUT = {
     "the first steps are not counted: loading, compiling": ([(5, None, 0), (65, 1, 0)], None, None),
@@ -267,38 +235,24 @@ def test_the_time_in_which_the_highest_step_rose(
     assert (spent.progressing, spent.lost_steps) == (progressing, lost)
 
 
-def test_time_in_which_a_job_stalled_or_began_again_is_none_in_which_it_rose() -> None:
-    runs = {**RUNS, "since": "2023-11-14T22:13:35.000Z"}
-    manifest = training(a_job(status={**BEGAN, "timeSpent": runs}, **WATCHED), (10, 10), (20, 20), (30, 30))
-    spent = on_record(manifest).time_spent
-    assert spent is not None
-    assert spent.progressing == 10
-    unrecorded = on_record(training(a_job(**WATCHED), (10, 10), (20, 20)))
-    assert unrecorded.time_spent is None
-
-
 # -- when a job is stalled -----------------------------------------------------------------------------------------------------
 
 ARMED: list[Any] = [(5, None, 0), (20, 7, 1)]
 #: runPolicy, the reports (time, step, percentage), and the second at which the job is stalled, None for never
 STALLS = {
-    "no deadline": ({"reportProgress": True}, ARMED, None),
-    "nothing reported": (WATCHED, [], None),
+    "no deadline": ({"reportProgress": True}, ARMED, None), "nothing reported": (WATCHED, [], None),
     "one report: it loads data": (WATCHED, ARMED[:1], None),
     "one report, and a start deadline": ({**WATCHED, "progressStartDeadlineSeconds": 300}, ARMED[:1], 305),
     "nothing reported, and a start deadline": ({"reportProgress": True, "progressStartDeadlineSeconds": 300}, [], 300),
     "the start deadline is over with the second step": (
-        {"reportProgress": True, "progressStartDeadlineSeconds": 300},
-        ARMED,
-        None,
+        {"reportProgress": True, "progressStartDeadlineSeconds": 300}, ARMED, None,
     ),
     "armed": (WATCHED, ARMED, 80),
     "armed by tokens": (WATCHED, [(5, None, 0), (20, 2**40, 1)], 80),
-    "a heartbeat is no progress": (WATCHED, [*ARMED, (70, 7, 1)], 80),
-    "progress": (WATCHED, [*ARMED, (70, 8, 1)], 130),
+    "a heartbeat is no progress": (WATCHED, [*ARMED, (70, 7, 1)], 80), "progress": (WATCHED, [*ARMED, (70, 8, 1)], 130),
     "it may be evaluating": ({**WATCHED, "evaluationSeconds": 600}, ARMED, 680),
     "the training is over": (WATCHED, [*ARMED, (70, None, 100)], None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("run_policy", "reports", "second"), STALLS.values(), ids=STALLS)
@@ -324,15 +278,11 @@ def test_when_a_job_is_stalled(
 #: by how many seconds the clock of the process that took the reports was ahead, for how long the one that decides has seen no
 #: sign of life, how much more than 25 s after the second step its clock shows, and whether the job is stalled, after 60 s
 CLOCKS = {
-    "it counts from the report, not from its record": (0, 52, 35, True),
-    "a clock that was behind": (-3600, 40, 0, False),
-    "nor is it believed that all of it has passed": (-3600, 50, 0, True),
-    "a clock that was ahead": (3600, 60, 0, True),
-    "a clock that is a little ahead": (5, 59, 0, False),
-    "a process that has just begun to watch": (-86400, 0, 0, False),
-    "the clock has jumped ahead since": (0, 10, 86400, False),
-    "the clock has jumped back since": (0, 60, -86400, True),
-}
+    "it counts from the report, not from its record": (0, 52, 35, True), "a clock that was behind": (-3600, 40, 0, False),
+    "nor is it believed that all of it has passed": (-3600, 50, 0, True), "a clock that was ahead": (3600, 60, 0, True),
+    "a clock that is a little ahead": (5, 59, 0, False), "a process that has just begun to watch": (-86400, 0, 0, False),
+    "the clock has jumped ahead since": (0, 10, 86400, False), "the clock has jumped back since": (0, 60, -86400, True),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("ahead", "same_for", "later", "is_stalled"), CLOCKS.values(), ids=CLOCKS)
@@ -405,14 +355,6 @@ def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> Non
     assert stalled(passed(evaluates, 670))
 
 
-@pytest.mark.parametrize(("run_policy", "second"), [({}, 60), ({"evaluationSeconds": 600}, 660)])
-def test_a_program_may_evaluate_when_its_steps_seem_older_than_its_run(run_policy: dict[str, Any], second: float) -> None:
-    """The clock of the operator was set back when it recorded them."""
-    manifest = training(a_job(**WATCHED, progressStartDeadlineSeconds=60, **run_policy), (-30, 1), (-20, 7))
-    assert not stalled(passed(manifest, second - 1))
-    assert stalled(passed(manifest, second))
-
-
 def test_progress_ends_a_stall() -> None:
     manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
     again = decided(reported(manifest, 200, 8), 201)
@@ -425,23 +367,6 @@ def test_a_user_who_takes_the_deadline_back_ends_a_stall(run_policy: dict[str, A
     manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
     manifest["spec"]["runPolicy"] = run_policy
     assert not stalled(passed(manifest, 81))
-
-
-@pytest.mark.parametrize("way", ["suspended", "a replica restarts"])
-def test_a_job_that_does_not_run_is_not_stalled(way: str) -> None:
-    manifest = training(a_job(**WATCHED), (5, 1), (20, 7))
-    if way == "suspended":
-        manifest["spec"]["runPolicy"] = {**WATCHED, "suspend": True}
-        stopped = passed(manifest, 30)
-        manifest = {**stopped, "spec": {**stopped["spec"], "runPolicy": WATCHED}}
-        manifest = passed(manifest, 500, {})
-    else:
-        manifest = passed(passed(manifest, 30, {**RUNNING, "Worker-0": "running,evicted"}), 400, {"Master-0": "running"})
-    assert not stalled(manifest)
-    running = passed(manifest, 600)
-    assert on_record(running).has(ConditionType.RUNNING)
-    assert not stalled(passed(running, 700)), "the steps of the run before do not arm the next one"
-    assert stalled(passed(training(running, (710, 3), (720, 4)), 780))
 
 
 #: how the other worker is at 30 s, and from 40 s on; whether the progress of before is still held against the run then
@@ -493,15 +418,6 @@ def stalled_with(action: str | None, **run_policy: Any) -> Manifest:
 ACTS_AT = 80 + CONFIRM_SECONDS
 
 
-@pytest.mark.parametrize("action", ["Restart", "Fail"])
-def test_the_action_waits_for_a_report_that_is_on_its_way(action: str) -> None:
-    """The API server was gone, and the report is written after the condition."""
-    manifest = stalled_with(action)
-    early = decided(manifest, ACTS_AT - 1)
-    assert (early.status, early.wake_at) == (None, START + ACTS_AT)
-    assert holding(decided(reported(manifest, ACTS_AT - 1, 8), ACTS_AT)) == ["Created", "Running"]
-
-
 #: what is changed of the job once the stall is on record, what is observed beside its pods, and whether the action follows
 ACTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "as it was": ({}, {}, True),
@@ -540,13 +456,6 @@ def test_without_an_action_the_job_stays() -> None:
 def test_an_action_that_the_scope_does_not_allow_counts_as_not_set(scope: str) -> None:
     after = decided(stalled_with("Restart", restartScope=scope), ACTS_AT)
     assert (after.status, after.actions) == (None, ())
-
-
-def test_stall_action_fail_fails_the_job() -> None:
-    after = decided(stalled_with("Fail"), ACTS_AT)
-    assert holding(after) == ["Created", "Failed"]
-    assert (status_of(after).conditions[-1].reason, status_of(after).restarts) == ("Stalled", None)
-    assert "at step 7; progressDeadlineSeconds is 60" in status_of(after).conditions[-1].message
 
 
 def test_restart_is_a_new_attempt() -> None:
@@ -596,12 +505,10 @@ def after_restarts(manifest: Manifest, count: int) -> Manifest:
 
 #: runPolicy, restarts at the time of the highest step, restarts now, whether the next failure ends the job
 IN_VAIN = {
-    "the third restart": ({}, 0, 2, False),
-    "the fourth failure": ({}, 0, 3, True),
-    "it rose since": ({}, 1, 3, False),
+    "the third restart": ({}, 0, 2, False), "the fourth failure": ({}, 0, 3, True), "it rose since": ({}, 1, 3, False),
     "a limit of its own": ({"maxRestartsWithoutProgress": 1}, 5, 6, True),
     "no restart at all": ({"maxRestartsWithoutProgress": 0}, 0, 0, True),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("run_policy", "then", "now", "over"), IN_VAIN.values(), ids=IN_VAIN)
@@ -637,11 +544,9 @@ INCIDENTS: dict[str, tuple[dict[str, Any], list[dict[int, str]], bool]] = {
     "one waits for its fourth start": (STEPS_REPORTED, [*blip(IN_PLACE, 1), {2: "crash_looping 3"}], True),
     "one soon after its start, again and again": (SOON, [*blip("crash_looping 0", 1), {2: "crash_looping 4"}], True),
     "one fails for good after three restarts": (
-        STEPS_REPORTED,
-        [{1: IN_PLACE.format(3)}, {1: "restarted_after 1 3,failed 1"}],
-        True,
+        STEPS_REPORTED, [{1: IN_PLACE.format(3)}, {1: "restarted_after 1 3,failed 1"}], True,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("looks", ["at each", "at the last"])
@@ -676,16 +581,6 @@ def test_a_higher_step_begins_the_count_of_incidents_anew() -> None:
     manifest = passed(manifest, 65, {**pods, "Worker-0": IN_PLACE.format(6)})
     assert [(e.type, e.indexes, e.runs, e.in_place) for e in on_record(manifest).failed_replicas] == [("Worker", "0", 3, 6)]
     assert on_record(passed(manifest, 70, {**pods, "Worker-0": IN_PLACE.format(7)})).has(ConditionType.FAILED)
-
-
-@pytest.mark.parametrize("how", ["nothing was reported", "it does not report", "evicted"])
-def test_restarts_of_others_are_not_limited(how: str) -> None:
-    manifest = a_job("ExitCode", reportProgress=how != "it does not report")
-    if how != "nothing was reported":
-        manifest = training(manifest, (5, 1), (20, 7))
-    end = "evicted" if how == "evicted" else "failed 137"
-    after = decided(after_restarts(manifest, 3 if how == "evicted" else 50), 40, {**RUNNING, "Worker-0": f"running,{end}"})
-    assert holding(after)[-1] == "Restarting"
 
 
 def quick(code: int, seconds: int = 5) -> str:
@@ -756,27 +651,8 @@ def test_the_main_containers_get_what_a_program_needs_to_report() -> None:
     assert pod["metadata"]["annotations"]["training.kubeflow.org/progress-ca"] == SERVER.certificate
 
 
-@pytest.mark.parametrize("framework", [PLAIN, TEST_JOB], ids=["no server", "reportProgress not set"])
-def test_other_pods_are_as_before(framework: Framework) -> None:
-    manifest = a_job(reportProgress=True) if framework is PLAIN else a_job()
-    before = pod_manifest(PLAIN, read_job(PLAIN, a_job()), Replica("Worker", 1))
-    assert pod_manifest(framework, read_job(framework, manifest), Replica("Worker", 1)) == before
-
-
 def test_an_operator_without_a_server_says_so_and_sees_no_stall() -> None:
     manifest = training(a_job(**WATCHED), (5, 1), (20, 7))
     after = plan(PLAIN, read_job(PLAIN, manifest), observe(PLAIN, manifest, RUNNING), START + 1000)
     assert [event.reason for event in after.events] == ["NoProgressServer"]
     assert after.status is None or not after.status.has(ConditionType.STALLED)
-
-
-# -- validation, and what is not touched ---------------------------------------------------------------------------------------
-
-
-def test_the_report_of_a_finished_job_needs_nothing_more() -> None:
-    manifest = passed(
-        training(a_job(**WATCHED), (5, 1), (20, 7), percentage=99), 40, {**RUNNING, "Master-0": "running,succeeded"}
-    )
-    manifest["status"]["replicaStatuses"] = {}
-    manifest["spec"] = {}
-    assert condition_at_rest(json.dumps(manifest).encode()) == "Succeeded"
