@@ -3,11 +3,9 @@
 import pytest
 
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, read_status
-from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile.rendering import MAX_FOREIGN, Conditions, Hold, Note, Sentence, Statement, normalized, set_condition
+from jobcommon.reconcile.rendering import MAX_FOREIGN, Conditions, Note, Sentence, Statement, normalized, set_condition
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, condition, job_manifest
-from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
 RUNNING = Sentence("Running", end="")
@@ -26,39 +24,29 @@ def after(*steps: str) -> tuple[JobCondition, ...]:
     return conditions
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        pytest.param(["Created"], "Created=T", id="A1.1"),
-        pytest.param(["Created", "Running"], "Created=T Running=T", id="A1.2"),
-        pytest.param(["Created", "Running", "Restarting"], "Created=T Restarting=T", id="A1.3"),
-        pytest.param(["Created", "Running", "Restarting", "Running"], "Created=T Running=T", id="A1.4"),
-        pytest.param(["Created", "Running", "Restarting", "Running", "Failed"], "Created=T Running=F Failed=T", id="A1.5"),
-        pytest.param(["Created", "Suspended"], "Created=T Suspended=T", id="created suspended"),
-        pytest.param(["Created", "Running", "Suspended"], "Created=T Running=F Suspended=T", id="suspended"),
-        pytest.param(["Created", "Suspended", "Suspended=F"], "Suspended=F Created=T", id="resumed, nothing runs"),
-        pytest.param(["Created", "Suspended", "Suspended=F", "Running"], "Created=T Suspended=F Running=T", id="resumed"),
-        pytest.param(
-            ["Created", "Running", "Suspended", "Suspended=F", "Running", "Succeeded"],
-            "Created=T Suspended=F Running=F Succeeded=T",
-            id="resumed and done",
-        ),
-        pytest.param(["Created", "Restarting", "Suspended"], "Created=T Suspended=T", id="restarting ends with suspension"),
-        pytest.param(
-            ["Created", "Restarting", "Succeeded"], "Created=T Running=F Succeeded=T", id="restarting ends with success"
-        ),
-        pytest.param(["Created", "Restarting", "Failed"], "Created=T Running=F Failed=T", id="restarting ends with failure"),
-        pytest.param(["Created", "Succeeded", "Failed"], "Created=T Running=F Succeeded=T", id="success is final"),
-        pytest.param(["Created", "Failed", "Succeeded"], "Created=T Running=F Failed=T", id="failure is final"),
-        pytest.param(["Created", "Failed", "Running"], "Created=T Running=F Failed=T", id="nothing runs after the end"),
-        pytest.param(
-            ["Created", "Succeeded", "Suspended"], "Created=T Running=F Succeeded=T", id="the finished is not suspended"
-        ),
-        pytest.param(
-            ["Created", "Suspended", "Failed"], "Created=T Suspended=F Running=F Failed=T", id="nor stays it suspended"
-        ),
-    ],
-)
+@pytest.mark.parametrize(("steps", "expected"), [
+    pytest.param(["Created"], "Created=T", id="A1.1"),
+    pytest.param(["Created", "Running"], "Created=T Running=T", id="A1.2"),
+    pytest.param(["Created", "Running", "Restarting"], "Created=T Restarting=T", id="A1.3"),
+    pytest.param(["Created", "Running", "Restarting", "Running"], "Created=T Running=T", id="A1.4"),
+    pytest.param(["Created", "Running", "Restarting", "Running", "Failed"], "Created=T Running=F Failed=T", id="A1.5"),
+    pytest.param(["Created", "Suspended"], "Created=T Suspended=T", id="created suspended"),
+    pytest.param(["Created", "Running", "Suspended"], "Created=T Running=F Suspended=T", id="suspended"),
+    pytest.param(["Created", "Suspended", "Suspended=F"], "Suspended=F Created=T", id="resumed, nothing runs"),
+    pytest.param(["Created", "Suspended", "Suspended=F", "Running"], "Created=T Suspended=F Running=T", id="resumed"),
+    pytest.param(
+        ["Created", "Running", "Suspended", "Suspended=F", "Running", "Succeeded"],
+        "Created=T Suspended=F Running=F Succeeded=T", id="resumed and done",
+    ),
+    pytest.param(["Created", "Restarting", "Suspended"], "Created=T Suspended=T", id="restarting ends with suspension"),
+    pytest.param(["Created", "Restarting", "Succeeded"], "Created=T Running=F Succeeded=T", id="restarting ends with success"),
+    pytest.param(["Created", "Restarting", "Failed"], "Created=T Running=F Failed=T", id="restarting ends with failure"),
+    pytest.param(["Created", "Succeeded", "Failed"], "Created=T Running=F Succeeded=T", id="success is final"),
+    pytest.param(["Created", "Failed", "Succeeded"], "Created=T Running=F Failed=T", id="failure is final"),
+    pytest.param(["Created", "Failed", "Running"], "Created=T Running=F Failed=T", id="nothing runs after the end"),
+    pytest.param(["Created", "Succeeded", "Suspended"], "Created=T Running=F Succeeded=T", id="the finished is not suspended"),
+    pytest.param(["Created", "Suspended", "Failed"], "Created=T Suspended=F Running=F Failed=T", id="nor stays it suspended"),
+])  # fmt: skip
 def test_sequences(steps: list[str], expected: str) -> None:
     assert shown(after(*steps)) == expected
 
@@ -86,61 +74,11 @@ def test_when_a_condition_stops_holding(end: str, moved: bool) -> None:
         assert max(conditions, key=lambda c: c.last_transition_time or "").type == end
 
 
-@pytest.mark.parametrize(("before", "since"), [(["Created"], 0), (["Created", "Running", "Restarting"], 2), ([], 0)])
-@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
-def test_a_job_that_ends_without_the_condition_running_does_not_run(before: list[str], since: int, end: str) -> None:
-    conditions = after(*before, end)
-    running = next(c for c in conditions if c.type == "Running")
-    assert (running.status, running.reason, running.message) == ("False", f"{end}Reason", end)
-    assert running.last_transition_time == format_time(START + since)
-    assert not before or max(conditions, key=lambda c: c.last_transition_time or "").type == end
-
-
-@pytest.mark.parametrize(
-    ("types", "finished", "running", "suspended"),
-    [
-        pytest.param({"Succeeded": True}, True, False, False, id="succeeded"),
-        pytest.param({"Failed": True}, True, False, False, id="failed"),
-        pytest.param({"Running": True}, False, True, False, id="running"),
-        pytest.param({"Suspended": True}, False, False, True, id="suspended"),
-        pytest.param({"Succeeded": False}, False, False, False, id="not succeeded"),
-        pytest.param({}, False, False, False, id="none"),
-    ],
-)
-def test_a_condition_counts_only_while_it_is_true(
-    types: dict[str, bool], finished: bool, running: bool, suspended: bool
-) -> None:
-    status = read_status({"conditions": [condition(kind, holds) for kind, holds in types.items()]})
-    assert (status.finished, status.has(ConditionType.RUNNING), status.has(ConditionType.SUSPENDED)) == (
-        finished,
-        running,
-        suspended,
-    )
-
-
-@pytest.mark.parametrize(
-    ("run_policy", "suspended"),
-    [
-        pytest.param({}, False, id="unset"),
-        pytest.param({"suspend": None}, False, id="null"),
-        pytest.param({"suspend": False}, False, id="false"),
-        pytest.param({"suspend": True}, True, id="true"),
-    ],
-)
-def test_only_true_suspends(run_policy: dict[str, object], suspended: bool) -> None:
-    assert read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy)).suspended is suspended
-
-
-@pytest.mark.parametrize(
-    ("managed_by", "elsewhere"),
-    [
-        pytest.param(None, False, id="unset"),
-        pytest.param("", True, id="empty"),
-        pytest.param("kubeflow.org/training-operator", False, id="ours"),
-        pytest.param("kueue.x-k8s.io/multikueue", True, id="multikueue"),
-        pytest.param("other-job-controller", True, id="other"),
-    ],
-)
+@pytest.mark.parametrize(("managed_by", "elsewhere"), [
+    pytest.param(None, False, id="unset"), pytest.param("", True, id="empty"),
+    pytest.param("kubeflow.org/training-operator", False, id="ours"),
+    pytest.param("kueue.x-k8s.io/multikueue", True, id="multikueue"), pytest.param("other-job-controller", True, id="other"),
+])  # fmt: skip
 def test_a_job_of_another_manager_is_managed_elsewhere(managed_by: str | None, elsewhere: bool) -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"managedBy": managed_by}))
     assert job.managed_elsewhere is elsewhere
@@ -168,17 +106,6 @@ def test_conditions_of_others_are_kept_and_never_the_current_one() -> None:
 
 def test_a_forged_list_of_conditions_does_not_grow_a_status() -> None:
     assert len(normalized([_of(f"T{number % 50}") for number in range(10_000)])) == MAX_FOREIGN
-
-
-def test_a_pod_that_waits_for_one_of_an_earlier_job_has_its_reason_in_the_condition() -> None:
-    before = ClusterModel.of(TEST_JOB, {"Worker": 2})
-    before.settle()
-    after_it = ClusterModel.of(TEST_JOB, {"Worker": 2}, uid="uid-second")
-    after_it.pods = {"demo-worker-0": before.pods["demo-worker-0"]}
-    after_it.settle()
-    assert "demo-worker-1" in after_it.pods
-    text = "TestJob demo is created; pods of an earlier job of this name are still terminating."
-    assert after_it.status["conditions"][-1]["message"] == text
 
 
 def _of(kind: str, holds: bool = True) -> JobCondition:
@@ -215,9 +142,3 @@ def test_new_numbers_of_others_change_no_message(first: Sentence, then: Sentence
     assert len(before[0].message) <= MAX_MESSAGE
     after_it = set_condition(before, Statement(ConditionType.RUNNING, True, "Running", then), START + 9)
     assert (after_it != before) == written
-
-
-def test_a_hold_has_words() -> None:
-    with pytest.raises(ValueError, match="a hold has words"):
-        Hold()
-    assert str(Hold("it waits: ", "no room")) == "it waits: no room"

@@ -18,16 +18,6 @@ def counts(world: ClusterModel, kind: str = "Worker") -> dict[str, object]:
     return {key: value for key, value in world.status["replicaStatuses"][kind].items() if key != "selector"}
 
 
-def restart(world: ClusterModel, name: str, code: int = 137) -> None:
-    """The pod fails, and its replacement comes up in due time."""
-    uid = world.pods[name].view.uid
-    world.exit(name, code).settle()
-    world.tick(60).settle()
-    if world.current not in ("Failed", "Succeeded"):
-        assert world.pods[name].view.uid != uid
-        world.run().settle()
-
-
 @pytest.mark.parametrize("crash_after", [None, 0, 1, 2])
 @pytest.mark.parametrize("policy", [None, "", "None"])
 def test_replicas_that_end_after_the_success_are_counted(policy: str | None, crash_after: int | None) -> None:
@@ -56,17 +46,6 @@ def test_replicas_that_end_after_the_success_are_counted(policy: str | None, cra
     assert not [name for name, pod in world.pods.items() if FINALIZER in pod.view.finalizers]
 
 
-def test_a_failure_after_the_success_changes_nothing() -> None:
-    world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
-    world.exit("demo-master-0", 0).settle()
-    status = world.status
-    world.exit("demo-worker-0", 1)
-    world.exit("demo-worker-1", 137).settle()
-    assert world.status == status
-    assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
-    assert set(world.pods) == {"demo-master-0", "demo-worker-0", "demo-worker-1"}, "their logs say why"
-
-
 def test_final_counts_of_another_operator_are_kept() -> None:
     """training-operator adds the active replicas to the succeeded ones when a job succeeds."""
     world = started({"Master": 1, "Worker": 2}, cleanPodPolicy="None")
@@ -91,22 +70,6 @@ def test_a_job_whose_replicas_still_end(end: str) -> None:
     world.settle()
     world.stop_terminating().settle()
     assert (world.exists, world.pods) == (False, {})
-
-
-def test_backoff_limit_counts_both() -> None:
-    """In place, then as a whole (node shutdown would be a disruption; here the pod simply ends Failed), then in place."""
-    world = started({"Worker": 2}, "OnFailure", backoffLimit=3)
-    world.exit("demo-worker-0", 1).settle()
-    world.restart("demo-worker-0").settle()
-    world.put(world.pods["demo-worker-0"].failed(1, at=world.now)).settle()
-    assert world.status["restarts"] == 2
-    world.tick(60)
-    world.start()
-    world.exit("demo-worker-1", 1).settle()
-    assert world.current == "Running"
-    world.exit("demo-worker-0", 1).settle()
-    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
-    assert world.job.status.conditions[-1].message.endswith("failed runs 4, restarts allowed 3")
 
 
 def test_scaled_up_and_down() -> None:
@@ -134,16 +97,6 @@ def test_scaled_down_and_up_at_once_counts_nothing() -> None:
     world.start()
     assert (world.current, counts(world)) == ("Running", {"active": 3})
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
-
-
-def test_a_success_seen_when_it_was_scaled_away_already_is_kept() -> None:
-    world = started({"Worker": 3})
-    world.exit("demo-worker-2", 0)
-    world.scale("Worker", 2).settle()
-    assert "demo-worker-2" not in world.pods
-    world.scale("Worker", 3).settle()
-    assert "demo-worker-2" not in world.pods
-    assert counts(world) == {"active": 2, "succeeded": 1, "succeededIndexes": "2"}
 
 
 def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -> None:
@@ -180,19 +133,6 @@ def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
 
 
-def test_created_again_under_the_same_name() -> None:
-    world = started({"Worker": 2})
-    world.delete_job()
-    world.recreate_job("uid-second")
-    (first, _) = world.settle()
-    assert [str(action) for action in first.actions] == ["create services/demo"], "the names of the pods are not free yet"
-    assert all(pod.view.owner is not None and pod.view.owner.uid == "uid-demo" for pod in world.pods.values())
-    world.pods.clear()  # the orphans are released and the old pods end; see tests/controller/test_controller.py
-    world.start()
-    assert world.current == "Running"
-    assert not {"restarts", "disruptions", "countedPods"} & set(world.status)
-
-
 def test_the_user_deletes_a_pod_that_has_succeeded() -> None:
     world = started({"Worker": 2})
     world.exit("demo-worker-0", 0)
@@ -223,20 +163,3 @@ def test_the_user_deletes_the_service() -> None:
     (first, _) = world.settle()
     assert [str(action) for action in first.actions] == ["create services/demo"]
     assert first.verify_live, "the garbage collector may have taken it, and its job is gone"
-
-
-def test_the_status_stays_small() -> None:
-    world = started({"Worker": 3})
-    for _ in range(30):
-        restart(world, "demo-worker-1")
-    assert world.status["restarts"] == 30
-    assert len(world.status["failures"]) == 10
-    assert len(world.status.get("countedPods", ())) <= 3
-
-
-def test_events_are_told_once() -> None:
-    world = started({"Worker": 2})
-    restart(world, "demo-worker-1")
-    world.exit("demo-worker-0", 0)
-    world.exit("demo-worker-1", 0).settle()
-    assert [event.reason for event in world.events] == ["ExitedWithCode", "TestJobRestarting", "TestJobSucceeded"]

@@ -21,25 +21,22 @@ def current(decided: Plan) -> str:
     return f"{decided.status.conditions[-1].type} {decided.status.conditions[-1].reason}" if decided.status else "unchanged"
 
 
-@pytest.mark.parametrize(
-    ("policy", "pods", "limit", "restarts", "past"),
-    [
-        pytest.param("OnFailure", ["running", "succeeded"], 0, 0, False, id="Running:0 Succeeded, limit 0"),
-        pytest.param("OnFailure", ["running", "succeeded", "crash_looping 3"], 3, 0, True, id="the 4th run failed, limit 3"),
-        pytest.param("OnFailure", ["crash_looping 2"], 3, 0, False, id="the 3rd run failed, limit 3"),
-        pytest.param("Always", ["crash_looping 3"], 3, 0, True, id="Always"),
-        pytest.param("OnFailure", ["crash_looping 1", "crash_looping 1"], 3, 0, True, id="summed over replicas"),
-        pytest.param("OnFailure", ["running,between_runs 1"], 0, 0, True, id="the first failure, limit 0"),
-        pytest.param("OnFailure", ["running,between_runs 0"], 0, 0, False, id="OnFailure with code 0 is none"),
-        pytest.param("ExitCode", ["running,failed 137"], 0, 0, True, id="limit 0"),
-        pytest.param("ExitCode", ["running,failed 137"], 3, 2, False, id="the 3rd failure, limit 3"),
-        pytest.param("ExitCode", ["running,failed 137"], 3, 3, True, id="the 4th failure, limit 3"),
-        pytest.param("OnFailure", ["crash_looping 0"], 3, 3, True, id="recreations and restarts add up"),
-        pytest.param("ExitCode", ["running,evicted"], 0, 0, False, id="evictions are not charged"),
-        pytest.param("ExitCode", ["running,failed 137"], 2**31 - 1, 10**6, False, id="huge limit"),
-        pytest.param("ExitCode", ["running,failed 137"], None, 10**6, False, id="no limit"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "pods", "limit", "restarts", "past"), [
+    pytest.param("OnFailure", ["running", "succeeded"], 0, 0, False, id="Running:0 Succeeded, limit 0"),
+    pytest.param("OnFailure", ["running", "succeeded", "crash_looping 3"], 3, 0, True, id="the 4th run failed, limit 3"),
+    pytest.param("OnFailure", ["crash_looping 2"], 3, 0, False, id="the 3rd run failed, limit 3"),
+    pytest.param("Always", ["crash_looping 3"], 3, 0, True, id="Always"),
+    pytest.param("OnFailure", ["crash_looping 1", "crash_looping 1"], 3, 0, True, id="summed over replicas"),
+    pytest.param("OnFailure", ["running,between_runs 1"], 0, 0, True, id="the first failure, limit 0"),
+    pytest.param("OnFailure", ["running,between_runs 0"], 0, 0, False, id="OnFailure with code 0 is none"),
+    pytest.param("ExitCode", ["running,failed 137"], 0, 0, True, id="limit 0"),
+    pytest.param("ExitCode", ["running,failed 137"], 3, 2, False, id="the 3rd failure, limit 3"),
+    pytest.param("ExitCode", ["running,failed 137"], 3, 3, True, id="the 4th failure, limit 3"),
+    pytest.param("OnFailure", ["crash_looping 0"], 3, 3, True, id="recreations and restarts add up"),
+    pytest.param("ExitCode", ["running,evicted"], 0, 0, False, id="evictions are not charged"),
+    pytest.param("ExitCode", ["running,failed 137"], 2**31 - 1, 10**6, False, id="huge limit"),
+    pytest.param("ExitCode", ["running,failed 137"], None, 10**6, False, id="no limit"),
+])  # fmt: skip
 def test_a_job_fails_with_the_failed_run_after_backoff_limit(
     policy: str, pods: list[str], limit: int | None, restarts: int, past: bool
 ) -> None:
@@ -51,17 +48,14 @@ def test_a_job_fails_with_the_failed_run_after_backoff_limit(
     assert (current(decided) == "Failed BackoffLimitExceeded") is past
 
 
-@pytest.mark.parametrize(
-    ("pod", "after", "must_exist"),
-    [
-        pytest.param("failed 137", 1, (), id="a failure of late"),
-        pytest.param("failed 137", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a failure of long ago"),
-        pytest.param("failed 1", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a final one"),
-        pytest.param("deleting,failed 143", 32, (("demo-worker-0", "uid-demo-worker-0"),), id="deleted half a minute ago"),
-        pytest.param("last_delete,failed 143", 1, (("demo-worker-0", "uid-demo-worker-0"),), id="deleted, whenever it was"),
-        pytest.param("succeeded", 60, (), id="a success, which cannot count twice"),
-    ],
-)
+@pytest.mark.parametrize(("pod", "after", "must_exist"), [
+    pytest.param("failed 137", 1, (), id="a failure of late"),
+    pytest.param("failed 137", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a failure of long ago"),
+    pytest.param("failed 1", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a final one"),
+    pytest.param("deleting,failed 143", 32, (("demo-worker-0", "uid-demo-worker-0"),), id="deleted half a minute ago"),
+    pytest.param("last_delete,failed 143", 1, (("demo-worker-0", "uid-demo-worker-0"),), id="deleted, whenever it was"),
+    pytest.param("succeeded", 60, (), id="a success, which cannot count twice"),
+])  # fmt: skip
 def test_a_failure_that_is_entered_late_needs_its_pod_for_a_witness(
     pod: str, after: float, must_exist: tuple[tuple[str, str], ...]
 ) -> None:
@@ -74,30 +68,6 @@ def test_a_failure_that_is_entered_late_needs_its_pod_for_a_witness(
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + after).must_exist == must_exist
 
 
-def test_the_message_says_what_failed_last() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", run_policy={"backoffLimit": 1}, status=STARTED)
-    observed = observe(TEST_JOB, manifest, {"Worker-0": "crash_looping 1"})
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
-    assert status_of(decided).conditions[-1].message == (
-        "Job demo has failed because Worker-0: exited with code 1 (Error); "
-        "it has reached the specified backoff limit: failed runs 2, restarts allowed 1"
-    )
-
-
-@pytest.mark.parametrize(
-    ("policy", "pod", "restarts"),
-    [
-        pytest.param("OnFailure", "crash_looping 2,deleting 0", 2, id="still terminating"),
-        pytest.param("OnFailure", "running,failed 1", 1, id="failed as a whole"),
-        pytest.param("ExitCode", "running,failed 1", None, id="permanent"),
-    ],
-)
-def test_ends_are_charged_to_the_backoff_limit_by_cause(policy: str, pod: str, restarts: int | None) -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, status=STARTED)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": pod}), START)
-    assert status_of(decided).restarts == restarts
-
-
 def test_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", status=STARTED)
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).crash_looping(2).deleting(at=START + 5, grace=0)
@@ -105,17 +75,11 @@ def test_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
     assert (status_of(decided).restarts, status_of(decided).disruptions) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "elapsed", "past", "wake"),
-    [
-        pytest.param(None, 10**6, False, None, id="unset"),
-        pytest.param(2, 0, False, 2, id="not yet"),
-        pytest.param(2, 2, True, None, id="just now"),
-        pytest.param(60, 59.5, False, 60, id="it wakes by itself"),
-        pytest.param(60, 61, True, None, id="late"),
-        pytest.param(60, -3600, False, 60, id="the clock went back"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "elapsed", "past", "wake"), [
+    pytest.param(None, 10**6, False, None, id="unset"), pytest.param(2, 0, False, 2, id="not yet"),
+    pytest.param(2, 2, True, None, id="just now"), pytest.param(60, 59.5, False, 60, id="it wakes by itself"),
+    pytest.param(60, 61, True, None, id="late"), pytest.param(60, -3600, False, 60, id="the clock went back"),
+])  # fmt: skip
 def test_a_job_fails_when_its_active_deadline_passes(
     seconds: int | None, elapsed: float, past: bool, wake: float | None
 ) -> None:
@@ -127,29 +91,6 @@ def test_a_job_fails_when_its_active_deadline_passes(
     assert decided.wake_at == (None if wake is None else START + wake)
 
 
-def test_the_deadline_rests_while_the_job_is_suspended() -> None:
-    run_policy = {"activeDeadlineSeconds": 10, "suspend": True}
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
-    observed = observe(TEST_JOB, manifest, {})
-    suspended = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 100)
-    assert current(suspended) == "Suspended TestJobSuspended"
-    assert suspended.wake_at is None
-    manifest["status"] = status_of(suspended).to_json()
-    manifest["spec"]["runPolicy"]["suspend"] = False
-    resumed = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 200)
-    assert current(resumed) == "Created TestJobCreated"
-    manifest["status"] = status_of(resumed).to_json()
-    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 201).wake_at == START + 210
-
-
-def test_the_end_is_written_before_the_job_is_deleted() -> None:
-    run_policy = {"activeDeadlineSeconds": 10, "ttlSecondsAfterFinished": 0}
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START + 10)
-    assert current(decided) == "Failed DeadlineExceeded"
-    assert (decided.actions, decided.wake_at) == ((), START + 10)
-
-
 @pytest.mark.parametrize("start_time", ["yesterday", "", "2023-11-14"])
 def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
     status = {**STARTED, "startTime": start_time}
@@ -159,19 +100,10 @@ def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
     assert decided.wake_at == START + 5
 
 
-@pytest.mark.parametrize(
-    ("earlier", "ran", "delay"),
-    [
-        (0, 0, 0),
-        (1, 0, 0),
-        (2, 0, 1),
-        (3, 0, 2),
-        (4, 3, 1),
-        (4, 4, 0),
-        (9, 0, MAX_RESTART_DELAY),
-        (10**9, 10, MAX_RESTART_DELAY - 10),
-    ],
-)
+@pytest.mark.parametrize(("earlier", "ran", "delay"), [
+    (0, 0, 0), (1, 0, 0), (2, 0, 1), (3, 0, 2), (4, 3, 1), (4, 4, 0), (9, 0, MAX_RESTART_DELAY),
+    (10**9, 10, MAX_RESTART_DELAY - 10),
+])  # fmt: skip
 def test_the_pace_of_restarts(earlier: int, ran: int, delay: float) -> None:
     assert restart_due(START, earlier, START + ran) == START + ran + delay
 

@@ -38,59 +38,6 @@ def test_replicas_are_counted() -> None:
     assert status.replica_statuses["Worker"].succeeded_indexes == "0-2"
 
 
-@pytest.mark.parametrize(
-    ("replicas", "master", "workers", "code", "expected"),
-    [
-        pytest.param((1, 1), (0, 1, 0), (0, 0, 0), 1, "Succeeded", id="leader succeeded"),
-        pytest.param((1, 1), (0, 0, 1), (0, 0, 0), 1, "Running", id="leader running"),
-        pytest.param((1, 1), (1, 0, 0), (0, 0, 0), 1, "Failed", id="leader failed"),
-        pytest.param((0, 1), (0, 0, 0), (1, 0, 0), 1, "Failed", id="worker failed"),
-        pytest.param((0, 1), (0, 0, 0), (0, 1, 0), 1, "Succeeded", id="worker succeeded"),
-        pytest.param((0, 1), (0, 0, 0), (0, 0, 1), 1, "Running", id="worker running"),
-        pytest.param((0, 4), (0, 0, 0), (0, 2, 2), 1, "Running", id="2 succeeded 2 active"),
-        pytest.param((0, 4), (0, 0, 0), (2, 0, 2), 1, "Failed", id="2 running 2 failed"),
-        pytest.param((0, 4), (0, 0, 0), (2, 2, 0), 1, "Failed", id="2 succeeded 2 failed"),
-        pytest.param((0, 4), (0, 0, 0), (0, 1, 3), 1, "Running", id="1 succeeded 3 active"),
-        pytest.param((0, 4), (0, 0, 0), (0, 4, 0), 1, "Succeeded", id="4 succeeded"),
-        pytest.param((0, 4), (0, 0, 0), (1, 1, 2), 1, "Failed", id="1 succeeded 2 running 1 failed"),
-        pytest.param((1, 4), (0, 0, 1), (4, 0, 0), 1, "Failed", id="leader running, workers failed"),
-        pytest.param((1, 4), (0, 0, 1), (0, 4, 0), 1, "Running", id="leader running, workers succeeded"),
-        pytest.param((1, 4), (1, 0, 0), (0, 4, 0), 1, "Failed", id="leader failed, workers succeeded"),
-        pytest.param((1, 4), (0, 1, 0), (4, 0, 0), 1, "Succeeded", id="leader succeeded, workers failed"),
-        pytest.param((1, 4), (1, 0, 0), (4, 0, 0), 130, "Restarting", id="all failed, to be restarted"),
-        pytest.param((1, 1), (0, 0, 0), (0, 0, 0), 1, "Created", id="created"),
-    ],
-)
-def test_current_condition(
-    replicas: tuple[int, int], master: tuple[int, int, int], workers: tuple[int, int, int], code: int, expected: str
-) -> None:
-    wanted = {kind: count for kind, count in zip(("Master", "Worker"), replicas, strict=True) if count}
-    pods = layout("Master", *master, code=code) | layout("Worker", *workers, code=code)
-    status = decided_status(wanted, pods, "ExitCode" if code == 130 else "Never")
-    current = status.conditions[-1]
-    assert (current.type, current.status) == (expected, "True")
-    holding = {condition.type for condition in status.conditions if condition.is_true}
-    assert holding == {"Created", expected}, "one state at a time, whatever the replicas did"
-    assert bool(status.completion_time) == (expected in ("Succeeded", "Failed"))
-    failed, succeeded, active = workers
-    assert counts(status, "Worker") == (active, succeeded, failed)
-
-
-def test_a_fast_job_needs_not_be_seen_running() -> None:
-    status = decided_status({"Master": 1}, {"Master-0": "succeeded"})
-    assert [condition.type for condition in status.conditions] == ["Created", "Running", "Succeeded"]
-    assert (status.conditions[1].status, status.conditions[1].reason) == ("False", "TestJobSucceeded")
-    assert status.start_time
-
-
-def test_a_permanent_exit_code_beats_a_retryable_one() -> None:
-    status = decided_status({"Worker": 2}, {"Worker-0": "running,failed 137", "Worker-1": "running,failed 1"}, "ExitCode")
-    assert status.conditions[-1].type == "Failed"
-    assert status.conditions[-1].message == (
-        "TestJob demo has failed because Worker-1: exited with code 1 (Error) on node node-1"
-    )
-
-
 @pytest.mark.parametrize(("policy", "backoff"), [("Never", None), ("OnFailure", 0)])
 def test_the_end_of_a_job_names_the_pods_that_others_are_deleting(policy: str, backoff: int | None) -> None:
     """Their programs may have ended at once, and the one that failed lost its peers. The pods of a scale-down are ours."""
@@ -110,16 +57,12 @@ def test_the_end_of_a_job_names_the_pods_that_others_are_deleting(policy: str, b
 LOST, OWN = "ConnectionResetError: [Errno 104] Connection reset by peer", "ValueError: no shard"
 
 
-@pytest.mark.parametrize(
-    ("at", "code", "of_peer", "is_cause"),
-    [
-        pytest.param(5, 143, LOST, True, id="stopped before"),
-        pytest.param(5, 0, LOST, True, id="ended well when stopped"),
-        pytest.param(5, 1, LOST, False, id="failed, perhaps before it was stopped"),
-        pytest.param(15, 143, LOST, False, id="stopped afterwards"),
-        pytest.param(5, 143, OWN, True, id="its peer has an error of its own"),
-    ],
-)
+@pytest.mark.parametrize(("at", "code", "of_peer", "is_cause"), [
+    pytest.param(5, 143, LOST, True, id="stopped before"), pytest.param(5, 0, LOST, True, id="ended well when stopped"),
+    pytest.param(5, 1, LOST, False, id="failed, perhaps before it was stopped"),
+    pytest.param(15, 143, LOST, False, id="stopped afterwards"),
+    pytest.param(5, 143, OWN, True, id="its peer has an error of its own"),
+])  # fmt: skip
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_a_pod_that_others_deleted_before_its_peers_failed_is_the_cause(
     policy: str, at: int, code: int, of_peer: str, is_cause: bool
@@ -133,16 +76,6 @@ def test_a_pod_that_others_deleted_before_its_peers_failed_is_the_cause(
     assert [f.replica for f in status.failures] == (["Worker-1", "Worker-0"] if is_cause else ["Worker-0"])
     first = "Worker-1: Deleted on node node-1; " if is_cause else ""
     assert f" has failed because {first}Worker-0: {of_peer}; exited with code 1" in status.conditions[-1].message
-
-
-def test_a_failure_while_restarting() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
-    job = read_job(TEST_JOB, manifest)
-    first = plan(TEST_JOB, job, observe(TEST_JOB, manifest, {"Worker-0": "running,failed 137", "Worker-1": "running"}), START)
-    manifest["status"] = status_of(first).to_json()
-    pods = {"Worker-0": "running,failed 137", "Worker-1": "running,failed 2"}
-    second = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
-    assert [c.type for c in status_of(second).conditions if c.is_true] == ["Created", "Failed"]
 
 
 @pytest.mark.parametrize("scaled_to", [2, 1])
@@ -165,14 +98,6 @@ def test_a_scale_down_makes_no_success(scaled_to: int) -> None:
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
     deleted = [str(action) for action in decided.actions if str(action).startswith("delete")]
     assert deleted == [f"delete pods/demo-worker-{index} (scaled down)" for index in range(scaled_to, 4)]
-
-
-def test_replica_statuses_of_types_without_pods() -> None:
-    status = decided_status({"Master": 1, "Worker": 0}, {})
-    assert status.to_json()["replicaStatuses"]["Worker"] == {
-        "selector": "training.kubeflow.org/job-name=demo,training.kubeflow.org/operator-name=testjob-controller,"
-        "training.kubeflow.org/replica-type=worker"
-    }
 
 
 def test_failed_runs_that_an_older_operator_has_counted_meanwhile_are_charged() -> None:

@@ -6,82 +6,20 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
-from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import accounting, plan, slots
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
+from jobcommon.testutil.builders import START, Pod, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
 
 TIMED = ("failed", "deleting", "last_delete")
-BOTH = {"Master-0": "running", "Worker-0": "running"}
 SPEC = {"Master": 1, "Worker": 1}
 
 
 def conditions(status: JobStatus | None) -> list[tuple[str, str, str, str]]:
     assert status is not None
     return [(c.type, c.status, c.reason, c.message) for c in status.conditions]
-
-
-CREATED = ("Created", "True", "TestJobCreated", "TestJob demo is created.")
-RUNNING = ("Running", "True", "TestJobRunning", "TestJob default/demo is running.")
-STOPPED = ("Running", "False", "TestJobSuspended", "TestJob demo is suspended.")
-SUSPENDED = ("Suspended", "True", "TestJobSuspended", "TestJob demo is suspended.")
-RESUMED = ("Suspended", "False", "TestJobResumed", "TestJob demo is resumed.")
-
-
-def test_a_job_that_is_created_suspended_starts_nothing() -> None:
-    manifest = job_manifest(TEST_JOB, SPEC, run_policy={"suspend": True})
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
-    assert decided.actions == ()
-    assert conditions(decided.status) == [CREATED, SUSPENDED]
-    assert status_of(decided).start_time is None
-    assert [event.reason for event in decided.events] == ["TestJobSuspended"]
-
-
-def test_suspend_and_resume_a_running_job() -> None:
-    manifest = job_manifest(TEST_JOB, SPEC)
-
-    def step(observed: Observed, now: float) -> list[str]:
-        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, now)
-        if decided.status is not None:
-            manifest["status"] = decided.status.to_json()
-        return [str(action) for action in decided.actions]
-
-    def shown() -> list[tuple[str, str, str, str]]:
-        return conditions(read_job(TEST_JOB, manifest).status)
-
-    assert step(Observed(), START) == [
-        "create services/demo", "create pods/demo-master-0", "create pods/demo-worker-0",
-    ]  # fmt: skip
-    assert manifest["status"]["startTime"]
-    assert step(observe(TEST_JOB, manifest, BOTH), START + 1) == []
-    assert shown() == [CREATED, RUNNING]
-    started = manifest["status"]["startTime"]
-
-    manifest["spec"]["runPolicy"]["suspend"] = True
-    assert step(observe(TEST_JOB, manifest, BOTH), START + 2) == [], "it is on record before anything is stopped"
-    assert shown() == [CREATED, STOPPED, SUSPENDED]
-    assert step(observe(TEST_JOB, manifest, BOTH), START + 2) == [
-        "delete pods/demo-master-0 (job is suspended)",
-        "delete pods/demo-worker-0 (job is suspended)",
-        "delete services/demo (job is suspended)",
-    ]
-    assert shown() == [CREATED, STOPPED, SUSPENDED]
-    statuses = manifest["status"]["replicaStatuses"]
-    assert all(set(status) == {"selector"} for status in statuses.values()), "nothing is active"
-    assert manifest["status"]["startTime"] == started
-    assert step(Observed(), START + 3) == [], "gone, and they stay gone"
-    assert "disruptions" not in manifest["status"]
-
-    manifest["spec"]["runPolicy"]["suspend"] = False
-    assert step(Observed(), START + 9) == []
-    assert step(Observed(), START + 9) == ["create services/demo", "create pods/demo-master-0", "create pods/demo-worker-0"]
-    assert shown() == [STOPPED, RESUMED, CREATED], "STATE shows what holds now"
-    assert step(observe(TEST_JOB, manifest, BOTH), START + 10) == []
-    assert shown() == [CREATED, RESUMED, RUNNING]
-    assert manifest["status"]["startTime"] != started
 
 
 POLICIES = ("Never", "OnFailure", "ExitCode", "Always")
@@ -154,28 +92,6 @@ def test_an_operator_that_dies_while_it_suspends_counts_nothing(policy: str, wri
         nothing_counted(world)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_pods_that_seem_not_to_be_deleted_are_stopped_before_the_job_is_resumed(policy: str) -> None:
-    """Another operator may have deleted them, and this one not have heard of it: the resume would not enter them."""
-    world = started(policy)
-    old = world.observed
-    world.edit(suspend=True).settle()
-    world.edit(suspend=False)
-    decided = plan(TEST_JOB, world.job, old, world.now)
-    assert [str(action) for action in decided.actions if "pods" in str(action)] == [
-        f"delete pods/{name} (job is suspended)" for name in world.pods
-    ]
-    assert decided.status is None, "the suspension stays on record"
-    assert decided.verify_live, "the job may be resumed already, and have new pods"
-    world.settle()
-    world.stop_terminating(1)
-    world.start()
-    assert world.current == "Running"
-    nothing_counted(world)
-    world.exit("demo-worker-0", 137).settle()
-    assert world.status["failures"], "what failed later counts"
-
-
 def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
     """The pods that run would fail for want of those that do not, and the job with them."""
     world = started("Never")
@@ -234,17 +150,14 @@ def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, in
     assert (decided.actions, decided.status, decided.events, decided.wake_at) == ((), None, (), None)
 
 
-@pytest.mark.parametrize(
-    ("pod", "restarts", "disruptions"),
-    [
-        pytest.param("running,failed 137", 1, None, id="failed before anything was deleted"),
-        pytest.param("running,failed 137,deleting", None, None, id="failed and deleted"),
-        pytest.param("running,deleting,failed 137", None, None, id="stopped by the suspension"),
-        pytest.param("running,deleting,failed 137,last_delete", None, None, id="the last DELETE moved the timestamp"),
-        pytest.param("running,disrupted,deleting,failed 137", None, None, id="drained while it was being stopped"),
-        pytest.param("running,evicted", None, 1, id="evicted at the same time"),
-    ],
-)
+@pytest.mark.parametrize(("pod", "restarts", "disruptions"), [
+    pytest.param("running,failed 137", 1, None, id="failed before anything was deleted"),
+    pytest.param("running,failed 137,deleting", None, None, id="failed and deleted"),
+    pytest.param("running,deleting,failed 137", None, None, id="stopped by the suspension"),
+    pytest.param("running,deleting,failed 137,last_delete", None, None, id="the last DELETE moved the timestamp"),
+    pytest.param("running,disrupted,deleting,failed 137", None, None, id="drained while it was being stopped"),
+    pytest.param("running,evicted", None, 1, id="evicted at the same time"),
+])  # fmt: skip
 def test_ends_while_suspended_are_charged_by_cause(pod: str, restarts: int | None, disruptions: int | None) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"suspend": True})
     job = read_job(TEST_JOB, manifest)
@@ -255,16 +168,6 @@ def test_ends_while_suspended_are_charged_by_cause(pod: str, restarts: int | Non
     decided = plan(TEST_JOB, job, Observed((built.view,)), START + 9)
     assert (status_of(decided).restarts, status_of(decided).disruptions) == (restarts, disruptions)
     assert status_of(decided).conditions[-1].type == "Suspended"
-
-
-def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
-    """An operator that died at the job's start left startTime to its successor; nothing was suspended."""
-    status = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START + 60)}
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", status=status)
-    job = read_job(TEST_JOB, manifest)
-    deleted = Pod.of(TEST_JOB, job, "Worker", 0).running().deleting(at=START + 5).failed(143, at=START + 6)
-    decided = plan(TEST_JOB, job, Observed((deleted.view,)), START + 90)
-    assert status_of(decided).disruptions == 1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.text import kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan
 from jobcommon.reconcile.waiting import REPORT_AFTER
@@ -53,36 +52,28 @@ def looping(restarts: int, run: Manifest, state: Manifest | None = None) -> Pod:
     return pod().running()._with(status={"containerStatuses": [container]})
 
 
-@pytest.mark.parametrize(
-    ("state", "text"),
-    [
-        pytest.param(
-            pod().waiting("ErrImagePull", 'failed to pull "x": not found'),
-            'ErrImagePull: failed to pull "x": not found',
-            id="image",
-        ),
-        pytest.param(
-            pod().waiting("ImagePullBackOff", 'Back-off pulling image "x": ErrImagePull: failed to pull "x": not found'),
-            'ErrImagePull: failed to pull "x": not found',
-            id="the same image during the back-off",
-        ),
-        pytest.param(
-            pod().waiting("ImagePullBackOff", 'Back-off pulling image "x"'),
-            'ImagePullBackOff: Back-off pulling image "x"',
-            id="the back-off of an older kubelet",
-        ),
-        pytest.param(
-            pod().waiting("CreateContainerConfigError", 'secret "missing" not found'),
-            'CreateContainerConfigError: secret "missing" not found',
-            id="Secret in env",
-        ),
-        pytest.param(
-            pod().unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."),
-            "Unschedulable: 0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector",
-            id="node selector",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("state", "text"), [
+    pytest.param(
+        pod().waiting("ErrImagePull", 'failed to pull "x": not found'), 'ErrImagePull: failed to pull "x": not found',
+        id="image",
+    ),
+    pytest.param(
+        pod().waiting("ImagePullBackOff", 'Back-off pulling image "x": ErrImagePull: failed to pull "x": not found'),
+        'ErrImagePull: failed to pull "x": not found', id="the same image during the back-off",
+    ),
+    pytest.param(
+        pod().waiting("ImagePullBackOff", 'Back-off pulling image "x"'), 'ImagePullBackOff: Back-off pulling image "x"',
+        id="the back-off of an older kubelet",
+    ),
+    pytest.param(
+        pod().waiting("CreateContainerConfigError", 'secret "missing" not found'),
+        'CreateContainerConfigError: secret "missing" not found', id="Secret in env",
+    ),
+    pytest.param(
+        pod().unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."),
+        "Unschedulable: 0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector", id="node selector",
+    ),
+])  # fmt: skip
 def test_the_condition_names_why_a_pod_waits_while_it_waits(state: Pod, text: str) -> None:
     manifest = job_of()
     first = decide(manifest, state)
@@ -93,41 +84,37 @@ def test_the_condition_names_why_a_pod_waits_while_it_waits(state: Pod, text: st
     assert [c.message for c in status_of(running).conditions] == [f"{CREATED}.", f"{RUNNING}."]
 
 
-@pytest.mark.parametrize(
-    ("state", "text"),
-    [
-        pytest.param(
-            pod(),
-            'no scheduler has processed the pod since 2023-11-14T22:13:20Z; is the scheduler "other" running?',
-            id="foreign scheduler",
-        ),
-        pytest.param(
-            pod().scheduled(),
-            "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
-            "missing; see kubectl describe pod demo-worker-0",
-            id="volume",
-        ),
-        pytest.param(
-            pod().scheduled()._with(status={"startTime": format_time(START + 9000)}),
-            "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
-            "missing; see kubectl describe pod demo-worker-0",
-            id="volume, by the clock of a node that is ahead",
-        ),
-        pytest.param(
-            pod().scheduled()._condition("PodReadyToStartContainers", "True"),
-            "containers are not created since 2023-11-14T22:13:20Z; images may still be pulled; "
-            "see kubectl describe pod demo-worker-0",
-            id="slow image",
-        ),
-        pytest.param(
-            pod().running().deleting(at=START - 30),
-            "deleted, but still there after its grace period, since 2023-11-14T22:13:20Z; if node node-1 is shut "
-            "down for good, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
-            "kubectl delete pod demo-worker-0 --force",
-            id="lost node",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("state", "text"), [
+    pytest.param(
+        pod(), 'no scheduler has processed the pod since 2023-11-14T22:13:20Z; is the scheduler "other" running?',
+        id="foreign scheduler",
+    ),
+    pytest.param(
+        pod().scheduled(),
+        "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
+        "missing; see kubectl describe pod demo-worker-0",
+        id="volume",
+    ),
+    pytest.param(
+        pod().scheduled()._with(status={"startTime": format_time(START + 9000)}),
+        "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
+        "missing; see kubectl describe pod demo-worker-0",
+        id="volume, by the clock of a node that is ahead",
+    ),
+    pytest.param(
+        pod().scheduled()._condition("PodReadyToStartContainers", "True"),
+        "containers are not created since 2023-11-14T22:13:20Z; images may still be pulled; "
+        "see kubectl describe pod demo-worker-0",
+        id="slow image",
+    ),
+    pytest.param(
+        pod().running().deleting(at=START - 30),
+        "deleted, but still there after its grace period, since 2023-11-14T22:13:20Z; if node node-1 is shut "
+        "down for good, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
+        "kubectl delete pod demo-worker-0 --force",
+        id="lost node",
+    ),
+])  # fmt: skip
 def test_a_pod_that_says_nothing_is_told_after_a_while(state: Pod, text: str) -> None:
     manifest = job_of()
     manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["schedulerName"] = "other"
@@ -139,11 +126,6 @@ def test_a_pod_that_says_nothing_is_told_after_a_while(state: Pod, text: str) ->
     assert late.wake_at is None
     manifest["status"] = status_of(late).to_json()
     assert decide(manifest, state, now=START + 9 * REPORT_AFTER).status is None
-
-
-def test_a_pod_with_a_long_init_container_is_well() -> None:
-    state = {"initContainerStatuses": [{"name": "fetch", "restartCount": 0, "state": {"running": {}}}]}
-    assert message(decide(job_of(), pod().scheduled()._with(status=state), now=START + 9 * REPORT_AFTER)) == f"{CREATED}."
 
 
 def test_the_same_cause_of_many_pods_is_told_once() -> None:
@@ -165,14 +147,10 @@ def test_causes_are_counted_beyond_a_few_and_long_ones_cut() -> None:
     assert len(said) <= 1024
 
 
-RESTARTING = "TestJob demo is restarting because Worker-0: exited with code 137 (SIGKILL) on node node-1"
-#: The condition that holds, as this release or another one has written it; and how it begins and ends.
+#: The condition that holds, whatever it says; and how it begins and ends.
 HOLDS = {
     "Running": (condition("Running", message=f"{RUNNING}."), RUNNING, "."),
-    "Restarting": (condition("Restarting", message=RESTARTING), RESTARTING, ""),
-    "of the reference": (condition("Restarting", message=f"{RESTARTING}."), RESTARTING, ""),
-    "with notes": (condition("Restarting", message=f"{RESTARTING}; waiting: Worker-0: so; not all logs are"), RESTARTING, ""),
-    "without a cause": (condition("Restarting", message="again"), "TestJob demo is restarting", ""),
+    "Restarting": (condition("Restarting", message="again"), "TestJob demo is restarting", ""),
 }
 
 
@@ -186,14 +164,6 @@ def test_a_condition_that_holds_on_says_it_too(held: Manifest, begins: str, ends
     assert decide(manifest, pod().unschedulable("no node"), now=START + 9).status is None
     over = decide(manifest, pod(at=START + 9).scheduled(), now=START + 9)
     assert message(over) == f"{begins}{ends}"
-
-
-def test_a_refusal_is_told_of_a_running_job_too() -> None:
-    manifest = job_of(workers=2)
-    job = read_job(TEST_JOB, manifest)
-    pods = (Pod.of(TEST_JOB, job, "Worker", 0).running().view,)
-    seen = Observed(pods, services_of(TEST_JOB, job), refusal="pods/demo-worker-1 is refused: exceeded quota")
-    assert message(plan(TEST_JOB, job, seen, START)) == (f"{RUNNING}; waiting: pods/demo-worker-1 is refused: exceeded quota.")
 
 
 START_ERROR = {"exitCode": 128, "reason": "StartError", "message": NOT_FOUND}
@@ -227,43 +197,10 @@ def test_the_replica_with_most_restarts_speaks_for_the_others() -> None:
     assert status_of(decided).restarts == 5
 
 
-def test_a_used_up_backoff_limit_keeps_the_cause_and_the_true_number_of_restarts() -> None:
-    decided = decide(job_of(backoffLimit=1), looping(1, START_ERROR | {"finishedAt": "2023-11-14T22:13:21Z"}))
-    assert message(decided) == (
-        f"Job demo has failed because Worker-0: exited with code 128 (StartError): {NOT_FOUND}; "
-        "it has reached the specified backoff limit: failed runs 2, restarts allowed 1"
-    )
-    status = status_of(decided)
-    assert status.restarts == 1
-    assert [(f.replica, f.pod, f.reason, f.exit_code, f.message, f.time) for f in status.failures] == [
-        ("Worker-0", "demo-worker-0", "StartError", 128, NOT_FOUND, "2023-11-14T22:13:21Z")
-    ]
-
-
-def test_the_number_of_restarts_never_falls() -> None:
-    """A pod may vanish, and its count with it."""
-    manifest = job_of(status={"conditions": [condition("Created")], "restarts": 7})
-    assert status_of(decide(manifest, pod().running())).restarts == 7
-
-
 def test_a_passed_deadline_says_what_the_pods_waited_for() -> None:
     status = {"conditions": [condition("Created")], "startTime": "2023-11-14T22:13:20Z"}
     decided = decide(job_of(status=status, activeDeadlineSeconds=5), pod().unschedulable("no node"), now=START + 6)
     assert message(decided).endswith("than specified deadline (5 s); waiting: Worker-0: Unschedulable: no node")
-
-
-def test_pods_of_a_type_that_was_removed_are_not_asked_for_their_scheduler() -> None:
-    """They are surplus and are deleted; the spec does not know their type any more."""
-    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, status={"startTime": "2023-11-14T22:13:20Z"})
-    job = read_job(TEST_JOB, manifest)
-    master = Pod.of(TEST_JOB, job, "Master", 0).running()
-    waits = Pod.of(TEST_JOB, job, "Worker", 0)
-    smaller = job_manifest(TEST_JOB, {"Master": 1}, status=manifest["status"])
-    decided = decide(smaller, master, waits, now=START + 2 * REPORT_AFTER)
-    smaller["status"] = status_of(decided).to_json()
-    assert [str(action) for action in decide(smaller, master, waits, now=START + 2 * REPORT_AFTER).actions] == [
-        "delete pods/demo-worker-0 (scaled down)"
-    ]
 
 
 def _no_nodes(nodes: int, cpu: int, cause: str = "Insufficient nvidia.com/gpu") -> str:
@@ -290,9 +227,3 @@ def test_pods_that_were_tried_at_different_times_share_a_cause() -> None:
     assert (
         message(decide(manifest, *pods)) == f"{CREATED}; waiting: Worker-0, Worker-1: Unschedulable: 0/90 nodes are available."
     )
-
-
-def test_another_exit_code_is_another_cause() -> None:
-    assert kind_of("exited with code 1 (Error)") != kind_of("exited with code 137 (OOMKilled)")
-    assert kind_of("pods/demo-worker-1 is refused") != kind_of("pods/demo-worker-2 is refused")
-    assert kind_of("used: pods=9, limited: 10") == kind_of("used: pods=8, limited: 12")
