@@ -17,7 +17,6 @@ from jobcommon.reconcile.plan import Delete
 from jobcommon.spec import read_job
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
-from tests.kinds import EVERY_KIND
 
 TUNE = {"TunerTracker": 1, "TunerServer": 1, "Tuner": 1}
 BOTH = {"Master": 1, "Worker": 1}
@@ -119,70 +118,17 @@ def test_errors_name_their_fields_and_say_what_to_change(
     assert all(error.startswith(start) for error, start in zip(found, expected, strict=True)), found
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"mpiReplicaSpecs": {"Worker": None}},
-        {"mpiReplicaSpecs": {"Worker": {}}},
-        {"mpiReplicaSpecs": {"Worker": {"template": 1}}},
-        {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": 1}}}}},
-        {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [1]}}}}},
-        {"mpiReplicaSpecs": {"Launcher": 1}},
-        {"mpiReplicaSpecs": []},
-        {"runPolicy": [], "mpiReplicaSpecs": {}},
-        {"mpiDistribution": {}, "mpiReplicaSpecs": {}},
-        {"transport": 1, "mpiReplicaSpecs": {}},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("spec", [
+    {"mpiReplicaSpecs": {"Worker": None}}, {"mpiReplicaSpecs": {"Worker": {}}},
+    {"mpiReplicaSpecs": {"Worker": {"template": 1}}},
+    {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": 1}}}}},
+    {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [1]}}}}}, {"mpiReplicaSpecs": {"Launcher": 1}},
+    {"mpiReplicaSpecs": []}, {"runPolicy": [], "mpiReplicaSpecs": {}}, {"mpiDistribution": {}, "mpiReplicaSpecs": {}},
+    {"transport": 1, "mpiReplicaSpecs": {}},
+], ids=str)  # fmt: skip
 @pytest.mark.parametrize("version", ["v1", "v1alpha2", "v2beta1"])
 def test_nonsense_is_an_error_and_no_exception(spec: Manifest, version: str) -> None:
     manifest = {**job_manifest(MPI, {}), "apiVersion": f"kubeflow.org/{version}", "spec": spec}
     assert read_job(MPI, manifest).errors
     decision = plan(MPI, read_job(MPI, manifest), observe(MPI, manifest), plans.NOW)
     assert not [action for action in decision.actions if not isinstance(action, Delete)]
-
-
-# -- rules of the library on every kind; tests/reconcile has their cases ------------------------------------------------------
-
-REPLICAS: dict[str, dict[str, int]] = {
-    JAX.kind: {"Worker": 2},
-    MPI.kind: {"Launcher": 1, "Worker": 2},
-    MXNET.kind: {"Scheduler": 1, "Server": 1, "Worker": 2},
-    PADDLE.kind: {"Master": 1, "Worker": 1},
-    PYTORCH.kind: {"Master": 1, "Worker": 1},
-    TF.kind: {"Chief": 1, "PS": 1, "Worker": 1},
-    XGBOOST.kind: {"Master": 1, "Worker": 1},
-}
-
-#: what is wrong with a job, and the field that the error names; {specs} is the kind's field for its replica specs
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "its name": ({"name": "0test"}, "metadata.name"),
-    "no replica specs": ({"specs": {}}, "spec.{specs}"),
-    "an unknown replica type": ({"Robot": {}}, "spec.{specs}[Robot]"),
-    "no containers": ({"containers": []}, "spec.{specs}[Worker].template.spec.containers"),
-    "no image": ({"image": ""}, "spec.{specs}[Worker].template.spec.containers[0].image"),
-    "the name of the main container": ({"container": "other"}, "spec.{specs}[Worker].template.spec.containers"),
-}
-
-
-@EVERY_KIND
-@pytest.mark.parametrize(("wrong", "path"), WRONG.values(), ids=WRONG)
-def test_an_error_names_the_field_of_the_kind(framework: Framework, wrong: dict[str, Any], path: str) -> None:
-    manifest = job_manifest(framework, REPLICAS[framework.kind], name=wrong.get("name", "demo"))
-    specs = manifest["spec"][framework.replica_specs]
-    pod = specs["Worker"]["template"]["spec"]
-    pod["containers"][0] |= {"image": wrong.get("image", "i"), "name": wrong.get("container", pod["containers"][0]["name"])}
-    pod["containers"] = wrong.get("containers", pod["containers"])
-    specs |= {kind: spec for kind, spec in wrong.items() if kind == "Robot"}
-    manifest["spec"][framework.replica_specs] = wrong.get("specs", specs)
-    any_name_will_do = "container" in wrong and not framework.container
-    expected = [] if any_name_will_do else [path.format(specs=framework.replica_specs)]
-    assert [error.path for error in read_job(framework, manifest).errors] == expected
-
-
-@EVERY_KIND
-def test_replica_types_are_read_in_any_spelling(framework: Framework) -> None:
-    for spelt in (str.lower, str.upper):
-        job = read_job(framework, job_manifest(framework, {spelt(kind): n for kind, n in REPLICAS[framework.kind].items()}))
-        assert (job.errors, set(job.replica_specs)) == ((), set(REPLICAS[framework.kind]))

@@ -49,23 +49,6 @@ def decide(manifest: Manifest, pods: Mapping[str, str]) -> Plan:
 # -- MPI: what a version means -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("version", "given", "secrets", "roles"),
-    [
-        ("v2beta1", None, 1, 0),
-        ("v1", None, 0, 1),
-        ("v1alpha2", None, 0, 1),
-        ("v1", "SSH", 1, 0),
-        ("v2beta1", "Exec", 0, 1),
-    ],
-)
-def test_a_version_has_its_transport_unless_the_job_names_one(
-    version: str, given: str | None, secrets: int, roles: int
-) -> None:
-    decision = decide(mpi_job(version, transport=given), {})
-    assert (len(creates(decision, "secrets")), len(creates(decision, "roles"))) == (secrets, roles)
-
-
 def test_the_operator_reads_a_v1_job_in_the_stored_version() -> None:
     """As the API server stores it: with the defaults of the version in which it was created."""
     manifest = mpi_job("v1")
@@ -235,17 +218,14 @@ def test_workers_are_numbered_after_a_launcher_that_works(launcher_too: bool | N
     assert {name: services[name][index] for name in found} == found
 
 
-@pytest.mark.parametrize(
-    ("arguments", "container", "expected"),
-    [
-        (["demo-worker-0", "orted", "-mca", "x"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|orted -mca x"),
-        (["-x", "demo-worker-0", "a"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|a"),
-        (["-l", "root", "-n", "demo-worker-0", "a"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|a"),
-        (["-o", "X=1", "h", "a  b"], "", "exec|--namespace|default|h|--|/bin/sh|-c|a  b"),
-        (["h", "a"], "it's", "exec|--namespace|default|h|--container|it's|--|/bin/sh|-c|a"),
-        (["h", "a"], '-x $(id);`id`\n"*', 'exec|--namespace|default|h|--container|-x $(id);`id`\n"*|--|/bin/sh|-c|a'),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "container", "expected"), [
+    (["demo-worker-0", "orted", "-mca", "x"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|orted -mca x"),
+    (["-x", "demo-worker-0", "a"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|a"),
+    (["-l", "root", "-n", "demo-worker-0", "a"], "", "exec|--namespace|default|demo-worker-0|--|/bin/sh|-c|a"),
+    (["-o", "X=1", "h", "a  b"], "", "exec|--namespace|default|h|--|/bin/sh|-c|a  b"),
+    (["h", "a"], "it's", "exec|--namespace|default|h|--container|it's|--|/bin/sh|-c|a"),
+    (["h", "a"], '-x $(id);`id`\n"*', 'exec|--namespace|default|h|--container|-x $(id);`id`\n"*|--|/bin/sh|-c|a'),
+])  # fmt: skip
 def test_kubexec_runs_the_command_in_the_pod_that_mpirun_names(
     tmp_path: Path, arguments: list[str], container: str, expected: str
 ) -> None:
@@ -322,19 +302,15 @@ def test_no_launcher_is_started_again_in_its_pod_before_all_its_workers(policy: 
     assert (world.runs["demo-launcher"], world.current, world.status.get("restarts")) == (2, "Running", None)
 
 
-@pytest.mark.parametrize(
-    ("policy", "end", "current", "back"),
-    [
-        pytest.param(None, "evict", "Restarting", True, id="evicted"),
-        pytest.param(None, 137, "Restarting", True, id="killed"),
-        pytest.param(None, 1, "Failed", False, id="its program failed"),
-        pytest.param(None, 0, "Restarting", True, id="its sshd answers SIGTERM with exit 0"),
-        pytest.param("Never", 0, "Restarting", True, id="exit 0, Never"),
-        pytest.param("Never", "evict", "Failed", False, id="evicted, Never"),
-        pytest.param("Never", 137, "Failed", False, id="killed, Never"),
-        pytest.param("OnFailure", "evict", "Restarting", True, id="evicted, OnFailure"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "end", "current", "back"), [
+    pytest.param(None, "evict", "Restarting", True, id="evicted"), pytest.param(None, 137, "Restarting", True, id="killed"),
+    pytest.param(None, 1, "Failed", False, id="its program failed"),
+    pytest.param(None, 0, "Restarting", True, id="its sshd answers SIGTERM with exit 0"),
+    pytest.param("Never", 0, "Restarting", True, id="exit 0, Never"),
+    pytest.param("Never", "evict", "Failed", False, id="evicted, Never"),
+    pytest.param("Never", 137, "Failed", False, id="killed, Never"),
+    pytest.param("OnFailure", "evict", "Restarting", True, id="evicted, OnFailure"),
+])  # fmt: skip
 def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str | int, current: str, back: bool) -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 4, policy)}).start()
     world.tick(5)

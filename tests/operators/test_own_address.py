@@ -74,17 +74,12 @@ def pod_of(framework: Framework, replicas: dict[str, int], name: str, **job: Any
 
 @pytest.mark.parametrize("domain", ["", "corp.local"])
 @pytest.mark.parametrize("each", [False, True])
-@pytest.mark.parametrize(
-    ("framework", "replicas", "name"),
-    [
-        (PYTORCH, {"Master": 1, "Worker": 1}, "demo-master-0"),
-        (XGBOOST, {"Master": 1, "Worker": 2}, "demo-master-0"),
-        (XGBOOST, {"Master": 1, "Worker": 12}, "demo-worker-1"),
-        (TF, {"Chief": 1, "PS": 1, "Worker": 2}, "demo-worker-1"),
-        (JAX, {"Worker": 2}, "demo-worker-0"),
-        (MXNET, {"Scheduler": 1, "Server": 1, "Worker": 2}, "demo-scheduler-0"),
-    ],
-)
+@pytest.mark.parametrize(("framework", "replicas", "name"), [
+    (PYTORCH, {"Master": 1, "Worker": 1}, "demo-master-0"), (XGBOOST, {"Master": 1, "Worker": 2}, "demo-master-0"),
+    (XGBOOST, {"Master": 1, "Worker": 12}, "demo-worker-1"), (TF, {"Chief": 1, "PS": 1, "Worker": 2}, "demo-worker-1"),
+    (JAX, {"Worker": 2}, "demo-worker-0"),
+    (MXNET, {"Scheduler": 1, "Server": 1, "Worker": 2}, "demo-scheduler-0"),
+])  # fmt: skip
 def test_it_resolves_by_itself(
     framework: Framework, replicas: dict[str, int], name: str, each: bool, domain: str, tmp_path: Path
 ) -> None:

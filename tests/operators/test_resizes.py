@@ -99,18 +99,15 @@ class Case:
 
 
 CASES = {
-    "jax": Case(JAX, {}, jax),
-    "pytorch": Case(PYTORCH, {"Master": 1}, env_rendezvous),
-    "pytorch, torchrun": Case(PYTORCH, {}, torchrun),
-    "xgboost": Case(XGBOOST, {"Master": 1}, env_rendezvous),
-    "paddle": Case(PADDLE, {}, paddle),
-    "paddle, with servers": Case(PADDLE, {"Master": 2}, paddle),
+    "jax": Case(JAX, {}, jax), "pytorch": Case(PYTORCH, {"Master": 1}, env_rendezvous),
+    "pytorch, torchrun": Case(PYTORCH, {}, torchrun), "xgboost": Case(XGBOOST, {"Master": 1}, env_rendezvous),
+    "paddle": Case(PADDLE, {}, paddle), "paddle, with servers": Case(PADDLE, {"Master": 2}, paddle),
     "tensorflow": Case(TF, {}, tensorflow),
     "tensorflow, with servers": Case(TF, {"Chief": 1, "PS": 2}, tensorflow),
     "mxnet": Case(MXNET, {"Scheduler": 1, "Server": 2}, mxnet),
     "mpi, ssh": Case(MPI, {"Launcher": 1}, mpi, anew=("demo-launcher",)),
     "mpi, kubectl exec": Case(MPI, {"Launcher": 1}, mpi, anew=("demo-launcher",), spec={"transport": "Exec"}),
-}
+}  # fmt: skip
 
 
 def test_every_kind_is_tried() -> None:

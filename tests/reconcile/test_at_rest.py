@@ -23,9 +23,7 @@ WHOLE: Manifest = {
         "Worker": {"succeeded": 1, "failed": 1, "selector": "a=b", "succeededIndexes": "0", "restarts": 2},
         "Master": {},
     },
-    "restarts": 2,
-    "disruptions": 1,
-    "lastReconcileTime": "2026-01-01T00:00:00Z",
+    "restarts": 2, "disruptions": 1, "lastReconcileTime": "2026-01-01T00:00:00Z",
     "failures": [
         {
             "replica": "Worker-1", "pod": "demo-worker-1", "node": "n", "reason": "Error", "exitCode": 1,
@@ -33,8 +31,7 @@ WHOLE: Manifest = {
         },
         {"replica": "Worker-0", "reason": "Evicted"},
     ],
-    "countedPods": ["uid-1"],
-    "stoppedPods": ["uid-1"],
+    "countedPods": ["uid-1"], "stoppedPods": ["uid-1"],
 }  # fmt: skip
 GONE = object()
 VALUES: list[Any] = [GONE, None, "", "x", "True", "Failed", 0, 1, 1.0, -(2**70), True, [], ["x"], [None], {}, {"x": 1}]
@@ -79,11 +76,6 @@ def job(parts: Manifest, **run_policy: Any) -> Manifest:
     return {**job_manifest(TEST_JOB, {"Worker": 2}, run_policy=run_policy), **parts}
 
 
-def test_a_whole_final_status_is_at_rest() -> None:
-    assert condition_at_rest(msgspec.json.encode(job({"status": WHOLE}))) == "Failed"
-    assert condition_at_rest(msgspec.json.encode(job({"status": finished_status()}))) == "Succeeded"
-
-
 def test_jobs_at_rest_get_an_empty_plan() -> None:
     """The decision on a job whose status differs from a whole one in any single place."""
     resting = others = 0
@@ -99,18 +91,13 @@ def test_jobs_at_rest_get_an_empty_plan() -> None:
     assert others > 400
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    [
-        job({"status": WHOLE}, ttlSecondsAfterFinished=60),
-        {**job({"status": WHOLE}), "spec": {"ttlSecondsAfterFinished": 60}},
-        job({"status": {**WHOLE, "conditions": [condition("Created"), condition("Running")]}}),
-        job({"status": {**WHOLE, "conditions": [condition("Succeeded"), condition("Succeeded", False)]}}),
-        job({"status": {**WHOLE, "completionTime": "yesterday"}}),
-        job({}),
-    ],
-    ids=["time to live", "its place in an earlier version", "running", "no longer succeeded", "no time", "no status"],
-)
+@pytest.mark.parametrize("manifest", [
+    job({"status": WHOLE}, ttlSecondsAfterFinished=60),
+    {**job({"status": WHOLE}), "spec": {"ttlSecondsAfterFinished": 60}},
+    job({"status": {**WHOLE, "conditions": [condition("Created"), condition("Running")]}}),
+    job({"status": {**WHOLE, "conditions": [condition("Succeeded"), condition("Succeeded", False)]}}),
+    job({"status": {**WHOLE, "completionTime": "yesterday"}}), job({}),
+], ids=["time to live", "of an earlier version", "running", "no longer succeeded", "no time", "no status"])  # fmt: skip
 def test_a_job_that_may_need_something_is_not_at_rest(manifest: Manifest) -> None:
     assert condition_at_rest(msgspec.json.encode(manifest)) is None
 

@@ -146,35 +146,6 @@ def test_a_failure_for_good_fails_the_job_when_its_replica_spec_can_be_read_agai
     assert status_of(mended).has("Failed")
 
 
-@pytest.mark.parametrize(("path", "value", "says", "_"), ERRORS, ids=[f"{n}-{e[0]}" for n, e in enumerate(ERRORS)])
-def test_the_user_can_suspend_it(path: str, value: Any, says: str, _: list[str]) -> None:
-    if path in ("spec", "metadata.name", "spec.runPolicy"):
-        return
-    manifest = begun({"Master": 1, "Worker": 3}, path, value)
-    manifest["spec"]["runPolicy"]["suspend"] = True
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), RUNS, START)
-    assert deleted(decided) == [], "the suspension is recorded first"
-    assert status_of(decided).conditions[-1].type == "Suspended"
-    manifest["status"] = status_of(decided).to_json()
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), RUNS, START)
-    assert sorted(deleted(decided)) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
-
-
-def test_a_job_scaled_below_an_overridden_index_goes_on() -> None:
-    """And scaled up again it has the override again."""
-    override = {"indices": [2], "template": {"spec": {"nodeSelector": {"disk": "fast"}}}}
-    manifest = begun({"Worker": {**replica_spec(TEST_JOB, 3, "ExitCode"), "overrides": [override]}}, "spec.runPolicy", {})
-    manifest["status"]["replicaStatuses"] = {}
-    for count, expected in ((2, []), (3, ["demo-worker-2"])):
-        manifest["spec"][TYPES]["Worker"]["replicas"] = count
-        job = read_job(TEST_JOB, manifest)
-        assert job.errors == ()
-        decided = plan(TEST_JOB, job, pods(("Worker", 0, "running"), ("Worker", 1, "running")), START)
-        assert created(decided) == expected
-        made = [action.manifest for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
-        assert [pod["spec"].get("nodeSelector") for pod in made] == [{"disk": "fast"}] * len(expected)
-
-
 def _needs_an_option(job: Job) -> str:
     return "the option x is off" if job.own_options == "off" else ""
 
@@ -209,15 +180,6 @@ def test_a_job_that_has_started_goes_on_without_the_option() -> None:
     assert created(plan(without_option(), read_job(without_option(), inherited), observed, START)) == ["demo-worker-1"]
 
 
-def test_a_job_that_is_resumed_starts_anew() -> None:
-    status = {"conditions": [condition("Created"), condition("Suspended")], "startTime": "2023-11-14T22:13:20Z"}
-    manifest = job_manifest(TEST_JOB, {"Worker": 2}, status=status)
-    decided = plan(without_option(), read_job(without_option(), manifest), Observed(), START)
-    assert decided.actions == ()
-    assert status_of(decided).start_time is None
-    assert "the option x is off" in status_of(decided).conditions[-1].message
-
-
 def test_an_inherited_job_whose_pods_have_long_names_gets_the_missing_one() -> None:
     """The reference's MPIJob v1 had no Services, so that its names could be longer. A host name may not."""
     name = "n" * 58
@@ -232,14 +194,12 @@ def test_an_inherited_job_whose_pods_have_long_names_gets_the_missing_one() -> N
 
 #: Edits that a definition less strict than the models lets in, and which pods of a job with a master and three workers run.
 LET_IN = [
-    (f"spec.{TYPES}.Worker.replicas", -1),
-    (f"spec.{TYPES}.Worker.replicas", "three"),
+    (f"spec.{TYPES}.Worker.replicas", -1), (f"spec.{TYPES}.Worker.replicas", "three"),
     (f"spec.{TYPES}.Worker.overrides", "none"),
     (f"spec.{TYPES}.Worker", {"replicas": 1, "template": {"spec": {"containers": []}}}),
     (f"spec.{TYPES}", {"Master": replica_spec(TEST_JOB, 1, "ExitCode"), "Wroker": replica_spec(TEST_JOB, 3, "ExitCode")}),
-    (f"spec.{TYPES}", None),
-    ("spec", []),
-]
+    (f"spec.{TYPES}", None), ("spec", []),
+]  # fmt: skip
 ALL_RUN = pods(("Master", 0, "running"), *(("Worker", index, "running") for index in range(3)))
 
 
@@ -257,22 +217,6 @@ def test_a_bad_edit_and_its_correction_delete_no_pod(path: str, value: Any) -> N
         manifest = next_pass(manifest, decided)
     assert "countedPods" not in manifest["status"]
     assert manifest["status"]["conditions"][-1]["message"] == "TestJob default/demo is running."
-
-
-def test_a_failure_while_a_type_cannot_be_read_fails_the_job_once_it_can() -> None:
-    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="Never")
-    both = {"Master-0": "running", "Worker-0": "running"}
-    manifest = deepcopy(next_pass(good, plan(TEST_JOB, read_job(TEST_JOB, good), observe(TEST_JOB, good, both), START)))
-    put(manifest, f"spec.{TYPES}.Worker.replicas", "one")
-    failed = observe(TEST_JOB, good, {**both, "Master-0": "failed 1"})
-    for _ in range(2):
-        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), failed, START)
-        assert decided.actions == ()
-        manifest = next_pass(manifest, decided)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), failed, START)
-    assert status_of(decided).conditions[-1].message == (
-        "TestJob demo has failed because Master-0: exited with code 1 (Error) on node node-1"
-    )
 
 
 def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> None:
@@ -310,12 +254,9 @@ def test_a_deadline_that_passes_while_a_type_cannot_be_read_is_said_and_ends_the
 
 #: What a definition lets in of `overrides[].template`, which takes any object.
 OVERRIDES: list[Any] = [
-    {"spec": {"containers": ["test"]}},
-    {"spec": {"containers": [{"name": "test", "image": ""}]}},
-    {"spec": {"containers": 7}},
-    {"spec": [], "metadata": "x"},
-    7,
-]
+    {"spec": {"containers": ["test"]}}, {"spec": {"containers": [{"name": "test", "image": ""}]}}, {"spec": {"containers": 7}},
+    {"spec": [], "metadata": "x"}, 7,
+]  # fmt: skip
 
 
 def overridden(good: Manifest, template: Any) -> Manifest:
@@ -377,11 +318,3 @@ def test_pods_of_an_earlier_attempt_stay_while_pods_of_a_type_cannot_be_created(
     good["status"] = {"conditions": [condition("Created"), condition("Restarting")], "attempt": 1, "restarts": 1}
     assert plan(TEST_JOB, read_job(TEST_JOB, overridden(good, OVERRIDES[0])), observed, START).actions == ()
     assert deleted(plan(TEST_JOB, read_job(TEST_JOB, good), observed, START))
-
-
-def test_a_template_without_a_readable_pod_is_no_reason_to_fail_the_plan() -> None:
-    """What a replica tolerates is asked of every template."""
-    manifest = begun({"Worker": 2}, f"spec.{TYPES}.Worker.template.spec", 7)
-    manifest["spec"]["runPolicy"]["nodeLossSeconds"] = 60
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), pods(("Worker", 0, "running")), START)
-    assert "at least one container" in status_of(decided).conditions[0].message

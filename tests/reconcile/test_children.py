@@ -8,8 +8,8 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
-from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_name
-from jobcommon.framework import FINALIZER, EnvVar, Job
+from jobcommon.api.replica import Replica, format_indexes, parse_indexes
+from jobcommon.framework import EnvVar, Job
 from jobcommon.manifests.children import other_service_name, service_manifests, with_env
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create
@@ -20,39 +20,10 @@ from jobcommon.testutil.frameworks import TEST_JOB
 PREFIX = "training.kubeflow.org/"
 
 
-@pytest.mark.parametrize(
-    ("job", "kind", "name"),
-    [
-        pytest.param("1/2/3/4/5", "worker", "1-2-3-4-5-worker-1", id="lower case"),
-        pytest.param("1/2/3/4/5", "WORKER", "1-2-3-4-5-worker-1", id="upper case"),
-        pytest.param("hello-world", "Worker", "hello-world-worker-1", id="F"),
-    ],
-)
-def test_names_are_lower_case(job: str, kind: str, name: str) -> None:
-    assert pod_name(job, Replica(kind, 1)) == name
-
-
 def created(replicas: dict[str, Any], **job: Any) -> dict[str, Manifest]:
     manifest = job_manifest(TEST_JOB, replicas, **job)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
     return {f"{a.plural}/{a.name}": dict(a.manifest) for a in decided.actions if isinstance(a, Create)}
-
-
-@pytest.mark.parametrize(
-    ("replicas", "names"),
-    [
-        pytest.param({"Worker": 1}, ["services/demo", "pods/demo-worker-0"], id="local"),
-        pytest.param(
-            {"Worker": 2, "Master": 1},
-            ["services/demo", "pods/demo-master-0", "pods/demo-worker-0", "pods/demo-worker-1"],
-            id="distributed, in declared order",
-        ),
-        pytest.param({"Master": 1, "Worker": 0}, ["services/demo", "pods/demo-master-0"], id="no replicas, no pods"),
-        pytest.param({"Worker": 11}, ["services/demo", *(f"pods/demo-worker-{i}" for i in range(11))], id="indices ascend"),
-    ],
-)
-def test_a_new_job_creates_its_service_and_pods(replicas: dict[str, int], names: list[str]) -> None:
-    assert list(created(replicas)) == names
 
 
 def test_pods_are_made_when_they_are_sent_but_for_the_first_of_each_type() -> None:
@@ -131,13 +102,6 @@ def test_a_pod_and_its_service_in_full() -> None:
     }
 
 
-def test_a_template_may_choose_where_its_termination_message_comes_from() -> None:
-    spec = replica_spec(TEST_JOB, 1, "OnFailure")
-    spec["template"]["spec"]["containers"][0]["terminationMessagePolicy"] = "File"
-    (container,) = created({"Worker": spec})["pods/demo-worker-0"]["spec"]["containers"]
-    assert container["terminationMessagePolicy"] == "File"
-
-
 def test_a_service_per_replica_on_request() -> None:
     annotations = {"training.kubeflow.org/service-per-replica": "true"}
     manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, annotations=annotations)
@@ -157,18 +121,14 @@ def test_a_service_per_replica_on_request() -> None:
 OTHER_NAME = other_service_name(read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1})))
 
 
-@pytest.mark.parametrize(
-    ("recorded", "services", "taken", "pods", "name"),
-    [
-        pytest.param("", (), "", 0, "demo", id="the job's own"),
-        pytest.param("", (), "demo", 0, OTHER_NAME, id="taken"),
-        pytest.param("", ("demo",), "", 1, "demo", id="made by an earlier pass"),
-        pytest.param("", (), "demo", 1, "demo", id="taken when pods have it in their addresses"),
-        pytest.param("", (OTHER_NAME,), "", 0, OTHER_NAME, id="the other one exists"),
-        pytest.param(OTHER_NAME, (), "", 1, OTHER_NAME, id="the other one is on record"),
-        pytest.param("kube-dns", (), "", 0, "demo", id="a status that is not ours"),
-    ],
-)
+@pytest.mark.parametrize(("recorded", "services", "taken", "pods", "name"), [
+    pytest.param("", (), "", 0, "demo", id="the job's own"), pytest.param("", (), "demo", 0, OTHER_NAME, id="taken"),
+    pytest.param("", ("demo",), "", 1, "demo", id="made by an earlier pass"),
+    pytest.param("", (), "demo", 1, "demo", id="taken when pods have it in their addresses"),
+    pytest.param("", (OTHER_NAME,), "", 0, OTHER_NAME, id="the other one exists"),
+    pytest.param(OTHER_NAME, (), "", 1, OTHER_NAME, id="the other one is on record"),
+    pytest.param("kube-dns", (), "", 0, "demo", id="a status that is not ours"),
+])  # fmt: skip
 def test_the_name_of_the_service(recorded: str, services: tuple[str, ...], taken: str, pods: int, name: str) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, status={"serviceName": recorded} if recorded else {})
     made_before = [view_of({"metadata": {"name": one, "namespace": "default", "labels": {}}}, uid=one) for one in services]
@@ -185,16 +145,10 @@ def test_the_name_of_the_service(recorded: str, services: tuple[str, ...], taken
     assert decided.status.service_name == (None if name == "demo" else OTHER_NAME)
 
 
-@pytest.mark.parametrize(
-    ("own", "policy", "said"),
-    [
-        (None, "OnFailure", []),
-        ("OnFailure", "OnFailure", []),
-        ("Never", "ExitCode", []),
-        ("OnFailure", "ExitCode", ["ExitCode"]),
-        ("Always", None, ["Never"]),
-    ],
-)
+@pytest.mark.parametrize(("own", "policy", "said"), [
+    (None, "OnFailure", []), ("OnFailure", "OnFailure", []), ("Never", "ExitCode", []), ("OnFailure", "ExitCode", ["ExitCode"]),
+    ("Always", None, ["Never"]),
+])  # fmt: skip
 def test_a_restart_policy_in_the_template_has_no_effect_and_that_is_said(own: str, policy: str, said: list[str]) -> None:
     spec = replica_spec(TEST_JOB, 1, policy)
     spec["template"]["spec"] |= {"restartPolicy": own} if own else {}
@@ -217,17 +171,12 @@ OURS, CUSTOM = {"name": "job-port", "containerPort": 2222}, {"name": "customPort
 OTHER = {"name": "job-port", "containerPort": 99}
 
 
-@pytest.mark.parametrize(
-    ("fields", "ports", "policy", "clean"),
-    [
-        pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", None, id="replicas unset"),
-        pytest.param({}, [OURS], "Never", None, id="restartPolicy unset"),
-        pytest.param({}, [], "Never", None, id="no ports"),
-        pytest.param({}, [CUSTOM], "Never", None, id="customPort"),
-        pytest.param({}, [OTHER], "Never", None, id="port kept"),
-        pytest.param({}, [CUSTOM], "Never", "All", id="cleanPodPolicy All kept"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "ports", "policy", "clean"), [
+    pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", None, id="replicas unset"),
+    pytest.param({}, [OURS], "Never", None, id="restartPolicy unset"), pytest.param({}, [], "Never", None, id="no ports"),
+    pytest.param({}, [CUSTOM], "Never", None, id="customPort"), pytest.param({}, [OTHER], "Never", None, id="port kept"),
+    pytest.param({}, [CUSTOM], "Never", "All", id="cleanPodPolicy All kept"),
+])  # fmt: skip
 @pytest.mark.parametrize("key", ["Worker", "WORKER", "worker"])
 def test_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str, clean: str | None) -> None:
     fields = {**fields, "template": template(TEST_JOB, ports=ports)}
@@ -256,20 +205,17 @@ def test_precedence_of_variables() -> None:
 SEARCH = "demo.default.svc.cluster.local"
 
 
-@pytest.mark.parametrize(
-    ("own", "domain", "searches"),
-    [
-        pytest.param({}, "", [SEARCH], id="none of the user's"),
-        pytest.param(
-            {"searches": ["a.example"]}, "corp.local", ["a.example", "demo.default.svc.corp.local"], id="after the user's"
-        ),
-        pytest.param({}, "|corp.local", ["demo.default.svc.corp.local"], id="the domain of the operator's pod"),
-        pytest.param({"searches": [SEARCH, "a.example"]}, "", [SEARCH, "a.example"], id="there already"),
-        pytest.param({"searches": ["a.b"] * 32}, "", ["a.b"] * 32, id="as many as there may be"),
-        pytest.param({"searches": ["a" * 203] * 10}, "", ["a" * 203] * 10, id="as long as they may be"),
-        pytest.param({"searches": None, "options": [{"name": "ndots"}]}, "", [SEARCH], id="options are kept"),
-    ],
-)
+@pytest.mark.parametrize(("own", "domain", "searches"), [
+    pytest.param({}, "", [SEARCH], id="none of the user's"),
+    pytest.param(
+        {"searches": ["a.example"]}, "corp.local", ["a.example", "demo.default.svc.corp.local"], id="after the user's",
+    ),
+    pytest.param({}, "|corp.local", ["demo.default.svc.corp.local"], id="the domain of the operator's pod"),
+    pytest.param({"searches": [SEARCH, "a.example"]}, "", [SEARCH, "a.example"], id="there already"),
+    pytest.param({"searches": ["a.b"] * 32}, "", ["a.b"] * 32, id="as many as there may be"),
+    pytest.param({"searches": ["a" * 203] * 10}, "", ["a" * 203] * 10, id="as long as they may be"),
+    pytest.param({"searches": None, "options": [{"name": "ndots"}]}, "", [SEARCH], id="options are kept"),
+])  # fmt: skip
 def test_a_peer_s_plain_name_resolves(own: Manifest, domain: str, searches: list[str]) -> None:
     """By a search domain, under every dnsPolicy: programs for the reference use the names of its Services per replica."""
     spec = replica_spec(TEST_JOB, 1)
@@ -328,20 +274,3 @@ def test_no_label_or_annotation_of_ours_comes_from_a_template(run_policy: dict[s
     changed = {labels.TEMPLATE: made.get("annotations", {}).get(labels.TEMPLATE)} if run_policy else {}
     assert made["labels"] == {**usual["labels"], **foreign}
     assert made["annotations"] == {**usual.get("annotations", {}), **foreign, **changed}
-
-
-def test_of_a_templates_metadata_only_labels_and_annotations_count() -> None:
-    given = job_manifest(TEST_JOB, {"Worker": 1})
-    given["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["metadata"] = {
-        "name": "other", "generateName": "other-", "namespace": "kube-system", "uid": "stolen", "resourceVersion": "7",
-        "deletionTimestamp": "2020-01-01T00:00:00Z", "finalizers": ["evil.example/never"], "managedFields": [{}],
-        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": True}],
-        "labels": {"mine": "x"},
-    }  # fmt: skip
-    pod = pod_manifest(TEST_JOB, read_job(TEST_JOB, given), Replica("Worker", 0))
-    found = pod["metadata"]
-    assert found.keys() == {"name", "namespace", "labels", "ownerReferences", "finalizers"}
-    assert (found["namespace"], found["name"], found["finalizers"]) == ("default", "demo-worker-0", [FINALIZER])
-    assert [owner["uid"] for owner in found["ownerReferences"]] == ["uid-demo"]
-    assert found["labels"]["mine"] == "x"
-    assert "status" not in pod

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.reconcile import plan, plan_for_orphans
+from jobcommon.reconcile import plan
 from jobcommon.reconcile.limits import GRACE_SECONDS
 from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer, Update
 from jobcommon.spec import read_job
@@ -26,16 +26,13 @@ def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = 
 
 
 @pytest.mark.parametrize("kind", ["Succeeded", "Failed"])
-@pytest.mark.parametrize(
-    ("policy", "pods", "services"),
-    [
-        pytest.param("Running", {"demo-worker-0"}, {"demo"}, id="Running"),
-        pytest.param("All", {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, {"demo"}, id="All"),
-        pytest.param("None", set(), set(), id="None"),
-        pytest.param(None, {"demo-worker-0"}, {"demo"}, id="unset is Running"),
-        pytest.param("", {"demo-worker-0"}, {"demo"}, id="empty is Running"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "pods", "services"), [
+    pytest.param("Running", {"demo-worker-0"}, {"demo"}, id="Running"),
+    pytest.param("All", {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, {"demo"}, id="All"),
+    pytest.param("None", set(), set(), id="None"),
+    pytest.param(None, {"demo-worker-0"}, {"demo"}, id="unset is Running"),
+    pytest.param("", {"demo-worker-0"}, {"demo"}, id="empty is Running"),
+])  # fmt: skip
 def test_clean_pod_policy_says_which_pods_of_a_finished_job_are_deleted(
     kind: str, policy: str | None, pods: set[str], services: set[str]
 ) -> None:
@@ -52,23 +49,18 @@ def test_clean_pod_policy_says_which_pods_of_a_finished_job_are_deleted(
 OWN = "ValueError: no shard"
 
 
-@pytest.mark.parametrize(
-    ("kind", "first", "message", "changed", "recorded"),
-    [
-        pytest.param("Failed", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a failure"),
-        pytest.param("Failed", OWN, OWN, "without_finalizer,last_delete", None, id="released"),
-        pytest.param("Failed", OWN, OWN, "disrupted,last_delete", ("EvictionByEvictionAPI", None, None), id="evicted"),
-        pytest.param("Failed", OWN, "", "last_delete", ("Stopped", 143, None), id="without a word"),
-        pytest.param("Succeeded", OWN, OWN, "last_delete", None, id="a success"),
-        pytest.param("DeadlineExceeded", "", OWN, "last_delete", ("Stopped", 143, OWN), id="a deadline, and no failure before"),
-        pytest.param(
-            "DeadlineExceeded", "", "", "in_init", ("Stopped", 143, "(init container prepare)"), id="an init container"
-        ),
-        pytest.param(
-            "DeadlineExceeded", "", OWN, "in_init", ("Stopped", 143, f"{OWN} (init container prepare)"), id="its last lines"
-        ),
-    ],
-)
+@pytest.mark.parametrize(("kind", "first", "message", "changed", "recorded"), [
+    pytest.param("Failed", OWN, OWN, "last_delete", ("Stopped", 143, OWN), id="a failure"),
+    pytest.param("Failed", OWN, OWN, "without_finalizer,last_delete", None, id="released"),
+    pytest.param("Failed", OWN, OWN, "disrupted,last_delete", ("EvictionByEvictionAPI", None, None), id="evicted"),
+    pytest.param("Failed", OWN, "", "last_delete", ("Stopped", 143, None), id="without a word"),
+    pytest.param("Succeeded", OWN, OWN, "last_delete", None, id="a success"),
+    pytest.param("DeadlineExceeded", "", OWN, "last_delete", ("Stopped", 143, OWN), id="a deadline, and no failure before"),
+    pytest.param("DeadlineExceeded", "", "", "in_init", ("Stopped", 143, "(init container prepare)"), id="an init container"),
+    pytest.param(
+        "DeadlineExceeded", "", OWN, "in_init", ("Stopped", 143, f"{OWN} (init container prepare)"), id="its last lines",
+    ),
+])  # fmt: skip
 def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
     kind: str, first: str, message: str, changed: str, recorded: tuple[str, int | None, str | None] | None
 ) -> None:
@@ -105,27 +97,11 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
     )
 
 
-@pytest.mark.parametrize(
-    ("policy", "states", "expected"),
-    [
-        pytest.param("Running", "scheduled", 4, id="pending pods are not finished"),
-        pytest.param("All", "running,deleting", 0, id="what terminates is not deleted again"),
-    ],
-)
-def test_how_many_deletions_the_policy_makes(policy: str, states: str, expected: int) -> None:
-    assert len(deleted(finished("Succeeded", policy, {f"Worker-{i}": states for i in range(4)}), "pods")) == expected
-
-
-@pytest.mark.parametrize(
-    ("states", "may_end"),
-    [
-        pytest.param("running", True, id="running"),
-        pytest.param("scheduled", True, id="starting"),
-        pytest.param("without_finalizer", False, id="not on a node: it holds up the queue and adds nodes"),
-        pytest.param("running,succeeded", False, id="has ended"),
-        pytest.param("running,deleting", False, id="is being deleted"),
-    ],
-)
+@pytest.mark.parametrize(("states", "may_end"), [
+    pytest.param("running", True, id="running"), pytest.param("scheduled", True, id="starting"),
+    pytest.param("without_finalizer", False, id="not on a node: it holds up the queue and adds nodes"),
+    pytest.param("running,succeeded", False, id="has ended"), pytest.param("running,deleting", False, id="is being deleted"),
+])  # fmt: skip
 def test_which_replicas_may_end_by_themselves(states: str, may_end: bool) -> None:
     decided = finished("Succeeded", None, {"Worker-0": states})
     assert (decided.wake_at == START + GRACE_SECONDS) == may_end
@@ -133,15 +109,11 @@ def test_which_replicas_may_end_by_themselves(states: str, may_end: bool) -> Non
     assert (deleted(decided, "services") == {"demo"}) != may_end, "until their end they resolve each other's names"
 
 
-@pytest.mark.parametrize(
-    ("ended", "may_end"),
-    [
-        pytest.param(-59, True, id="a moment is left"),
-        pytest.param(-60, False, id="over"),
-        pytest.param(1, True, id="by another operator, whose clock is a little ahead"),
-        pytest.param(3600, False, id="by a wrong clock"),
-    ],
-)
+@pytest.mark.parametrize(("ended", "may_end"), [
+    pytest.param(-59, True, id="a moment is left"), pytest.param(-60, False, id="over"),
+    pytest.param(1, True, id="by another operator, whose clock is a little ahead"),
+    pytest.param(3600, False, id="by a wrong clock"),
+])  # fmt: skip
 def test_the_time_after_success_is_bounded(ended: float, may_end: bool) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, status=finished_status(at=START + ended))
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
@@ -181,19 +153,14 @@ def test_services_go_without_pods() -> None:
     assert deleted(finished("Succeeded", "Running", {}), "services") == {"demo"}
 
 
-@pytest.mark.parametrize(
-    ("ttl", "completed", "now", "gone", "wake"),
-    [
-        pytest.param(None, None, 0, False, None, id="no ttl"),
-        pytest.param(None, 0, 10**6, False, None, id="no ttl, long ago"),
-        pytest.param(180, 0, 86_400, True, None, id="long over"),
-        pytest.param(0, 0, 0, True, None, id="at once"),
-        pytest.param(5, 4, 6, False, 9, id="not yet"),
-        pytest.param(5, 4, 9, True, None, id="just now"),
-        pytest.param(10, None, 5, False, 10, id="without completionTime: that of the condition"),
-        pytest.param(2**31 - 1, 0, 5, False, 2**31 - 1, id="huge"),
-    ],
-)
+@pytest.mark.parametrize(("ttl", "completed", "now", "gone", "wake"), [
+    pytest.param(None, None, 0, False, None, id="no ttl"),
+    pytest.param(None, 0, 10**6, False, None, id="no ttl, long ago"), pytest.param(180, 0, 86_400, True, None, id="long over"),
+    pytest.param(0, 0, 0, True, None, id="at once"), pytest.param(5, 4, 6, False, 9, id="not yet"),
+    pytest.param(5, 4, 9, True, None, id="just now"),
+    pytest.param(10, None, 5, False, 10, id="without completionTime: that of the condition"),
+    pytest.param(2**31 - 1, 0, 5, False, 2**31 - 1, id="huge"),
+])  # fmt: skip
 def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
     ttl: int | None, completed: int | None, now: float, gone: bool, wake: float | None
 ) -> None:
@@ -242,12 +209,6 @@ def test_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
     assert [str(action) for action in decided.actions] == ["remove finalizer from pods/demo-worker-0"]
     assert decided.status is None
-
-
-def test_the_finalizer_of_orphans_is_removed() -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}))
-    pods = [Pod.of(TEST_JOB, job, "Worker", 0).running().view, Pod.of(TEST_JOB, job, "Worker", 1).without_finalizer().view]
-    assert [str(action) for action in plan_for_orphans(pods).actions] == ["remove finalizer from pods/demo-worker-0"]
 
 
 @pytest.mark.parametrize("stage", ["active", "suspended", "finished"])

@@ -1,6 +1,5 @@
 """How a pod ends: exit codes, restart policies, the policy x code table of the end-to-end expectations, and disruptions."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -32,29 +31,13 @@ def end_type(pod: Pod, policy: str) -> EndType | None:
     return ending.type if ending else None
 
 
-@pytest.mark.parametrize(
-    ("codes", "expected"),
-    [
-        pytest.param([1, 2, 3], NO, id="1-3"),
-        pytest.param([125, 126, 127], NO, id="125-127"),
-        pytest.param([128, 139], YES, id="128, 139"),
-        pytest.param([130, 138], YES, id="130, 138"),
-        pytest.param([137, 143], YES, id="137, 143"),
-        pytest.param([129, 131, 134, 255], YES, id="others"),
-    ],
-)
+@pytest.mark.parametrize(("codes", "expected"), [
+    pytest.param([1, 2, 3], NO, id="1-3"), pytest.param([125, 126, 127], NO, id="125-127"),
+    pytest.param([128, 139], YES, id="128, 139"), pytest.param([130, 138], YES, id="130, 138"),
+    pytest.param([137, 143], YES, id="137, 143"), pytest.param([129, 131, 134, 255], YES, id="others"),
+])  # fmt: skip
 def test_exit_codes_under_policy_exit_code(codes: list[int], expected: EndType) -> None:
     assert [end_type(POD.failed(code), "ExitCode") for code in codes] == [expected] * len(codes)
-
-
-@pytest.mark.parametrize(
-    ("policy", "in_pod"),
-    [("ExitCode", "Never"), ("Never", "Never"), ("Always", "Always"), ("OnFailure", "OnFailure"), (None, "Never")],
-    ids=lambda value: f"C {value}",
-)
-def test_restart_policy_of_the_pod(policy: str | None, in_pod: str) -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy=policy))
-    assert Pod.of(TEST_JOB, job, "Worker", 0).raw["spec"]["restartPolicy"] == in_pod
 
 
 @pytest.mark.parametrize(
@@ -67,20 +50,11 @@ def test_no_restart_in_place_where_none_is_left(policy: str, limit: int, in_pod:
     assert Pod.of(TEST_JOB, job, "Worker", 0).raw["spec"]["restartPolicy"] == in_pod
 
 
-@pytest.mark.parametrize(
-    ("policy", "code", "outcome"),
-    [
-        ("Always", 0, "in place"),
-        ("Always", 1, "in place"),
-        ("OnFailure", 1, "in place"),
-        ("OnFailure", 0, "Succeeded"),
-        ("Never", 1, "Failed"),
-        ("Never", 0, "Succeeded"),
-        ("ExitCode", 0, "Succeeded"),
-        ("ExitCode", 1, "Failed"),
-        ("ExitCode", 130, "recreated"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "code", "outcome"), [
+    ("Always", 0, "in place"), ("Always", 1, "in place"), ("OnFailure", 1, "in place"), ("OnFailure", 0, "Succeeded"),
+    ("Never", 1, "Failed"), ("Never", 0, "Succeeded"), ("ExitCode", 0, "Succeeded"), ("ExitCode", 1, "Failed"),
+    ("ExitCode", 130, "recreated"),
+])  # fmt: skip
 def test_the_restart_policy_says_what_an_exit_code_leads_to(policy: str, code: int, outcome: str) -> None:
     """The end-to-end table: what the job makes of its only replica's exit."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy)
@@ -132,12 +106,10 @@ DISRUPTIONS = {
 }  # fmt: skip
 #: pods that were deleted: disruptions under every policy
 DELETIONS = {
-    "deleted by a user": DELETED.failed(143, at=START + 60),
-    "deleted before it had a node": POD.deleting(),
+    "deleted by a user": DELETED.failed(143, at=START + 60), "deleted before it had a node": POD.deleting(),
     "deleted with --force": RUNS.deleting(grace=0),
     "succeeded, then deleted before it was on record": RUNS.succeeded(at=START + 10).deleting(at=START + 50),
-    "the kubelet's last DELETE moved the timestamp behind the end":
-        DELETED.failed(1, at=START + 51).last_delete(at=START + 55),
+    "the kubelet's last DELETE moved the timestamp behind the end": DELETED.failed(1, at=START + 51).last_delete(at=START + 55),
     "deleted on a node whose clock is slow": DELETED.failed(143, at=START - 60).last_delete(at=START + 55),
     "code 0 on SIGTERM is no success": DELETED.succeeded(at=START + 60),
 }  # fmt: skip
@@ -165,23 +137,18 @@ def test_an_end_is_judged_by_its_cause(pod: Pod, never: EndType, others: EndType
     assert ending.reason == reason
 
 
-@pytest.mark.parametrize(
-    "pod",
-    [
-        pytest.param(POD, id="pending"),
-        pytest.param(POD.running(), id="running"),
-        pytest.param(POD.running().deleting(), id="terminating"),
-        pytest.param(POD.crash_looping(3), id="crash looping"),
-        pytest.param(POD.running().with_sidecar(1), id="the sidecar ended first"),
-        pytest.param(POD.main_ended(0), id="the main container has succeeded, a sidecar runs"),
-        pytest.param(POD.main_ended(1).deleting(), id="the main container has failed in a pod that is being deleted"),
-        pytest.param(POD.main_ended(1)._with(spec={"restartPolicy": "OnFailure"}), id="the main container is started again"),
-        pytest.param(
-            POD.main_ended(1)._with(spec={"containers": [{"name": "test-container", "restartPolicy": "OnFailure"}]}),
-            id="the main container has a restart policy of its own",
-        ),
-    ],
-)
+@pytest.mark.parametrize("pod", [
+    pytest.param(POD, id="pending"), pytest.param(POD.running(), id="running"),
+    pytest.param(POD.running().deleting(), id="terminating"), pytest.param(POD.crash_looping(3), id="crash looping"),
+    pytest.param(POD.running().with_sidecar(1), id="the sidecar ended first"),
+    pytest.param(POD.main_ended(0), id="the main container has succeeded, a sidecar runs"),
+    pytest.param(POD.main_ended(1).deleting(), id="the main container has failed in a pod that is being deleted"),
+    pytest.param(POD.main_ended(1)._with(spec={"restartPolicy": "OnFailure"}), id="the main container is started again"),
+    pytest.param(
+        POD.main_ended(1)._with(spec={"containers": [{"name": "test-container", "restartPolicy": "OnFailure"}]}),
+        id="the main container has a restart policy of its own",
+    ),
+])  # fmt: skip
 def test_pods_that_have_not_ended_have_no_end(pod: Pod) -> None:
     assert end_type(pod, "OnFailure") is None
 
@@ -206,31 +173,19 @@ def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: 
     assert (world.current, world.runs["demo-worker-0"], world.status["restarts"]) == ("Running", 2, 1)
 
 
-def test_a_failure_beside_a_sidecar_is_listed_once_when_the_next_one_ends_the_job() -> None:
-    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 1}).start()
-    world.put(world.pods["demo-worker-0"].main_ended(137, at=world.now))
-    world.step()
-    world.put(world.pods["demo-worker-1"].failed(137, at=world.now)).settle()
-    assert world.current == "Failed"
-    assert [failure["replica"] for failure in world.status["failures"]] == ["Worker-0", "Worker-1"]
-
-
-@pytest.mark.parametrize(
-    ("pod", "failures"),
-    [
-        pytest.param(POD.running().with_init(0), 0, id="the init container is through"),
-        pytest.param(POD.scheduled().with_init(1), 1, id="the init container has failed"),
-        pytest.param(POD.scheduled().with_init(0, restarts=1, last=1), 1, id="it succeeded the second time"),
-        pytest.param(POD.running().with_init(0, restarts=1, last=0), 0, id="it ran again in a new sandbox"),
-        pytest.param(POD.running().with_init(None, restarts=3, last=1, policy="Always"), 0, id="a native sidecar restarts"),
-        pytest.param(POD.running().with_init(None, restarts=3, last=0, policy="Always"), 0, id="a native sidecar ends well"),
-        pytest.param(POD.running().with_init(1, policy="Always"), 0, id="a native sidecar is about to restart"),
-        pytest.param(POD.restarted_after(1), 1, id="the main container was restarted"),
-        pytest.param(POD.crash_looping(2), 3, id="the main container fails again and again"),
-        pytest.param(POD.between_runs(1), 1, id="the main container is about to be restarted"),
-        pytest.param(POD.between_runs(143).deleting(), 0, id="the main container was stopped by a deletion"),
-    ],
-)
+@pytest.mark.parametrize(("pod", "failures"), [
+    pytest.param(POD.running().with_init(0), 0, id="the init container is through"),
+    pytest.param(POD.scheduled().with_init(1), 1, id="the init container has failed"),
+    pytest.param(POD.scheduled().with_init(0, restarts=1, last=1), 1, id="it succeeded the second time"),
+    pytest.param(POD.running().with_init(0, restarts=1, last=0), 0, id="it ran again in a new sandbox"),
+    pytest.param(POD.running().with_init(None, restarts=3, last=1, policy="Always"), 0, id="a native sidecar restarts"),
+    pytest.param(POD.running().with_init(None, restarts=3, last=0, policy="Always"), 0, id="a native sidecar ends well"),
+    pytest.param(POD.running().with_init(1, policy="Always"), 0, id="a native sidecar is about to restart"),
+    pytest.param(POD.restarted_after(1), 1, id="the main container was restarted"),
+    pytest.param(POD.crash_looping(2), 3, id="the main container fails again and again"),
+    pytest.param(POD.between_runs(1), 1, id="the main container is about to be restarted"),
+    pytest.param(POD.between_runs(143).deleting(), 0, id="the main container was stopped by a deletion"),
+])  # fmt: skip
 @pytest.mark.parametrize("policy", ["Always", "OnFailure"])
 def test_failed_runs_in_place(pod: Pod, failures: int, policy: str) -> None:
     assert failures_in_place(pod.view, RestartPolicy(policy)) == failures
@@ -252,43 +207,22 @@ def test_an_init_container_and_a_sidecar_use_up_no_retries(policy: str) -> None:
         assert world.current == "Running"
 
 
-@pytest.mark.parametrize(
-    ("code", "reason", "expected"),
-    [
-        (137, "OOMKilled", "OOMKilled"), (137, "Error", "SIGKILL"), (143, "Error", "SIGTERM"), (139, "", "SIGSEGV"),
-        (1, "Error", "Error"), (255, "Error", "Error"), (128, "StartError", "StartError"), (-5, "", "Error"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "reason", "expected"), [
+    (137, "OOMKilled", "OOMKilled"), (137, "Error", "SIGKILL"), (143, "Error", "SIGTERM"), (139, "", "SIGSEGV"),
+    (1, "Error", "Error"), (255, "Error", "Error"), (128, "StartError", "StartError"), (-5, "", "Error"),
+])  # fmt: skip
 def test_causes_are_decoded(code: int, reason: str, expected: str) -> None:
     state = POD.failed(code, reason=reason).view.containers[0].state
     assert state is not None
     assert decode(state) == expected  # type: ignore[arg-type]
 
 
-def test_the_first_failure_is_the_story() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 3}, policy="Never")
-    job = read_job(TEST_JOB, manifest)
-    fail: Callable[[int, int, float], Pod] = lambda index, code, at: (  # noqa: E731
-        Pod.of(TEST_JOB, job, "Worker", index).running().failed(code, at=at, message="boom\n")
-    )
-    observed = observe(TEST_JOB, manifest)
-    pods = (fail(0, 1, START + 9).view, fail(1, 137, START + 3).view, fail(2, 1, START + 9).view)
-    decided = plan(TEST_JOB, job, type(observed)(pods=pods, services=observed.services), START + 10)
-    assert [failure.replica for failure in status_of(decided).failures] == ["Worker-1", "Worker-0", "Worker-2"]
-    assert status_of(decided).conditions[-1].message == (
-        "TestJob demo has failed because Worker-1: exited with code 137 (SIGKILL) on node node-1: boom"
-    )
-
-
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-@pytest.mark.parametrize(
-    ("ends", "named"),
-    [
-        pytest.param(((1, 1), (3, 1)), "Worker-0: ValueError", id="the first"),
-        pytest.param(((3, 1), (1, 1)), "Worker-1: ValueError", id="the first by time"),
-        pytest.param(((1, 143), (1, 1)), "Worker-1: ValueError", id="not one that was asked to stop"),
-    ],
-)
+@pytest.mark.parametrize(("ends", "named"), [
+    pytest.param(((1, 1), (3, 1)), "Worker-0: ValueError", id="the first"),
+    pytest.param(((3, 1), (1, 1)), "Worker-1: ValueError", id="the first by time"),
+    pytest.param(((1, 143), (1, 1)), "Worker-1: ValueError", id="not one that was asked to stop"),
+])  # fmt: skip
 def test_of_ends_in_one_pass_the_condition_names_the_first(
     policy: str, ends: tuple[tuple[float, int], ...], named: str
 ) -> None:
@@ -302,13 +236,10 @@ def test_of_ends_in_one_pass_the_condition_names_the_first(
     assert f" has failed because {named}" in status_of(decided).conditions[-1].message
 
 
-@pytest.mark.parametrize(
-    ("policy", "scope", "life"),
-    [
-        ("Never", "Pod", "failed 1"), ("ExitCode", "Pod", "failed 137"), ("OnFailure", "Job", "failed 1"),
-        ("OnFailure", "Pod", "restarted_after 3"), ("OnFailure", "Pod", "crash_looping 3"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("policy", "scope", "life"), [
+    ("Never", "Pod", "failed 1"), ("ExitCode", "Pod", "failed 137"), ("OnFailure", "Job", "failed 1"),
+    ("OnFailure", "Pod", "restarted_after 3"), ("OnFailure", "Pod", "crash_looping 3"),
+])  # fmt: skip
 def test_of_what_programs_printed_a_pass_reads_one_text(
     monkeypatch: pytest.MonkeyPatch, policy: str, scope: str, life: str
 ) -> None:
@@ -360,21 +291,18 @@ TRACE = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in 
 TQDM = f"epoch 1\n{TRACE}ModuleNotFoundError: No module named 'tqdm'\n"
 
 
-@pytest.mark.parametrize(
-    ("reason", "code", "message", "expected"),
-    [
-        ("Error", 1, TQDM, "ModuleNotFoundError: No module named 'tqdm' (train.py, line 3); exited with code 1 (Error)"),
-        ("Error", 1, f"{TRACE}ValueError: no shard", "ValueError: no shard (train.py, line 3); exited with code 1 (Error)"),
-        ("Error", 1, "", "exited with code 1 (Error)"),
-        ("Error", 3, "start\nfatal: shard 7 has no index\nbye", "fatal: shard 7 has no index; exited with code 3 (Error)"),
-        ("SIGKILL", 137, TQDM, "exited with code 137 (SIGKILL)"),
-        ("SIGKILL", 137, "killed at step 7", "exited with code 137 (SIGKILL): killed at step 7"),
-        ("OOMKilled", 137, TQDM, "exited with code 137 (OOMKilled)"),
-        ("StartError", 128, "chdir /x: no such file", "exited with code 128 (StartError): chdir /x: no such file"),
-        ("Error", 127, "sh: 1: trainn: not found", "exited with code 127 (Error): sh: 1: trainn: not found"),
-        ("Evicted", None, "The node was low on memory.", "Evicted: The node was low on memory"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("reason", "code", "message", "expected"), [
+    ("Error", 1, TQDM, "ModuleNotFoundError: No module named 'tqdm' (train.py, line 3); exited with code 1 (Error)"),
+    ("Error", 1, f"{TRACE}ValueError: no shard", "ValueError: no shard (train.py, line 3); exited with code 1 (Error)"),
+    ("Error", 1, "", "exited with code 1 (Error)"),
+    ("Error", 3, "start\nfatal: shard 7 has no index\nbye", "fatal: shard 7 has no index; exited with code 3 (Error)"),
+    ("SIGKILL", 137, TQDM, "exited with code 137 (SIGKILL)"),
+    ("SIGKILL", 137, "killed at step 7", "exited with code 137 (SIGKILL): killed at step 7"),
+    ("OOMKilled", 137, TQDM, "exited with code 137 (OOMKilled)"),
+    ("StartError", 128, "chdir /x: no such file", "exited with code 128 (StartError): chdir /x: no such file"),
+    ("Error", 127, "sh: 1: trainn: not found", "exited with code 127 (Error): sh: 1: trainn: not found"),
+    ("Evicted", None, "The node was low on memory.", "Evicted: The node was low on memory"),
+])  # fmt: skip
 def test_the_error_of_a_program_comes_first(reason: str, code: int | None, message: str, expected: str) -> None:
     end = Ending(EndType.PERMANENT, reason, code, message)
     how = f"exited with code {code} ({reason})" if code is not None else reason

@@ -83,10 +83,3 @@ def test_the_decision_asks_each_question_in_one_place(question: str) -> None:
     """Two places would get two answers, and one may be forgotten on a branch."""
     asked = [path.name for path in DECISION.glob("*.py") for _ in re.findall(rf"\bextension\.{question}\b", path.read_text())]
     assert asked == ["situation.py"]
-
-
-@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.__name__)
-def test_each_feature_can_be_found(feature: type[Extension]) -> None:
-    file = feature.__module__.rpartition(".")[2]
-    text = (DECISION.parent.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert f"| `{feature.__name__}` | `{file}.py`" in text, "add a row to the table of optional features"

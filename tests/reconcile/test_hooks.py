@@ -7,11 +7,10 @@ import pytest
 
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job, Tallies
+from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.plan import Create
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, pod_manifest, replica_spec, view_of
+from jobcommon.testutil.builders import START, job_manifest, observe, pod_manifest, replica_spec, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
@@ -22,20 +21,6 @@ def tolerant(_job: Job, replica: Replica) -> bool:
 
 
 TOLERANT = replace(TEST_JOB, tolerates_failure=tolerant)
-
-
-def test_a_tolerated_failure_leaves_the_job_running() -> None:
-    world = ClusterModel.of(TOLERANT, {"Master": 1, "Worker": 2}, policy="Never")
-    world.settle()
-    world.run()
-    world.exit("demo-worker-0", 1).settle()
-    assert world.current == "Running"
-    assert world.runs["demo-worker-0"] == 1
-    assert world.status["failures"][0]["replica"] == "Worker-0"
-    assert "training.kubeflow.org/job-tracking" in world.pods["demo-worker-0"].view.finalizers
-    world.exit("demo-master-0", 1).settle()
-    assert world.current == "Failed"
-    assert "training.kubeflow.org/job-tracking" not in world.pods["demo-worker-0"].view.finalizers
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
@@ -50,18 +35,6 @@ def test_tolerance_is_for_what_has_failed_for_good(policy: str) -> None:
     assert world.status["restarts"] == 1
 
 
-def after_master(_job: Job, replica: Replica, tallies: Tallies) -> bool:
-    return replica.type == "Master" or tallies["Master"].ready == 1
-
-
-def test_may_create_holds_pods_back() -> None:
-    world = ClusterModel.of(replace(TEST_JOB, may_create=after_master), {"Master": 1, "Worker": 2})
-    world.settle()
-    assert set(world.pods) == {"demo-master-0"}
-    world.run().settle()
-    assert set(world.pods) == {"demo-master-0", "demo-worker-0", "demo-worker-1"}
-
-
 def with_map(wanted: dict[str, Any] | None, **fields: Any) -> Framework:
     companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", wanted, owned_fields=("data",), **fields)
     return replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=(CONFIG_MAPS,))
@@ -72,23 +45,17 @@ KEY = ("configmaps", "demo-config")
 DATA = {"data": {"hosts": ["a", "b"], "more": {"x": 1}}}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found", "action"),
-    [
-        pytest.param(DATA, None, "create configmaps/demo-config", id="missing"),
-        pytest.param(DATA, DATA, None, id="as wanted"),
-        pytest.param(DATA, {"data": {**DATA["data"], "other": "x"}, "binaryData": {}}, None, id="more than wanted"),
-        pytest.param(DATA, {"data": {"hosts": ["a"], "more": {"x": 1}}}, "update configmaps/demo-config", id="a shorter list"),
-        pytest.param(
-            DATA, {"data": {"hosts": ["a", "b"], "more": 1}}, "update configmaps/demo-config", id="another kind of value"
-        ),
-        pytest.param(DATA, {}, "update configmaps/demo-config", id="emptied"),
-        pytest.param({"data": {"rules": []}}, {"data": {"rules": None}}, None, id="an empty list comes back as null"),
-        pytest.param({"data": {"x": {}}}, {"data": {}}, None, id="an empty object does not come back"),
-        pytest.param(None, DATA, "delete configmaps/demo-config (no longer wanted)", id="not wanted"),
-        pytest.param(None, None, None, id="neither"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "found", "action"), [
+    pytest.param(DATA, None, "create configmaps/demo-config", id="missing"), pytest.param(DATA, DATA, None, id="as wanted"),
+    pytest.param(DATA, {"data": {**DATA["data"], "other": "x"}, "binaryData": {}}, None, id="more than wanted"),
+    pytest.param(DATA, {"data": {"hosts": ["a"], "more": {"x": 1}}}, "update configmaps/demo-config", id="a shorter list"),
+    pytest.param(DATA, {"data": {"hosts": ["a", "b"], "more": 1}}, "update configmaps/demo-config", id="another kind of value"),
+    pytest.param(DATA, {}, "update configmaps/demo-config", id="emptied"),
+    pytest.param({"data": {"rules": []}}, {"data": {"rules": None}}, None, id="an empty list comes back as null"),
+    pytest.param({"data": {"x": {}}}, {"data": {}}, None, id="an empty object does not come back"),
+    pytest.param(None, DATA, "delete configmaps/demo-config (no longer wanted)", id="not wanted"),
+    pytest.param(None, None, None, id="neither"),
+])  # fmt: skip
 def test_companions_are_put_right(wanted: Any, found: Any, action: str | None) -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
     there = (
@@ -96,15 +63,6 @@ def test_companions_are_put_right(wanted: Any, found: Any, action: str | None) -
     )
     decided = plan(with_map(wanted), job, Observed(companions=there), START)
     assert [str(a) for a in decided.actions if a.name == "demo-config"] == ([action] if action else [])
-
-
-def test_a_companion_that_is_going_is_waited_for() -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
-    metadata = {"name": "demo-config", "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    there = {KEY: view_of({"kind": "ConfigMap", "metadata": metadata}, uid="u")}
-    for wanted in (DATA, None):
-        decided = plan(with_map(wanted), job, Observed(companions=there), START)
-        assert [a for a in decided.actions if a.name == "demo-config"] == []
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -116,12 +74,6 @@ def test_a_refused_companion(required: bool) -> None:
     assert [a for a in decided.actions if a.name == "demo-config"] == []
 
 
-def test_no_create_for_a_finished_or_suspended_job() -> None:
-    for more in ({"status": finished_status()}, {"run_policy": {"suspend": True}}):
-        job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, **more))
-        assert not [a for a in plan(with_map(DATA), job, Observed(), START).actions if isinstance(a, Create)]
-
-
 @pytest.mark.parametrize(("main_only", "expected"), [(True, [True, False]), (False, [True, True])])
 def test_variables_go_to_the_main_container_or_to_all(main_only: bool, expected: list[bool]) -> None:
     framework = replace(TEST_JOB, env_in_main_only=main_only, env=lambda _job, _replica: (EnvVar("A", "b"),))
@@ -131,21 +83,6 @@ def test_variables_go_to_the_main_container_or_to_all(main_only: bool, expected:
     containers = pod_manifest(framework, job, Replica("Worker", 0))["spec"]["containers"]
     assert ["env" in container for container in containers] == expected
     assert ["ports" in container for container in containers] == [True, False]
-
-
-def test_the_condition_names_why_pods_are_held_back() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 3})
-    job = read_job(TEST_JOB, manifest)
-    pods = (
-        Pod.of(TEST_JOB, job, "Worker", 0).waiting("ImagePullBackOff", 'Back-off pulling image "x"').view,
-        Pod.of(TEST_JOB, job, "Worker", 1).unschedulable().view,
-        Pod.of(TEST_JOB, job, "Worker", 2).running().view,
-    )
-    decided = plan(TEST_JOB, job, Observed(pods, observe(TEST_JOB, manifest).services), START)
-    assert [(event.type, event.reason, event.message, event.lasting) for event in decided.events] == [
-        ("Warning", "ImagePullBackOff", 'Pod demo-worker-0, container test-container: Back-off pulling image "x"', True),
-        ("Warning", "Unschedulable", "Pod demo-worker-1: 0/3 nodes are available", True),
-    ]
 
 
 @pytest.mark.parametrize(("state", "events"), [("running,failed 137", 2), ("unschedulable", 10), ("running,succeeded", 0)])

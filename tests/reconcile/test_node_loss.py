@@ -4,15 +4,12 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import NodeFailures
 from jobcommon.reconcile import Delete, Plan, plan
 from jobcommon.spec import read_job
-from jobcommon.spec.at_rest import condition_at_rest
 from jobcommon.testutil.builders import (
     START,
     Manifest,
@@ -25,7 +22,7 @@ from jobcommon.testutil.builders import (
     template,
 )
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, next_pass, status_of
+from jobcommon.testutil.plans import conditions, creates, decide, deletes, next_pass, status_of
 
 SPEC = {"Master": 1, "Worker": 2}
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
@@ -64,9 +61,7 @@ def tolerated(key: str, seconds: int) -> Manifest:
 TOLERATIONS = {
     "none": ([], [_NOT_READY, _UNREACHABLE]),
     "of another taint": ([{"key": "nvidia.com/gpu", "operator": "Exists"}], [_NOT_READY, _UNREACHABLE]),
-    "of another effect": (
-        [{"key": _NOT_READY, "operator": "Exists", "effect": "NoSchedule"}], [_NOT_READY, _UNREACHABLE],
-    ),
+    "of another effect": ([{"key": _NOT_READY, "operator": "Exists", "effect": "NoSchedule"}], [_NOT_READY, _UNREACHABLE]),
     "of one of the two": ([tolerated(_NOT_READY, 600)], [_UNREACHABLE]),
     "of every effect": ([{"key": _UNREACHABLE, "operator": "Exists"}], [_NOT_READY]),
     "of everything": ([{"operator": "Exists"}], []),
@@ -85,11 +80,6 @@ def test_tolerations_are_added_unless_the_template_has_them(own: list[Manifest],
     assert told == ([f"nodeLossSeconds leaves the templates' own tolerations as they are: {', '.join(kept)}"] if kept else [])
 
 
-def test_pods_are_unchanged_without_node_loss_options() -> None:
-    seen = [NodeFailures(node="node-1", count=5).model_dump(by_alias=True)]
-    assert {"tolerations", "affinity"}.isdisjoint(pod_spec(a_job(status={"nodeFailures": seen})))
-
-
 # -- pods of a node that is silent ---------------------------------------------------------------------------------------------
 
 #: how the pod is, whether it may run twice, its job's run policy; after how many seconds it is deleted by force
@@ -97,12 +87,10 @@ SILENT = {
     "evicted from a silent node": ("lost", True, N, GRACE + 10),
     "deleted otherwise: its kubelet may be restarting": ("running,deleting", True, N, GRACE + 30),
     "deleted otherwise, little patience": ("running,deleting", True, {"nodeLossSeconds": 3}, GRACE + 10),
-    "it must not run twice": ("lost", False, N, None),
-    "not set": ("lost", True, {}, None),
-    "it is not being deleted": ("running", True, N, None),
-    "it has ended": ("running,last_delete", True, N, None),
+    "it must not run twice": ("lost", False, N, None), "not set": ("lost", True, {}, None),
+    "it is not being deleted": ("running", True, N, None), "it has ended": ("running,last_delete", True, N, None),
     "it had no node": ("unschedulable,deleting", True, N, None),
-}
+}  # fmt: skip
 
 
 #: the run policy, and the status
@@ -175,14 +163,9 @@ def test_a_pod_deleted_by_force_counts_as_one_disruption(scope: str) -> None:
 
 #: how a pod has ended, and whether its node is to blame
 ENDS = {
-    "failed 137": True,
-    "failed 1": True,
-    "evicted": True,
-    "lost,last_delete": True,
-    "running,disrupted,last_delete": False,
-    "running,last_delete": False,
-    "succeeded": False,
-}
+    "failed 137": True, "failed 1": True, "evicted": True, "lost,last_delete": True, "running,disrupted,last_delete": False,
+    "running,last_delete": False, "succeeded": False,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("state", "blamed"), ENDS.items(), ids=ENDS)
@@ -191,21 +174,6 @@ def test_failures_and_losses_are_counted_by_node(state: str, blamed: bool) -> No
     decided = decide(TEST_JOB, a_job(status={"nodeFailures": before}, **N), {**RUNNING, "Worker-0": state})
     found = [(entry.node, entry.count) for entry in status_of(decided).node_failures]
     assert found == [("node-0", 1), ("node-1", 2 if blamed else 1)]
-
-
-def test_consequences_are_not_held_against_a_node() -> None:
-    manifest = a_job(restartScope="Job", **N)
-    pods = {"Worker-0": "failed 137,scheduled", "Worker-1": "failed 1", "Master-0": "failed 1"}
-    decided = decide(TEST_JOB, manifest, pods)
-    assert [(entry.node, entry.count) for entry in status_of(decided).node_failures] == [("node-1", 1)]
-
-
-def test_a_failure_is_counted_once() -> None:
-    manifest = a_job(**N)
-    pods = {**RUNNING, "Worker-0": "failed 137"}
-    recorded = next_pass(manifest, decide(TEST_JOB, manifest, pods))
-    again = decide(TEST_JOB, recorded, pods)
-    assert next_pass(recorded, again)["status"]["nodeFailures"] == [{"node": "node-1", "count": 1}]
 
 
 def test_the_last_ten_nodes_that_are_avoided_are_remembered_and_ten_others() -> None:
@@ -225,11 +193,9 @@ def test_the_last_ten_nodes_that_are_avoided_are_remembered_and_ten_others() -> 
 
 #: the run policy, and whether nodes are avoided
 AVOIDS: dict[str, tuple[Manifest, bool]] = {
-    "with nodeLossSeconds": (N, True),
-    "switched off": ({**N, "avoidFailedNodes": False}, False),
-    "switched on": ({"avoidFailedNodes": True}, True),
-    "of today": ({"restartScope": "Job"}, False),
-}
+    "with nodeLossSeconds": (N, True), "switched off": ({**N, "avoidFailedNodes": False}, False),
+    "switched on": ({"avoidFailedNodes": True}, True), "of today": ({"restartScope": "Job"}, False),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("run_policy", "avoids"), AVOIDS.values(), ids=AVOIDS)
@@ -277,23 +243,3 @@ def test_a_pod_is_not_restarted_in_place_on_such_a_node() -> None:
     assert recorded["status"]["nodeFailures"] == [{"node": "node-1", "count": 2}]
     again = plan(TEST_JOB, read_job(TEST_JOB, recorded), observe(TEST_JOB, manifest, pods), START + 60)
     assert deletes(again) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
-
-
-def test_a_finished_job_with_such_nodes_is_at_rest() -> None:
-    manifest = a_job("ExitCode", **N)
-    recorded = next_pass(manifest, decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "failed 137"}))
-    over = next_pass(recorded, decide(TEST_JOB, recorded, {**RUNNING, "Master-0": "succeeded", "Worker-0": "running"}))
-    assert over["status"]["nodeFailures"]
-    status = {**over["status"], "replicaStatuses": {}}
-    assert condition_at_rest(msgspec.json.encode({"status": status})) == "Succeeded"
-
-
-@pytest.mark.parametrize(("field", "value"), [("tolerations", ["x"]), ("affinity", "x"), ("affinity", {"nodeAffinity": "x"})])
-def test_a_template_that_a_lax_definition_let_in_names_the_field(field: str, value: object) -> None:
-    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, run_policy={"nodeLossSeconds": 60})
-    observed = observe(TEST_JOB, manifest, {"Master-0": "running", "Worker-0": "without_finalizer"})
-    manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"][field] = value
-    manifest["status"] = {"nodeFailures": [{"node": "node-1", "count": 2}]}
-    job = read_job(TEST_JOB, manifest)
-    assert field in "; ".join(map(str, job.errors))
-    assert plan(TEST_JOB, job, observed, NOW + 1000).reason

@@ -9,7 +9,6 @@ import pytest
 from jobcommon.api.gang import NATIVE, VOLCANO
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import read_status
 from jobcommon.framework import Framework, Options, ProgressServer
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import plan
@@ -209,17 +208,6 @@ def test_a_bad_manifest_says_what_is_wrong(path: str, value: Any, error: str) ->
     assert (again.actions, again.status, again.events) == ((), None, ())
 
 
-def test_there_are_enough_of_them() -> None:
-    assert len({(path, repr(value)) for path, value, _ in POISON}) >= 40
-
-
-def test_several_errors_are_told_together() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": -1, "Robot": 1}, run_policy={"backoffLimit": -2})
-    assert [found.path for found in read_job(TEST_JOB, manifest).errors] == [
-        f"{AT}.replicas", "spec.testReplicaSpecs[Robot]", "spec.runPolicy.backoffLimit",
-    ]  # fmt: skip
-
-
 def test_deep_nesting_never_raises() -> None:
     deep: Manifest = {}
     for _ in range(3000):
@@ -272,11 +260,6 @@ def test_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend: bool)
     assert status_of(decided).conditions[-1].type == ("Suspended" if suspend else "Running")
     manifest["status"] = status_of(decided).to_json()
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START).status is None
-
-
-def test_unknown_fields_survive() -> None:
-    status = read_status({"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}})
-    assert status.to_json() == {"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}}
 
 
 OPTIONS = Options(progress=ProgressServer("https://operator", "certificate"))

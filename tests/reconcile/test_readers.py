@@ -105,17 +105,14 @@ class Way:
 STALLS = {"reportProgress": True, "progressDeadlineSeconds": 60, "stallAction": "Fail"}
 IN_VAIN = {"minUptimeSeconds": 60, "maxRestartsWithoutProgress": 1}
 WAYS = {
-    "the deciding replicas succeed": Way(_succeeds),
-    "a replica fails for good": Way(_fails),
+    "the deciding replicas succeed": Way(_succeeds), "a replica fails for good": Way(_fails),
     "`backoffLimit`, pods made anew": Way(_fails_again, {"backoffLimit": 1}),
     "`backoffLimit`, containers restarted": Way(_fails_in_place, {"backoffLimit": 1}, "OnFailure"),
     "`activeDeadlineSeconds`": Way(_waits, {"activeDeadlineSeconds": 60}),
     "`pendingDeadlineSeconds`": Way(_waits, {"pendingDeadlineSeconds": 60}, placed=False),
-    "`stallAction: Fail`": Way(_hangs, STALLS),
-    "`maxRestartsWithoutProgress`": Way(_fails_again, IN_VAIN),
-    "the spec is invalid": Way(_waits, {"backoffLimit": -1}),
-    "it is suspended": Way(_is_suspended),
-}
+    "`stallAction: Fail`": Way(_hangs, STALLS), "`maxRestartsWithoutProgress`": Way(_fails_again, IN_VAIN),
+    "the spec is invalid": Way(_waits, {"backoffLimit": -1}), "it is suspended": Way(_is_suspended),
+}  # fmt: skip
 
 
 @cache

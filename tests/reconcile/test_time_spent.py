@@ -36,22 +36,19 @@ def lived(*passes: Pass, manifest: Manifest | None = None) -> JobStatus:
 
 #: passes, the phase after them, and the seconds on record
 LIVES: dict[str, tuple[list[Pass], str | None, dict[str, float]]] = {
-    "new": ([(0.5, NONE)], "Pending", {}),
-    "waits": ([(0.5, NONE), (60, PENDING)], "Pending", {}),
+    "new": ([(0.5, NONE)], "Pending", {}), "waits": ([(0.5, NONE), (60, PENDING)], "Pending", {}),
     "runs": ([(0.5, NONE), (60.25, RUNNING)], "Running", {"queued": 60.25}),
     "runs for long": ([(0.5, NONE), (60, RUNNING), (600, RUNNING)], "Running", {"queued": 60}),
     "succeeds": ([(0.5, NONE), (60, RUNNING), (100.125, DONE)], None, {"queued": 60, "running": 40.125}),
     "restarts": ([(0.5, NONE), (60, RUNNING), (100, FAILED)], "Restarting", {"queued": 60, "running": 40}),
     "restarts and runs": (
-        [(0.5, NONE, {"restartScope": "Job"}), (60, RUNNING), (100, FAILED), (110, PENDING), (130, RUNNING), (150, DONE)],
-        None, {"queued": 60, "running": 60, "restarting": 30},
+        [(0.5, NONE, {"restartScope": "Job"}), (60, RUNNING), (100, FAILED), (110, PENDING), (130, RUNNING), (150, DONE)], None,
+        {"queued": 60, "running": 60, "restarting": 30},
     ),
-    "is suspended": (
-        [(0.5, NONE), (60, RUNNING), (100, RUNNING, SUSPEND)], "Suspended", {"queued": 60, "running": 40},
-    ),
+    "is suspended": ([(0.5, NONE), (60, RUNNING), (100, RUNNING, SUSPEND)], "Suspended", {"queued": 60, "running": 40}),
     "is suspended, then resumed": (
-        [(0.5, NONE), (60, RUNNING), (100, RUNNING, SUSPEND), (101, NONE), (160, NONE, RESUME), (170, RUNNING)],
-        "Running", {"queued": 130, "running": 40},
+        [(0.5, NONE), (60, RUNNING), (100, RUNNING, SUSPEND), (101, NONE), (160, NONE, RESUME), (170, RUNNING)], "Running",
+        {"queued": 130, "running": 40},
     ),
     "fails before it has run": ([(0.5, NONE), (60, PENDING, {"activeDeadlineSeconds": 30})], None, {"queued": 60}),
     "a clock is set back": ([(0.5, NONE), (60, RUNNING), (50, DONE)], None, {"queued": 60, "running": 0}),
@@ -66,14 +63,6 @@ def test_where_the_time_went(passes: list[Pass], phase: str | None, seconds: dic
     assert (spent.since is None) == (phase is None)
     told = spent.model_dump(exclude_none=True, exclude={"phase", "since"})
     assert told == pytest.approx(seconds)
-
-
-def test_time_alone_causes_no_write() -> None:
-    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="OnFailure")
-    for pods in (NONE, RUNNING):
-        manifest = next_pass(manifest, a_pass(manifest, pods, 1))
-    later = a_pass(manifest, RUNNING, 1e6)
-    assert later.status is None
 
 
 def test_a_new_operator_writes_nothing_for_a_job_without_a_record() -> None:
