@@ -89,13 +89,9 @@ def test_templates_that_rule_a_gang_out(pod: dict[str, Any], field: str) -> None
 def test_the_condition_quotes_the_schedulers_reason() -> None:
     """The words of kube-scheduler 1.36.2."""
     there = waiting()
-    condition = {
-        "type": "PodGroupInitiallyScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "pod group is unschedulable",
-    }
-    status = {"conditions": [{**condition, "lastTransitionTime": "2026-11-24T08:48:38Z"}]}
+    condition = {"status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable"}
+    at = {"type": "PodGroupInitiallyScheduled", "lastTransitionTime": "2026-11-24T08:48:38Z"}
+    status = {"conditions": [{**condition, **at}]}
     there.others[GROUP] = {**there.others[GROUP], "status": status}
     for name, text in (
         ("demo-worker-0", "0/4 nodes are available: 4 Insufficient cpu."),
