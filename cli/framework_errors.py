@@ -18,7 +18,7 @@ _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _API_VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
-_ONE = {"port": int, "options": Options, "env_in_main_only": bool}
+_ONE = {"port": int, "options": Options, "env_in_main_only": bool, "queue_is_fixed": bool}
 _MANY = {
     "replica_types": ReplicaType,
     "former_controllers": str,

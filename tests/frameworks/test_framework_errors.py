@@ -85,6 +85,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"versions": ("v1",)}, "versions: ('v1',) cannot be used; give a tuple of Version"),
     ({"versions": (Version("v1", True, {"slots": 1}),)}, "versions[v1].defaults: slots is not a field of the spec"),
     ({"env_in_main_only": "yes"}, "env_in_main_only: 'yes' cannot be used; give a value of type bool"),
+    ({"queue_is_fixed": "no"}, "queue_is_fixed: 'no' cannot be used; give a value of type bool"),
     *(
         ({name: "no function"}, f"{name}: 'no function' cannot be used; give a function")
         for name in (

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import labels
+from jobcommon.reconcile.ending import STOPPED
 from localcluster import ApiServer
 
 Obj = dict[str, Any]
@@ -62,7 +63,9 @@ def canonical(table: str, obj: Mapping[str, Any]) -> Obj:
         # Of several reasons to make a pod anew the first is given, and by a later look the pod may have ended as well.
         status["replacedPods"] = sorted(status["replacedPods"])
     if isinstance(status, dict) and isinstance(status.get("failures"), list):
-        status["failures"] = sorted(status["failures"], key=lambda failure: msgspec.json.encode(failure, order="deterministic"))
+        # How the others end that were stopped with a failed job depends on when they began.
+        own = [failure for failure in status["failures"] if failure.get("reason") != STOPPED]
+        status["failures"] = sorted(own, key=lambda failure: msgspec.json.encode(failure, order="deterministic"))
     return masked
 
 
