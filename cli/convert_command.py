@@ -12,7 +12,7 @@ from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_tex
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_text
 from jobcommon.cli.yaml_document import LIMITS
-from jobcommon.crd.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import Dumper
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
 

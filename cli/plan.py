@@ -16,7 +16,7 @@ from jobcommon.api.view import Owner, object_view
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
-from jobcommon.crd.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import Dumper
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan
 from jobcommon.reconcile.features import FEATURES

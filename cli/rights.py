@@ -7,8 +7,8 @@ import yaml
 
 from jobcommon.api.gang import GangScheduler
 from jobcommon.api.kueue import OWN
-from jobcommon.crd import rbac
-from jobcommon.crd.rbac import Rule
+from jobcommon.cli import rbac
+from jobcommon.cli.rbac import Rule
 from jobcommon.diagnosis.operator import LEASE
 from jobcommon.framework import Framework
 

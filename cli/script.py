@@ -13,7 +13,7 @@ from jobcommon.api.resources import parse_quantity
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
-from jobcommon.crd.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import Dumper
 from jobcommon.framework import Framework, ReplicaType
 from jobcommon.sdk.build import LAUNCHER, TORCH, Start, by_mpirun, counts_of, limits_of, one_process, report_policy, vendors
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from jobcommon.crd.yaml_scalars import MERGE, TAG, reads_as_kubectl
+from jobcommon.cli.yaml_scalars import MERGE, TAG, reads_as_kubectl
 
 MAX_INT = 2**63 - 1
 _PART = re.compile(r"[^.\[\]]+")

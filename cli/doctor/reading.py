@@ -10,6 +10,7 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.api.kueue import ACCOUNT, CONFIGURATION, NAMESPACE
+from jobcommon.cli import rbac
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
@@ -18,7 +19,6 @@ from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
-from jobcommon.crd import rbac
 from jobcommon.framework import Framework
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

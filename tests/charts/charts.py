@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
-from jobcommon.crd import rbac
-from jobcommon.crd.rbac import Rule
+from jobcommon.cli import rbac
+from jobcommon.cli.rbac import Rule
 from jobcommon.framework import Framework
 from tests.kinds import KINDS
 
@@ -124,7 +124,7 @@ def rules_template() -> str:
         f'{{{{- define "jobcommon.kueue.{name}" }}}}{one.kind}.{one.storage_version}.{one.group}{{{{ end }}}}\n'
         for name, one in FRAMEWORKS.items()
     ]
-    return "{{- /* Written from jobcommon/crd/rbac.py by: make golden */}}\n" + "\n".join(texts)
+    return "{{- /* Written from cli/rbac.py by: make golden */}}\n" + "\n".join(texts)
 
 
 if os.environ.get("GOLDEN") == "write":

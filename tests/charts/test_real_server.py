@@ -10,9 +10,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from jobcommon.cli import rbac
+from jobcommon.cli.rbac import Rule
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.crd import rbac
-from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework, Replica
 from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.jax import JAX

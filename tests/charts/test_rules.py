@@ -1,4 +1,4 @@
-"""The roles in the charts are those of `jobcommon.crd.rbac`, and no more than what is meant."""
+"""The roles in the charts are those of `jobcommon.cli.rbac`, and no more than what is meant."""
 
 from itertools import chain
 
@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
+from jobcommon.cli import rbac
 from jobcommon.cli.rights import as_values
-from jobcommon.crd import rbac
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.frameworks import TEST_JOB

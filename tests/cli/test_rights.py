@@ -9,10 +9,10 @@ import yaml
 from typer.testing import CliRunner
 
 from jobcommon.api.gang import VOLCANO
+from jobcommon.cli import rbac
 from jobcommon.cli.definitions import as_yaml
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
-from jobcommon.crd import rbac
 from jobcommon.framework import CelRule
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.frameworks import TEST_JOB

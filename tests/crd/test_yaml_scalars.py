@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from jobcommon.cli.yaml_document import DocumentError, documents
-from jobcommon.crd.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import Dumper
 from jobcommon.testutil.effort import effort
 
 TEXT = [

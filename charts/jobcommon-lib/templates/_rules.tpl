@@ -1,4 +1,4 @@
-{{- /* Written from jobcommon/crd/rbac.py by: make golden */}}
+{{- /* Written from cli/rbac.py by: make golden */}}
 {{- define "jobcommon.rules.shared" }}
 - apiGroups: ['']
   resources: [pods]
