@@ -6,7 +6,7 @@ Jobs write it.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -84,13 +84,12 @@ class PodSets:
 
     @cached_property
     def all(self) -> tuple[PodSet, ...]:
-        """The podSets, types in order. Too many for a Workload are merged, those of a type for which Kueue counts the same."""
-        return tuple({one.name: one for one in self._merged.values()}.values()) or self._distinct
+        """The podSets, types in order."""
+        return tuple(self._found())
 
     def name_of(self, replica: Replica) -> str:
         """The name of the podSet that the replica belongs to."""
-        name = _name(replica.type, self.job.replica_specs[replica.type].templates.of(replica.index))
-        return self._merged[name].name if name in self._merged else name
+        return _name(replica.type, self.job.replica_specs[replica.type].templates.of(replica.index))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -100,7 +99,7 @@ class PodSets:
     @cached_property
     def digest(self) -> str:
         """A digest of what the user asks for alone, so that another release of the operator does not change it."""
-        asked = [(one.name, one.least or one.count, one.template, one.topology) for one in self._distinct]
+        asked = [(one.name, one.least or one.count, one.template, one.topology) for one in self.all]
         return sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:16]
 
     def too_many(self, replica_specs: str) -> str:
@@ -109,29 +108,9 @@ class PodSets:
             return ""
         kinds = Counter(one.type for one in self.all)
         return (
-            f"spec.{replica_specs}.{kinds.most_common(1)[0][0]}.overrides: templates that differ in resources, nodes, "
-            f"tolerations or topology would be {number} podSets, and a Workload has at most {kueue.MAX_POD_SETS}; make more "
-            "of them equal"
+            f"spec.{replica_specs}.{kinds.most_common(1)[0][0]}.overrides: templates that differ would be {number} podSets, "
+            f"and a Workload has at most {kueue.MAX_POD_SETS}; make more of them equal"
         )
-
-    @cached_property
-    def _distinct(self) -> tuple[PodSet, ...]:
-        return tuple(self._found())
-
-    @cached_property
-    def _merged(self) -> Mapping[str, PodSet]:
-        """By the name of each of too many podSets, the one that asks for its pods; empty if there are not too many."""
-        if len(self._distinct) <= kueue.MAX_POD_SETS:
-            return {}
-        groups: dict[tuple[str, bytes], list[PodSet]] = {}
-        for one in self._distinct:
-            groups.setdefault((one.type, _counted(one.template)), []).append(one)
-        numbers = Counter(kind for kind, _ in groups)
-        sums = (
-            (members, replace(members[0], count=sum(one.count for one in members), whole=numbers[kind] == 1))
-            for (kind, _), members in groups.items()
-        )
-        return {one.name: together for members, together in sums for one in members}
 
     def _found(self) -> Iterator[PodSet]:
         topology = topology_of(self.job)
@@ -154,17 +133,6 @@ class PodSets:
 
 def _name(kind: str, positions: Positions) -> str:
     return "-".join([kind.lower(), *map(str, positions)])
-
-
-def _counted(template: Mapping[str, Any]) -> bytes:
-    """What decides where the pods of a template may run, and what quota they need: all but what their containers do."""
-    spec = mapping_of(template.get("spec"))
-    containers = {
-        key: [{field: one.get(field) for field in ("resources", "restartPolicy")} for one in mappings_in(spec.get(key))]
-        for key in ("initContainers", "containers")
-    }
-    asked = {key: value for key, value in annotations_of(template).items() if key.startswith(kueue.KUEUE_PREFIX)}
-    return msgspec.json.encode([{**spec, **containers}, asked], order="deterministic")
 
 
 def asks_for_topology(annotations: Mapping[str, Any]) -> bool:

@@ -247,26 +247,10 @@ def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> Non
     assert one.pods["demo-worker-1"].raw["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker-0-1"
 
 
-def test_too_many_pod_sets_are_merged_where_kueue_counts_the_same() -> None:
-    """Thirty replicas with a variable each, of which ten need more memory."""
-
-    def override(index: int) -> Manifest:
-        own = {"name": OWN.container, "env": [{"name": "SHARD", "value": str(index)}]}
-        big = {"resources": {"requests": {"memory": "9Gi"}}} if index >= 20 else {}
-        return {"indices": [index], "template": {"spec": {"containers": [{**own, **big}]}}}
-
-    one = world({"Worker": replica_spec(OWN, 30, overrides=[override(n) for n in range(30)])}, policy="Never").admit()
-    pod_sets = [(each["name"], each["count"]) for each in one.workload["spec"]["podSets"]]
-    assert pod_sets == [("worker-0", 20), ("worker-20", 10)]
-    for index in (0, 19, 20, 29):
-        pod = one.pods[f"demo-worker-{index}"].raw
-        assert pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] == ("worker-0" if index < 20 else "worker-20")
-        assert {"name": "SHARD", "value": str(index)} in pod["spec"]["containers"][0]["env"]
-    one.run()
-    for index in (3, 4):
-        one.exit(f"demo-worker-{index}", 0)
-    one.settle()
-    assert one.workload["status"]["reclaimablePods"] == [{"name": "worker-0", "count": 2}]
+def test_too_many_pod_sets_are_refused_by_name() -> None:
+    one = queued({"Worker": overridden(*([n] for n in range(18)))})
+    assert not one.others
+    assert "spec.testReplicaSpecs.Worker.overrides: templates that differ would be 19 podSets" in one.message()
 
 
 CLASSES = [
