@@ -133,18 +133,6 @@ def test_warning(document: dict[str, Any], message: str) -> None:
     assert [warning for warning in warnings if message in warning], warnings
 
 
-def test_a_light_launcher_leaves_its_gpus() -> None:
-    environment = {"resources": {"gpu": {"limits": 1}, "cpu": {"limits": 1}}, "replicas": {"n_workers": 1}}
-    manifest, warnings = converted(changed(backend="mpi", environment=environment))
-    launcher = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert launcher["resources"] == {"limits": {"cpu": "1"}}
-    assert [w.partition(":")[0] for w in warnings] == ["environment.resources"]
-
-
-def test_a_plain_document_has_no_warnings() -> None:
-    assert converted(PLAIN)[1] == []
-
-
 def test_all_errors_are_told_at_once() -> None:
     with pytest.raises(ConvertError) as caught:
         convert({"version": 1, "kind": "group", "run": {}, "environment": {"n_workers": "x"}})
@@ -162,23 +150,14 @@ def test_a_given_name_is_not_changed_but_refused(name: str, message: str) -> Non
     assert message in str(caught.value)
 
 
-def test_image_makes_build_steps_a_warning() -> None:
-    _, warnings = converted(changed(build={"image": "i", "build_steps": ["pip"]}), image="done")
-    assert warnings == ["build.build_steps: is not run: the image is done, which must contain what it would add"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a: 1\na: 2", 'line 2, column 1: not valid YAML: field "a" is given twice', id="twice"),
-        pytest.param("run: !!set {a}", "a set is not supported", id="set"),
-        pytest.param("a: 1\n---\nb: 2", "line 3, column 1: a second document begins here", id="two documents"),
-        pytest.param("- 1", "a polyaxonfile is a mapping of names to values, not a list", id="list"),
-        pytest.param("", "not nothing", id="empty"),
-        pytest.param("a: [", "line 1, column 5: not valid YAML", id="broken"),
-        pytest.param("a: 1", "is not a polyaxonfile", id="something else"),
+        ("run: !!set {a}", "a set is not supported"), ("a: 1\n---\nb: 2", "line 3, column 1: a second document begins here"),
+        ("- 1", "a polyaxonfile is a mapping of names to values, not a list"), ("", "not nothing"),
+        ("a: [", "line 1, column 5: not valid YAML"), ("a: 1", "is not a polyaxonfile"),
     ],
-)
+)  # fmt: skip
 def test_a_text_that_is_no_polyaxonfile_is_refused(text: str, message: str) -> None:
     with pytest.raises(ConvertError) as caught:
         convert_text(text)

@@ -37,18 +37,7 @@ def test_every_replica_gets_its_template(default: dict[str, Any], own: dict[int,
         assert normal(template_for(spec, index)) == normal(own.get(index, default))
 
 
-def test_equal_templates_share_an_override() -> None:
-    _, overrides = split({"a": 1}, {0: {"a": 2}, 2: {"a": 2}, 3: {"a": 1}}, 4)
-    assert overrides == [{"indices": [0, 2], "template": {"a": 2}}]
-
-
 def test_fields_that_differ_become_overrides() -> None:
     common, overrides = split({"r": {"cpu": 1, "memory": 2}}, {1: {"r": {"memory": 3}}}, 3)
     assert common == {"r": {"memory": 2}}
     assert overrides == [{"indices": [0, 2], "template": {"r": {"cpu": 1}}}, {"indices": [1], "template": {"r": {"memory": 3}}}]
-
-
-def test_a_patch_never_takes_away() -> None:
-    """kubectl apply loses the nulls that would say so."""
-    _, overrides = split({"a": {"b": 1}, "c": [{"name": "x", "y": 1}]}, {0: {}, 1: {"c": [{"name": "x"}]}}, 3)
-    assert "None" not in str(overrides)

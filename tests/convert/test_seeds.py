@@ -9,22 +9,36 @@ from tests.convert.documents import PLAIN, converted, env, job_of, main_containe
 
 @pytest.mark.parametrize(
     ("framework", "kind", "role"),
-    [("tensorflow", "TFJob", "Chief"), ("pytorch", "PyTorchJob", "Master"), ("mxnet", "MXJob", "Worker")],
-)
-def test_single_task_is_the_master(framework: str, kind: str, role: str) -> None:
-    manifest, _ = converted({**PLAIN, "framework": framework})
-    found = job_of(manifest)
-    assert (found.kind, list(found.replica_specs), found.total_replicas) == (kind, [role], 1)
-    assert json.loads(env(found.replica_specs[role])["POLYAXON_TASK_INFO"]) == {"type": "master", "index": 0}
-
-
-@pytest.mark.parametrize("framework", [None, "horovod", "scikit-learn"])
-def test_single_task_of_no_kind_is_a_batch_job(framework: str | None) -> None:
-    manifest, warnings = converted({**PLAIN, **({"framework": framework} if framework else {})})
-    assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
-    assert manifest["spec"]["backoffLimit"] == 0
-    assert manifest["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+    [("tensorflow", "TFJob", "Chief"), ("pytorch", "PyTorchJob", "Master"), ("mxnet", "MXJob", "Worker"),
+     ("horovod", "Job", ""), ("scikit-learn", "Job", "")],
+)  # fmt: skip
+def test_single_task_is_the_master_or_a_batch_job(framework: str, kind: str, role: str) -> None:
+    manifest, warnings = converted({**PLAIN, "framework": framework})
+    assert manifest["kind"] == kind
     assert [w.partition(":")[0] for w in warnings] == (["framework"] if framework == "scikit-learn" else [])
+    if role:
+        found = job_of(manifest)
+        assert (list(found.replica_specs), found.total_replicas) == ([role], 1)
+        assert json.loads(env(found.replica_specs[role])["POLYAXON_TASK_INFO"]) == {"type": "master", "index": 0}
+
+
+COUNTS, FEW = {"n_workers": 2, "n_ps": 1}, {"memory": {"limits": 9}}
+SPELLINGS = {
+    "a list a property": {"tensorflow": {**COUNTS, "worker_resources": [{"index": 1, **FEW}]}},
+    "a list of tasks": {"tensorflow": {**COUNTS, "worker": [{"index": 1, "resources": FEW}, {"index": 0, "labels": {}}]}},
+    "replicas": {"replicas": {**COUNTS, "worker": {"index": 1, "resources": {"limits": {"memory": 9}}}}},
+    "mixed": {"replicas": {**COUNTS, "worker_resources": [{"index": 1, "limits": {"memory": 9}}]}},
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_generations_say_the_same(name: str) -> None:
+    manifest, warnings = converted({**PLAIN, "framework": "tensorflow", "environment": SPELLINGS[name]})
+    found = job_of(manifest)
+    assert warnings == []
+    assert {role: spec.replicas for role, spec in found.replica_specs.items()} == {"Chief": 1, "PS": 1, "Worker": 2}
+    workers = [resources(found.replica_specs["Worker"], index) for index in range(2)]
+    assert workers == [{}, {"limits": {"memory": "9Mi"}}]
 
 
 def test_all_tasks_get_the_secrets_of_the_environment() -> None:
@@ -72,53 +86,6 @@ def test_mpi_operator_has_no_master(head: dict[str, str]) -> None:
     assert "runLauncherAsWorker" not in manifest["spec"]
     assert manifest["spec"]["slotsPerWorker"] == 4
     assert list(json.loads(env(found.replica_specs["Worker"])["POLYAXON_CLUSTER"])) == ["worker"]
-
-
-def test_without_a_default_only_the_listed_task_has_the_property() -> None:
-    tasks = {"n_workers": 3, "worker": [{"index": 1, "node_selector": {"disk": "ssd"}}]}
-    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {"replicas": tasks}})
-    workers = job_of(manifest).replica_specs["Worker"]
-    assert [pod_spec(workers, index).get("nodeSelector") for index in range(3)] == [None, {"disk": "ssd"}, None]
-
-
-def test_an_entry_that_says_nothing_leaves_the_default() -> None:
-    tasks = {"n_workers": 2, "default_worker": {"labels": {"a": "b"}}, "worker": [{"index": 1, "labels": {}}]}
-    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {"replicas": tasks}})
-    assert "overrides" not in manifest["spec"]["pytorchReplicaSpecs"]["Worker"]
-
-
-SPELLINGS = {
-    "January 2018": {"environment": {"n_workers": 2, "n_ps": 1}},
-    "a list a property": {
-        "environment": {"tensorflow": {"n_workers": 2, "n_ps": 1, "worker_resources": [{"index": 1, "memory": {"limits": 9}}]}}
-    },
-    "a list of tasks": {
-        "environment": {
-            "tensorflow": {"n_workers": 2, "n_ps": 1, "worker": [{"index": 1, "resources": {"memory": {"limits": 9}}}]}
-        }
-    },
-    "replicas": {
-        "framework": "tensorflow",
-        "environment": {
-            "replicas": {"n_workers": 2, "n_ps": 1, "worker": {"index": 1, "resources": {"limits": {"memory": 9}}}}
-        },
-    },
-    "mixed": {
-        "framework": "tensorflow",
-        "environment": {"replicas": {"n_workers": 2, "n_ps": 1, "worker_resources": [{"index": 1, "limits": {"memory": 9}}]}},
-    },
-}
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_generations_say_the_same(name: str) -> None:
-    manifest, warnings = converted({**PLAIN, **SPELLINGS[name]})
-    found = job_of(manifest)
-    assert warnings == []
-    assert {role: spec.replicas for role, spec in found.replica_specs.items()} == {"Chief": 1, "PS": 1, "Worker": 2}
-    if name != "January 2018":
-        assert resources(found.replica_specs["Worker"], 1) == {"limits": {"memory": "9Mi"}}
-    assert resources(found.replica_specs["Worker"], 0) == {}
 
 
 @pytest.mark.parametrize(

@@ -4,80 +4,45 @@ from typing import Any
 
 import pytest
 
-from jobcommon.cli.convert.draft import MPIJOB_EXEC, MPIJOB_SSH, MXJOB, PYTORCHJOB, TFJOB, Kind
-from jobcommon.cli.convert.targets import _KINDS
-from jobcommon.framework import Framework
-from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mxnet import MXNET
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
 from tests.convert.documents import PLAIN, converted, job_of, resources
 
-GPU = "nvidia.com/gpu"
-
-
-def master_resources(given: dict[str, Any]) -> dict[str, Any]:
-    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {"resources": given}})
-    return resources(job_of(manifest).replica_specs["Master"])
+GPU, TPU = "nvidia.com/gpu", "cloud-tpus.google.com/v2"
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("given", "requests", "limits"),
     [
-        ({"memory": {"requests": 256, "limits": 1024}}, {"requests": {"memory": "256Mi"}, "limits": {"memory": "1024Mi"}}),
-        ({"memory": {"limits": "2Gi"}}, {"limits": {"memory": "2Gi"}}),
-        ({"memory": {"limits": 0.5}}, {"limits": {"memory": "0.5Mi"}}),
-        ({"cpu": {"requests": 0.5, "limits": 2}}, {"requests": {"cpu": "0.5"}, "limits": {"cpu": "2"}}),
-        ({"cpu": {"requests": 1e-05}}, {"requests": {"cpu": "0.00001"}}),
-        ({"cpu": {"limits": "500m"}}, {"limits": {"cpu": "500m"}}),
-        ({"gpu": {"requests": 2}}, {"requests": {GPU: "2"}, "limits": {GPU: "2"}}),
-        ({"gpu": {"request": 1}}, {"requests": {GPU: "1"}, "limits": {GPU: "1"}}),
-        ({"gpu": {"limits": "2"}}, {"requests": {GPU: "2"}, "limits": {GPU: "2"}}),
-        ({"gpu": {"requests": 0, "limits": 0}}, {}),
-        ({"tpu": {"limits": 8}}, {"requests": {"cloud-tpus.google.com/v2": "8"}, "limits": {"cloud-tpus.google.com/v2": "8"}}),
-        (
-            {"limits": {"cpu": 1, "memory": 64}, "requests": {"cpu": 1}},
-            {"requests": {"cpu": "1"}, "limits": {"cpu": "1", "memory": "64Mi"}},
-        ),
+        ({"memory": {"requests": 256, "limits": 1024}}, {"memory": "256Mi"}, {"memory": "1024Mi"}),
+        ({"memory": {"limits": 0.5}}, None, {"memory": "0.5Mi"}), ({"memory": {"limits": "2Gi"}}, None, {"memory": "2Gi"}),
+        ({"cpu": {"requests": 1e-05, "limits": "500m"}}, {"cpu": "0.00001"}, {"cpu": "500m"}),
+        ({"gpu": {"request": 1}}, {GPU: "1"}, {GPU: "1"}), ({"gpu": {"limits": "2"}}, {GPU: "2"}, {GPU: "2"}),
+        ({"gpu": {"requests": 0, "limits": 0}}, None, None), ({"tpu": {"limits": 8}}, {TPU: "8"}, {TPU: "8"}),
+        ({"limits": {"cpu": 1, "memory": 64}, "requests": {"cpu": 1}}, {"cpu": "1"}, {"cpu": "1", "memory": "64Mi"}),
     ],
     ids=str,
-)
-def test_resources(given: dict[str, Any], found: dict[str, Any]) -> None:
-    assert master_resources(given) == found
-
-
-def args_of(manifest: dict[str, Any]) -> str:
-    (role,) = (spec for name, spec in manifest["spec"]["pytorchReplicaSpecs"].items() if name == "Master")
-    container = role["template"]["spec"]["containers"][0]
-    assert container["command"] == ["/bin/bash", "-c"]
-    (line,) = container["args"]
-    return str(line)
+)  # fmt: skip
+def test_resources(given: dict[str, Any], requests: dict[str, str] | None, limits: dict[str, str] | None) -> None:
+    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {"resources": given}})
+    found = resources(job_of(manifest).replica_specs["Master"])
+    assert (found.get("requests"), found.get("limits")) == (requests, limits)
 
 
 @pytest.mark.parametrize(
     ("cmd", "line"),
     [
-        ("python run.py", "python run.py"),
         ("python run.py \\\n  --lr 1 \\\n  --steps 2\n", "python run.py --lr 1 --steps 2"),
-        ("python run.py\n  --lr 1", "python run.py --lr 1"),
-        (["pip list", "python run.py"], "pip list && python run.py"),
-        ("{{ program }} --lr={{ lr }} {{lr}}", "python --lr=0.1 0.1"),
-        ("{{ params.program }}", "python"),
-        ("echo {{ flag }} {{ many }}", "echo True [1, 2]"),
-        ("{{ program }} {{ lr }}", "python 0.1"),
-        ("echo '{ not }' ${HOME}", "echo '{ not }' ${HOME}"),
+        ("python run.py\n  --lr 1", "python run.py --lr 1"), (["pip list", "python run.py"], "pip list && python run.py"),
+        ("{{ program }} --lr={{ lr }} {{lr}}", "python --lr=0.1 0.1"), ("{{ params.program }}", "python"),
+        ("echo {{ flag }} {{ many }}", "echo True [1, 2]"), ("echo '{ not }' ${HOME}", "echo '{ not }' ${HOME}"),
     ],
-)
+)  # fmt: skip
 def test_command(cmd: Any, line: str) -> None:
-    params = {"program": "python", "lr": 0.1, "flag": True, "many": [1, 2]}
-    manifest, _ = converted({**PLAIN, "framework": "pytorch", "params": params, "run": {"cmd": cmd}})
-    assert args_of(manifest) == line
-
-
-def test_a_param_alone_keeps_its_type() -> None:
+    params = {"program": "python", "lr": 0.1, "flag": True, "many": [1, 2], "n": 3}
     environment = {"replicas": {"n_workers": "{{ n }}"}}
-    manifest, _ = converted({**PLAIN, "framework": "pytorch", "params": {"n": 3}, "environment": environment})
-    assert manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 3
+    document = {**PLAIN, "framework": "pytorch", "params": params, "run": {"cmd": cmd}, "environment": environment}
+    specs = converted(document)[0]["spec"]["pytorchReplicaSpecs"]
+    container = specs["Master"]["template"]["spec"]["containers"][0]
+    assert (container["command"], container["args"], specs["Worker"]["replicas"]) == (["/bin/bash", "-c"], [line], 3)
 
 
 @pytest.mark.parametrize(
@@ -120,26 +85,3 @@ def test_flat_mpijob_sizes(spec: dict[str, Any], workers: int, gpus: str | None,
     assert (found.replica_specs["Worker"].replicas, manifest["spec"]["slotsPerWorker"]) == (workers, slots)
     assert resources(found.replica_specs["Worker"]).get("limits", {}).get(GPU) == gpus
     assert resources(found.replica_specs["Launcher"]) == {}
-
-
-def test_flat_mpijob_launcher_on_master() -> None:
-    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
-    head = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "MPIJob", "metadata": {"name": "f"}}
-    manifest, _ = converted(
-        {**head, "spec": {"template": template, "replicas": 1, "launcherOnMaster": True, "backoffLimit": 0}}
-    )
-    found = job_of(manifest)
-    pods = {role: spec.template["spec"] for role, spec in found.replica_specs.items()}
-    assert pods["Launcher"]["tolerations"] == [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]
-    assert "nodeAffinity" in pods["Launcher"]["affinity"]
-    assert not {"tolerations", "affinity"} & pods["Worker"].keys()
-    assert found.run_policy.backoff_limit == 0
-
-
-@pytest.mark.parametrize(
-    ("kind", "framework"), [(TFJOB, TF), (PYTORCHJOB, PYTORCH), (MXJOB, MXNET), (MPIJOB_SSH, MPI), (MPIJOB_EXEC, MPI)]
-)
-def test_the_versions_and_replica_types_of_a_kind_are_those_of_its_operator(kind: Kind, framework: Framework) -> None:
-    assert kind.api_version.rpartition("/")[2] in {served.name for served in framework.versions}
-    types = {name for known, _, names in _KINDS.values() if known is kind for name in names if name}
-    assert types <= {replica.name for replica in framework.replica_types}
