@@ -26,16 +26,6 @@ RUNS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-def test_every_example_is_tried_and_listed() -> None:
-    examples = ROOT / "examples"
-    found = {
-        path.relative_to(examples).as_posix() for name in ("tensorflow", "mxnet") for path in (examples / name).rglob("*.yaml")
-    }
-    assert found == RUNS.keys()
-    listed = (examples / "README.md").read_text(encoding="utf-8")
-    assert [name for name in RUNS if f"({name})" not in listed] == []
-
-
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.training

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import ROOT, jobcommon
+from tests.cli.commands import jobcommon
 
 SSHD = Path("/usr/sbin/sshd")
 # Where sshd puts itself when it separates privileges; a machine whose init does not start it may lack the directory.
@@ -24,13 +24,6 @@ needs_sshd = pytest.mark.skipif(
     reason="ssh between pods needs /usr/sbin/sshd (apt: openssh-server) and root to run it",
 )
 EXAMPLES = ("mpi/allreduce-ssh.yaml", "mpi/allreduce-exec.yaml")
-
-
-def test_every_example_is_tried_and_listed() -> None:
-    found = {path.relative_to(ROOT / "examples").as_posix() for path in (ROOT / "examples/mpi").rglob("*.yaml")}
-    assert found == set(EXAMPLES)
-    listed = (ROOT / "examples/README.md").read_text(encoding="utf-8")
-    assert [name for name in EXAMPLES if f"({name})" not in listed] == []
 
 
 @pytest.mark.slow

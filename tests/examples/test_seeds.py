@@ -169,10 +169,3 @@ def test_the_slides_mpijob(kubectl: Kubectl) -> None:
     # The launcher does no work on GPUs and asks for none.
     assert "nvidia.com/gpu" not in kubectl("get", "pod", f"{name}-launcher", "-o", "yaml")
     assert kubectl("get", kind, name, "-o", "jsonpath={.spec.mpiReplicaSpecs.Launcher}") == "", "the manifest stays as it was"
-
-
-def test_every_seed_is_listed() -> None:
-    listed = (ROOT / "examples/README.md").read_text(encoding="utf-8")
-    manifests = sorted(path.relative_to(ROOT / "examples") for path in (ROOT / SEEDS).rglob("*.yaml"))
-    assert manifests
-    assert [path.as_posix() for path in manifests if f"({path.as_posix()})" not in listed] == []
