@@ -3,14 +3,11 @@
 import contextlib
 import io
 import json
-from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import pytest
 
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.sdk import build
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job, framework_of, program
 from jobcommon.sdk.progress import described
@@ -49,21 +46,8 @@ def uses_outside() -> int:
     return OUTSIDE
 
 
-def uses_outside_within() -> Callable[[], int]:
-    return lambda: OUTSIDE
-
-
 def recursive(n: int) -> int:
     return recursive(n - 1) if n else 0
-
-
-def nested() -> Callable[[], int]:
-    enclosed = OUTSIDE
-
-    def inner() -> int:
-        return enclosed
-
-    return inner
 
 
 def replicas(manifest: dict[str, Any]) -> dict[str, tuple[int, list[str]]]:
@@ -85,12 +69,6 @@ def replicas(manifest: dict[str, Any]) -> dict[str, tuple[int, list[str]]]:
 )
 def test_the_replicas_of_a_kind(kind: str, count: Any, expected: dict[str, tuple[int, list[str]]]) -> None:
     assert replicas(build_job("j", image="i", command=["x"], kind=kind, replicas=count)) == expected
-
-
-def test_a_function_of_an_mpijob_is_started_by_mpirun() -> None:
-    built = replicas(build_job("j", image="i", function=recursive, arguments={"n": 1}, kind="MPIJob", replicas=3))
-    assert built["Launcher"][1][:8] == ["mpirun", "-x", "PATH", "-n", "3", "python", "-u", "-c"]
-    assert built["Worker"] == (3, [])
 
 
 @pytest.mark.parametrize(
@@ -164,14 +142,10 @@ def test_the_program_calls_the_function() -> None:
     [
         ({"command": "python train.py -n 'a b'"}, r"one string; give a list, as in \['python', 'train.py', '-n', 'a b'\]"),
         ({"function": uses_outside}, "function uses_outside: it uses OUTSIDE from outside"),
-        ({"function": uses_outside_within}, "it uses OUTSIDE from outside"),
-        ({"function": nested()}, "it uses enclosed from outside"),
         ({"function": with_decorator}, "its decorators cannot be sent"),
         ({"function": asynchronous}, "only a plain function"),
         ({"function": lambda: None}, "only a plain function"),
-        ({"function": print}, "only a plain function"),
         ({"function": train}, "arguments: train: missing a required argument: 'word'"),
-        ({"function": train, "arguments": {"word": "a", "other": 1}}, "unexpected keyword argument 'other'"),
         ({"function": train, "arguments": {"word": object()}}, "they are sent as JSON"),
         ({"function": train, "command": ["x"]}, "command: a function is given, too"),
         ({"arguments": {"a": 1}}, "arguments: they are for a function"),
@@ -181,7 +155,6 @@ def test_the_program_calls_the_function() -> None:
         ({"run_policy": {"backoffLimit": -1}}, r"spec\.runPolicy\.backoffLimit"),
         ({"run_policy": {"backofflimit": 3}}, r'spec\.runPolicy\.backofflimit: unknown field; did you mean "backoffLimit"\?'),
         ({"pod": {"nodeselector": {"a": "b"}}}, r'\.nodeselector: unknown field; did you mean "nodeSelector"\?'),
-        ({"env": {"A": 1}}, r"\.env\[0\]\.value: must be text, in quotes"),
         ({"resources": {"gpu": 1}}, r"resources: Kubernetes has no resource gpu; use nvidia\.com/gpu"),
     ],
 )
@@ -198,42 +171,19 @@ async def test_submit_refuses_what_kubectl_would() -> None:
         await AsyncJobClient(nowhere).submit(job)
 
 
-def test_a_framework_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = EntryPoint("ray", "ray_operator.missing:RAY", "jobcommon.frameworks")
-    monkeypatch.setattr(build, "entry_points", lambda group: [*entry_points(group=group), broken])
-    with pytest.raises(ValueError, match="ray cannot be loaded: ModuleNotFoundError: No module named 'ray_operator'"):
-        framework_of("RayJob")
-
-
 @pytest.mark.parametrize(
-    ("status", "expected"),
+    ("condition", "message", "counts", "status", "expected"),
     [
-        ({}, "submitted: Master 0/1, Worker 0/2"),
-        (
-            {
-                "conditions": [{"type": "Created", "status": "True", "message": "it waits: \n no node"}],
-                "replicaStatuses": {"Master": {"active": 1}},
-            },
-            "Created: Master 1/1, Worker 0/2; it waits: no node",
-        ),
-        (
-            {
-                "conditions": [{"type": "Running", "status": "True", "message": "m"}],
-                "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": 1, "succeeded": 1}},
-                "restarts": 2,
-            },
-            "Running: Master 1/1, Worker 2/2; 2 restarts",
-        ),
-        (
-            {
-                "conditions": [{"type": "Running", "status": "True", "message": "m"}],
-                "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": 1}},
-                "attemptReplicas": {"Master": 1, "Worker": 1},
-            },
-            "Running: Master 1/1, Worker 1/1 of 2",
-        ),
+        ("", "", {}, {}, "submitted: Master 0/1, Worker 0/2"),
+        ("Created", "it waits: \n no", {"Master": {"active": 1}}, {}, "Created: Master 1/1, Worker 0/2; it waits: no"),
+        ("Running", "m", {"Worker": {"active": 1, "succeeded": 1}}, {"restarts": 2},
+         "Running: Master 0/1, Worker 2/2; 2 restarts"),
+        ("Running", "m", {"Worker": {"active": 1}}, {"attemptReplicas": {"Master": 1, "Worker": 1}},
+         "Running: Master 0/1, Worker 1/1 of 2"),
     ],
-)
-def test_progress(status: dict[str, Any], expected: str) -> None:
-    job = build_job("j", image="i", command=["x"], replicas=3) | {"status": status}
+)  # fmt: skip
+def test_progress(condition: str, message: str, counts: dict[str, Any], status: dict[str, Any], expected: str) -> None:
+    conditions = [{"type": condition, "status": "True", "message": message}] if condition else []
+    job = build_job("j", image="i", command=["x"], replicas=3)
+    job |= {"status": {"conditions": conditions, "replicaStatuses": counts, **status}}
     assert described(read_job(framework_of("PyTorchJob"), json.loads(json.dumps(job)))) == expected

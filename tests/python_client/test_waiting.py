@@ -81,11 +81,14 @@ async def test_a_job_is_watched_from_the_state_that_was_read(uid: str) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("watches", [(), ([event("DELETED", job("Running"))],)], ids=["read", "watched"])
 @pytest.mark.parametrize("then", [refusal(404, message="not found"), job("Running", uid="another")])
-async def test_a_deletion_that_is_watched_is_told_at_once(then: Response) -> None:
-    transport = answers(job("Running"), then, watches=([event("DELETED", job("Running"))],))
+async def test_a_job_that_is_deleted_meanwhile_has_failed(then: Response, watches: tuple[Answer, ...]) -> None:
+    timing = Timing(without_pause if watches else pause)
     with pytest.raises(JobFailed, match="Deleted: it was deleted"):
-        await AsyncJobClient(transport, timing=Timing(without_pause)).wait("j", progress=False)
+        await AsyncJobClient(answers(job("Running"), then, watches=watches), timing=timing).wait("j", progress=False)
+    with pytest.raises(StatusError, match="404"):
+        await client(answers(refusal(404, message="not found"))).wait("mpijob/j", progress=False)
 
 
 @pytest.mark.parametrize(
@@ -162,14 +165,19 @@ async def test_a_failure_says_why() -> None:
     assert "  - pods could not be read: not yours" in str(found)
 
 
-async def test_a_time_limit_says_what_a_queued_job_waits_for() -> None:
+async def test_a_time_limit_says_what_the_job_does() -> None:
     said = [{"type": "QuotaReserved", "status": "False", "message": "insufficient quota"}]
     workload = {"metadata": {"name": "w", "ownerReferences": [{"uid": "u"}]}, "status": {"conditions": said}}
     held = json.loads(job("Suspended").body)
     held["spec"]["runPolicy"] = {"suspend": True}
-    transport = answers(reply(held)).on("GET", "/apis/kueue.x-k8s.io/v1beta2", reply({"items": [workload]}))
-    with pytest.raises(TimeoutError, match=r"continues: QueuedByKueue: .*insufficient quota"):
-        await client(transport).wait("j", timeout=0, progress=False)
+    for answer, message in (
+        (job("Running"), r"^pytorchjob/j has not finished after 0 s, and continues: Starting: its pods are being created"),
+        (TransportError("refused"), "continues: the API server does not answer: refused"),
+        (reply(held), r"continues: QueuedByKueue: .*insufficient quota"),
+    ):
+        transport = answers(answer).on("GET", "/apis/kueue.x-k8s.io/v1beta2", reply({"items": [workload]}))
+        with pytest.raises(TimeoutError, match=message):
+            await client(transport).wait("j", timeout=0, progress=False)
 
 
 def failed_pod(name: str, owner: str, code: int) -> dict[str, Any]:
@@ -189,26 +197,6 @@ async def test_a_pod_of_another_job_of_that_name_is_not_to_blame() -> None:
     with pytest.raises(JobFailed) as failure:
         await client(transport).wait("j", progress=False)
     assert failure.value.exit_code == 3
-
-
-@pytest.mark.parametrize("then", [refusal(404, message="not found"), job("Running", uid="another")])
-async def test_a_job_that_is_deleted_meanwhile_has_failed(then: Response) -> None:
-    with pytest.raises(JobFailed, match="Deleted: it was deleted"):
-        await client(answers(job("Running"), then)).wait("j", progress=False)
-
-
-async def test_a_job_that_never_was_is_a_refusal() -> None:
-    with pytest.raises(StatusError, match="404"):
-        await client(answers(refusal(404, message="not found"))).wait("mpijob/j", progress=False)
-
-
-async def test_a_time_limit_says_what_the_job_does() -> None:
-    with pytest.raises(
-        TimeoutError, match=r"^pytorchjob/j has not finished after 0 s, and continues: Starting: its pods are being created"
-    ):
-        await client(answers(job("Running"))).wait("j", timeout=0, progress=False)
-    with pytest.raises(TimeoutError, match="continues: the API server does not answer: refused"):
-        await client(answers(TransportError("refused"))).wait("j", timeout=0, progress=False)
 
 
 def line(second: int, text: str) -> bytes:
