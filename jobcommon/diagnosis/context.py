@@ -71,6 +71,8 @@ def in_context(cause: Cause, replica: str, found: Found) -> Cause:
             "directories above it (on a volume: fsGroup), or run as another user"
         )
         return replace(cause, advice=advice)
+    if cause.reason == "SIGTERM" and any("livenessProbe" in one for one in containers_of(template)):
+        return replace(cause, advice=f"{cause.advice}, or the kubelet, because its livenessProbe failed")
     return cause
 
 

@@ -742,7 +742,7 @@ SCENARIOS = (
     scenario("a driver that the runtime cannot use", "GpuUnusable", "was not started (exit code 128): ").of(failed(128, reason="StartError", message=NVML)),
     scenario("a disk that is full at the start", "DiskFull", "no space left on device").of(waiting("CreateContainerError", 'failed to create containerd container: mkdir "/var/lib": no space left on device')),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
-    scenario("exit code 143, of a container with a probe", "SIGTERM", "SIGTERM").of(failed(143, container={"livenessProbe": {"httpGet": {"port": 80}}})),
+    scenario("exit code 143, of a container with a probe", "SIGTERM", "SIGTERM", "livenessProbe failed").of(failed(143, container={"livenessProbe": {"httpGet": {"port": 80}}})),
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
     scenario("out of memory, by a limit of the template", "OOMKilled", "more memory than its limit of 2Gi (OOM").of(failed(137, reason="OOMKilled", container={"resources": {"limits": {"memory": "2Gi"}}})),
     scenario("out of memory, by a LimitRange", "OOMKilled", "more memory than its limit of 512Mi, which the template does not set").of(limited(failed(137, reason="OOMKilled"), "512Mi")),

@@ -59,7 +59,7 @@ def test_the_cause_is_named(scenario: Scenario) -> None:
     made = diagnose(scenario.found, scenario.now)
     assert made.reason == scenario.reason, made
     for word in scenario.words:
-        assert word in made.sentence, made
+        assert word in f"{made.sentence}: {made.advice}", made
     assert made.well or made.advice or made.then, made
 
 
