@@ -558,7 +558,7 @@ POD_GROUP = {
     "spec": {"minMember": 2, "queue": "research"},
     "status": {"phase": "Pending", "conditions": [{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "2/2 tasks in gang unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]},
 }  # fmt: skip
-NATIVE_GROUP = {"metadata": {"name": "demo"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]}}  # fmt: skip
+NATIVE_GROUP = {"metadata": {"name": "demo"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]}}  # fmt: skip
 BACK_OFF = 'Back-off pulling image "me/train:v9"'
 NOT_THERE = f'{BACK_OFF}: ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/me/train:v9": failed to resolve reference "docker.io/me/train:v9": docker.io/me/train:v9: not found'  # fmt: skip
 DENIED = 'failed to pull and unpack image "docker.io/me/secret:1": failed to resolve reference "docker.io/me/secret:1": pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed'  # fmt: skip
