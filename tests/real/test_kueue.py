@@ -105,7 +105,7 @@ async def _install(there: Cluster, port: int, authority: bytes) -> None:
             f"{kind}WebhookConfiguration": f"{WEBHOOKS}/{kind.lower()}webhookconfigurations"
             for kind in ("Mutating", "Validating")
         }
-        hooks = body.get("webhooks") or [w for w in [body["spec"].get("conversion", {}).get("webhook")] if w]
+        hooks = body.get("webhooks") or [w for w in [body.get("spec", {}).get("conversion", {}).get("webhook")] if w]
         for hook in hooks:
             # No Service leads to a program outside the cluster.
             url = f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"
