@@ -9,7 +9,7 @@ from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Unreadable, Upserted
 from jobcommon.cache.informer import STREAMED_LIST_SILENCE
 from jobcommon.client.errors import StatusError
-from tests.cache.informer_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event, names
+from tests.cache.informer_driver import Driver, a_list, an_object, bookmark, error, event, names
 
 
 class TestStreamedList:
@@ -82,29 +82,6 @@ class TestStreamedList:
         driver.line(error(410))
         driver.wait()
         assert driver.fetch() == {"resourceVersion": "10"}
-
-    @pytest.mark.parametrize("problem", [REFUSED, StatusError(429)])
-    def test_trouble_of_the_moment_is_waited_out(self, problem: Any) -> None:
-        driver = self.collecting()
-        driver.line(event("ADDED", an_object("ghost", 1)))
-        driver.fail(problem)
-        assert driver.wait() == 0.8
-        assert driver.open()["sendInitialEvents"] == "true"
-        (replaced,) = driver.line(bookmark(13, initial_end=True))
-        assert replaced.objects == ()
-
-    def test_the_fall_back_waits_as_long_as_the_server_asks(self) -> None:
-        driver = self.collecting()
-        driver.fail(StatusError(503, retry_after=5.0))
-        assert driver.wait() == 5.0
-        assert driver.fetch() == {"limit": "500"}
-
-    def test_bookmarks_without_the_mark_do_not_put_off_the_fall_back(self) -> None:
-        driver = self.collecting()
-        driver.pass_time(STREAMED_LIST_SILENCE - 1)
-        driver.line(bookmark(12))
-        driver.pass_time(1)
-        assert driver.fetch() == {"limit": "500"}
 
     def test_a_long_list_may_take_its_time(self) -> None:
         driver = self.collecting()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from jobcommon.api.view import Identity
-from jobcommon.cache.delta import Advanced, Removed, Unreadable, Upserted
+from jobcommon.cache.delta import Removed, Unreadable, Upserted
 from jobcommon.cache.informer import WATCH_SILENCE
 from jobcommon.client.errors import StatusError, TransportError
 from tests.cache.informer_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
@@ -74,13 +74,6 @@ class TestWatch:
             "resourceVersion": "10",
         }
 
-    @pytest.mark.parametrize(("draw", "seconds"), [(0.0, "300"), (0.999999, "599")])
-    def test_the_time_out_is_spread(self, draw: float, seconds: str) -> None:
-        driver = Driver(random=lambda: draw)
-        driver.fetch()
-        driver.receive(a_list(1))
-        assert driver.open()["timeoutSeconds"] == seconds
-
     def test_events_become_deltas(self) -> None:
         driver = Driver().sync()
         (added,) = driver.line(event("ADDED", an_object("a", 11)))
@@ -92,9 +85,6 @@ class TestWatch:
         assert isinstance(removed, Removed)
         assert removed.identity == Identity("n", "a", "uid-a", "13")
         assert removed.object is not None
-
-    def test_a_bookmark_advances_the_store(self) -> None:
-        assert Driver().sync().line(bookmark(17)) == [Advanced("17")]
 
     @pytest.mark.parametrize(("asked", "shortest"), [(1.0, 1.0), (3.0, 3.0), (0.2, 1.0)])
     def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self, asked: float, shortest: float) -> None:
@@ -168,12 +158,6 @@ class TestWatch:
             waits.append(driver.wait())
             driver.open()
         assert waits == [0.8, 1.6, 3.2, 0.8]
-
-    def test_back_off_is_jittered_up_to_double(self) -> None:
-        driver = Driver(random=lambda: 0.75)
-        driver.fetch()
-        driver.fail(REFUSED)
-        assert driver.wait() == pytest.approx(1.4)
 
     def test_input_after_the_stream_was_given_up_is_ignored(self) -> None:
         driver = Driver().sync()

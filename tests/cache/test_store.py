@@ -1,4 +1,4 @@
-"""The store, step by step; test_informer_recovery.py has random histories of a server."""
+"""The store, step by step."""
 
 from typing import Any
 
@@ -134,8 +134,3 @@ def test_objects_are_found_by_namespace_and_owner_in_the_order_of_their_names() 
     assert [pod.name for pod in store.indexed("owner", ("n", "x"))] == ["a", "b"]
     assert store.indexed("owner", ("n", "nobody")) == []
     assert store.get("n", "d") is None
-
-
-def test_an_unknown_index_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        a_store().indexed("nonesuch", "x")

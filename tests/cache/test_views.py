@@ -138,10 +138,6 @@ def test_what_others_write_into_a_pod_is_bounded() -> None:
     assert 'image "i"' in seen.containers[0].state.message  # type: ignore[union-attr]
 
 
-def test_a_bare_pod() -> None:
-    assert pod_view(b'{"metadata": {"name": "p"}}') == PodView(namespace="", name="p", uid="")
-
-
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
@@ -278,11 +274,3 @@ def test_an_object_view_keeps_all_but_managed_fields_and_cannot_be_changed_throu
     assert b"managedFields" not in found.data
     assert object_view(data).data is data, "nothing is to be left out"
     assert identity(data) == Identity("team", "digits-worker-0", "pod-uid", "77")
-
-
-def test_views_are_frozen() -> None:
-    found = view(FULL)
-    with pytest.raises(AttributeError):
-        found.phase = "Running"  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        found.labels["x"] = "y"  # type: ignore[index]

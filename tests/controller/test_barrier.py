@@ -1,9 +1,10 @@
-"""Versions that the barrier can compare, and those it cannot. tests/properties compares every order of calls with a model."""
+"""The barrier, and versions that it can compare or cannot; and expectations."""
 
 import pytest
 
 from jobcommon.api.version import is_older, is_valid
 from jobcommon.controller.barrier import Barrier
+from jobcommon.controller.expectations import TIMEOUT, Creation, Deletion, Expectations
 
 BIG = "9" * 400
 
@@ -51,3 +52,21 @@ def test_a_job_is_held_up_while_a_store_is_older_than_its_last_write(written: li
     for version in written:
         barrier.wrote("job", "pods", version, 100.0)
     assert barrier.behind("job", {"pods": store}) == (("pods",) if blocked else ())
+
+
+def test_all_expectations_of_a_job_must_be_met_or_lapse() -> None:
+    found = Expectations()
+    found.expect_creation("a", "pods", "p", 0.0)
+    found.expect_creation("a", "services", "p", 1.0)
+    found.expect_deletion("b", "uid-p", 2.0)
+    assert found.observe_created("a", "pods", "p")
+    assert not found.observe_created("a", "pods", "p"), "known already"
+    assert not found.observe_deleted("a", "uid-p"), "of another job"
+    assert [found.satisfied(uid, TIMEOUT) for uid in "abc"] == [False, False, True]
+    assert (found.satisfied("a", 1.0 + TIMEOUT), found.next_expiry("b")) == (True, 2.0 + TIMEOUT)
+    assert found.lapsed("a", TIMEOUT) == ()
+    assert found.lapsed("a", 1.0 + TIMEOUT) == (Creation("services", "p"),)
+    assert found.lapsed("b", 2.0 + TIMEOUT) == (Deletion("uid-p"),)
+    found.expect_deletion("b", "uid-p", 2.0)
+    found.forget("b")
+    assert len(found) == 0

@@ -1,10 +1,10 @@
-"""The work queue: levels, the end, and what is announced. tests/properties compares every other call with a model."""
+"""The work queue: levels, timers, back-off, the end, and what is announced."""
 
 from collections.abc import Callable
 
 import pytest
 
-from jobcommon.controller.workqueue import WorkQueue
+from jobcommon.controller.workqueue import BASE_BACKOFF, MAX_BACKOFF, WorkQueue
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,21 @@ def test_each_key_that_becomes_ready_is_announced_once() -> None:
     assert announced == ["a", "b"]
     queue.done("a")
     assert announced == ["a", "b", "a"]
+
+
+def test_a_key_comes_back_at_its_earliest_time_and_after_a_failure_later_each_time() -> None:
+    queue: WorkQueue[str] = WorkQueue(lambda: 1.0)
+    for when in (9.0, 5.0, 7.0):
+        queue.add_at("a", when)
+    queue.add_after("b", 4.0, now=2.0)
+    assert [queue.get(4.9), queue.get(5.0), queue.get(6.0), queue.get(1e6)] == [None, "a", "b", None]
+    pauses = []
+    for now in (100.0 * number for number in range(1, 17)):
+        queue.add_rate_limited("c", now)
+        pauses.append(round((queue.next_wakeup() or now) - now, 6))
+        assert queue.get(now + MAX_BACKOFF) == "c"
+        queue.done("c")
+    assert pauses == [min(BASE_BACKOFF * 2**number, MAX_BACKOFF) for number in range(16)]
+    assert (queue.requeues("c"), queue.failing) == (16, 1)
+    queue.forget("c")
+    assert (queue.requeues("c"), queue.failing, queue.delayed) == (0, 0, 0)
