@@ -168,34 +168,6 @@ async def test_an_idle_connection_is_not_used_after_a_minute(monkeypatch: pytest
         pool.close()
 
 
-async def test_a_request_that_was_given_up_leaves_no_connection_behind() -> None:
-    """Its response would be taken for that of the next request."""
-    script = Answers(b"", OK)
-    async with serving(script) as place:
-        pool = Pool(1, 5.0)
-        connection = await pool.acquire(plain(place))
-        exchange = connection.send(GET)
-        pool.release(connection)
-        with pytest.raises(HttpError):
-            await exchange.ended
-        another = await pool.acquire(plain(place))
-        assert another is not connection
-        pool.release(another)
-        pool.close()
-
-
-async def test_other_credentials_get_other_connections() -> None:
-    script = Answers(OK, OK)
-    async with serving(script) as place:
-        pool = Pool(4, 5.0)
-        for server_name in ("a", "b"):
-            connection = await pool.acquire(Route(f"http://{place}", None, server_name, None))
-            await connection.send(GET).ended
-            pool.release(connection)
-        pool.close()
-    assert script.connections == 2
-
-
 async def test_a_slow_reader_stops_the_reading() -> None:
     size, sent = 40 * http1.MAX_UNREAD, 0
 

@@ -23,18 +23,6 @@ async def test_tokens_come_at_their_rate_after_the_burst() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_a_cancelled_wait_frees_its_token() -> None:
-    clock = FakeClock()
-    bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
-    await bucket.take()
-    first = asyncio.create_task(bucket.take())
-    await turns()
-    first.cancel()
-    second = asyncio.create_task(bucket.take())
-    await clock.advance(1.1)
-    assert second.done()
-
-
 async def test_a_cancelled_wait_causes_no_burst() -> None:
     clock = FakeClock()
     bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)

@@ -95,12 +95,6 @@ async def test_retries_follow_the_answer_and_its_retry_after(case: str) -> None:
     assert len(server.seen) == 1 + len(pauses)
 
 
-async def test_patience_has_an_end() -> None:
-    async with serving((429, {"Retry-After": "1"})) as (server, transport):
-        assert (await transport.send(request("GET"))).status == 429
-    assert len(server.seen) == 6
-
-
 async def test_a_pause_longer_than_the_time_for_a_write_is_left_to_the_caller() -> None:
     async with serving((429, {"Retry-After": "5"}), (200, {}), timeouts=Timeouts(write=4)) as (server, transport):
         assert (await transport.send(request("POST"))).status == 429
@@ -149,14 +143,6 @@ async def test_a_read_survives_a_reset_and_a_write_reports_it() -> None:
         with pytest.raises(TransportError, match="POST /api/v1/pods"):
             await transport.send(request("POST", b"{}"))
     assert len(server.seen) == 1
-
-
-async def test_no_server_there() -> None:
-    async with serving((200, {})) as (server, _):
-        gone = HttpTransport(StaticEndpoint(server.url))
-    with pytest.raises(TransportError):
-        await gone.send(request("POST"))
-    await gone.close()
 
 
 async def test_an_answer_that_does_not_come_is_given_up(later: Callable[[float], None]) -> None:

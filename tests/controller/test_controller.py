@@ -248,16 +248,6 @@ def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest:
     assert set(bench.controller.states) == {"uid-second"}
 
 
-def test_a_recreation_that_one_event_shows_starts_anew(bench: Bench, manifest: Manifest) -> None:
-    work = start(bench, manifest)
-    assert work.uid == "uid-demo"
-    orphans = bench.changed(job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second"))
-    assert orphans.orphans_of == "uid-demo"
-    assert "uid-demo" not in bench.controller.states
-    bench.finish(orphans)
-    assert "uid-demo" not in bench.controller.states
-
-
 def carried_out(bench: Bench, work: Work) -> None:
     """The caches show what the plan has made before its last answer is there."""
     bench.echo(work, bench.version + 1)
@@ -438,17 +428,6 @@ def test_orphans_that_cannot_be_released_wait_beside_the_new_job(bench: Bench, m
     assert not bench.controller.orphans, "nothing is kept of what is gone"
 
 
-def test_orphans_of_one_job_do_not_wait_for_those_of_another(bench: Bench, manifest: Manifest) -> None:
-    denied = StatusError(403, "Forbidden", "no")
-    for index, uid in enumerate(("uid-a", "uid-b")):
-        pod = running_pod(bench, manifest, index)
-        pod["metadata"]["ownerReferences"][0]["uid"] = uid
-        bench.say("pods", "ADDED", pod)
-    assert [work.orphans_of for work, _ in worked(bench, denied)] == ["uid-a", "uid-b"]
-    bench.now += 10
-    assert [work.orphans_of for work, _ in worked(bench, denied)] == ["uid-a", "uid-b"]
-
-
 def worked(bench: Bench, error: ClientError) -> list[tuple[Work, Telemetry]]:
     """All that is to be done now: the plans of jobs are carried out and seen, the release of orphans fails with `error`."""
     done: list[tuple[Work, Telemetry]] = []
@@ -485,17 +464,6 @@ def test_a_job_that_vanishes_while_it_is_worked_on_leaves_nothing_behind(bench: 
     bench.say("testjobs", "DELETED", manifest)
     bench.finish(work)
     assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
-
-
-def test_pods_of_another_kind_are_not_our_orphans(bench: Bench, manifest: Manifest) -> None:
-    pod = running_pod(bench, manifest)
-    pod["metadata"]["ownerReferences"][0] |= {"kind": "OtherJob", "uid": "uid-other"}
-    bench.say("pods", "ADDED", pod)
-    bench.controller.queue.add(("default", "demo"))
-    assert bench.begin() is None
-    work = bench.new(manifest)
-    assert work.orphans_of is None
-    assert "UnknownPod" not in [event.reason for event in work.plan.events]
 
 
 def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Manifest) -> None:
@@ -805,16 +773,6 @@ def test_a_deletion_that_met_a_conflict_is_tried_again(bench: Bench, manifest: M
     assert expiry in bench.work().plan.actions
 
 
-def test_a_job_without_changes_causes_no_request(bench: Bench, manifest: Manifest) -> None:
-    start(bench, manifest)
-    work = bench.work()
-    assert (work.plan.actions, work.plan.status, work.plan.wake_at) == ((), None, None)
-    bench.finish(work)
-    assert bench.begin() is None
-    assert bench.controller.queue.next_wakeup() is None
-    assert bench.controller.queue.failing == 0
-
-
 def test_a_status_of_a_finished_job_is_written_from_the_whole_job(bench: Bench, manifest: Manifest) -> None:
     """A job that another operator has finished, without its completionTime: there is a status to write, and no action."""
     status = finished_status("Succeeded")
@@ -844,16 +802,6 @@ def test_a_conflict_on_the_status_emits_no_event(bench: Bench, manifest: Manifes
     telemetry = bench.finish(bench.work())
     assert [event.reason for event in telemetry.events] == ["TestJobFailed"]
     assert telemetry.counts == {"training_operator_jobs_created": 1, "training_operator_jobs_failed": 1}
-
-
-def test_jobs_of_one_name_in_two_namespaces_are_independent(bench: Bench, manifest: Manifest) -> None:
-    other = job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-other")
-    other["metadata"]["namespace"] = "elsewhere"
-    bench.say("testjobs", "ADDED", manifest)
-    bench.say("testjobs", "ADDED", other)
-    works = [bench.work(), bench.work()]
-    assert [(work.namespace, work.uid) for work in works] == [("default", "uid-demo"), ("elsewhere", "uid-other")]
-    assert {a.manifest["metadata"]["namespace"] for a in works[1].plan.actions if isinstance(a, Create)} == {"elsewhere"}
 
 
 def test_writes_lost_in_a_restored_etcd_delay_no_job(bench: Bench, manifest: Manifest) -> None:

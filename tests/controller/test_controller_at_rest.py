@@ -59,12 +59,6 @@ def test_leftovers_of_a_finished_job_are_cleaned_up() -> None:
             assert [str(action) for action in bench.work().plan.actions] == [deletions[resource]]
 
 
-def test_a_job_that_gets_a_time_to_live_later_expires(bench: Bench) -> None:
-    bench.finish(bench.new(finished()))
-    work = bench.changed(finished(ttlSecondsAfterFinished=0))
-    assert [str(action) for action in work.plan.actions] == ["delete testjobs/demo (ttlSecondsAfterFinished)"]
-
-
 def test_a_job_whose_status_a_user_clears_runs_again(bench: Bench) -> None:
     bench.finish(bench.new(finished()))
     work = bench.changed({**finished(), "status": {}})

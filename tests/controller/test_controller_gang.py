@@ -38,10 +38,6 @@ PODS = ["create pods/demo-worker-0", "create pods/demo-worker-1"]
 QUEUED = ["create services/demo", "create podgroups/demo"]
 
 
-def test_no_caches_without_a_gang_scheduler() -> None:
-    assert set(JobController(TEST_JOB, random=lambda: 1.0).caches.resources) == {"testjobs", "pods", "services"}
-
-
 def test_the_caches_of_a_gang_scheduler() -> None:
     resources = JobController(GANG, random=lambda: 1.0).caches.resources
     groups, classes = resources["podgroups"], resources["priorityclasses"]
@@ -124,22 +120,6 @@ def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     bench.refuse("podgroups", MISSING)
     bench.finish(bench.work())
     assert bench.begin() is None
-
-
-def test_jobs_that_wait_for_our_own_write_are_planned_when_pod_groups_disappear(manifest: Manifest) -> None:
-    """The cache will never show the PodGroup that was just written."""
-    bench = Bench(GANG)
-    bench.sync()
-    work = bench.new(manifest)
-    first = bench.version + 1
-    bench.finish(work)
-    service, group = first, first + 1
-    (created,) = [a.manifest for a in work.plan.actions if isinstance(a, Create) and a.plural == "services"]
-    bench.say("services", "ADDED", {**created, "metadata": {**created["metadata"], "uid": "uid-service"}}, version=service)
-    bench.say("testjobs", "MODIFIED", {**manifest, "status": status_of(work.plan).to_json()}, version=group + 1)
-    assert bench.begin() is None
-    bench.refuse("podgroups", MISSING)
-    assert planned(bench) == PODS
 
 
 def test_priorities_that_are_no_numbers_count_as_none() -> None:

@@ -84,10 +84,3 @@ def test_a_restart_has_a_cause_when_it_is_recorded() -> None:
     assert causes(worker(0).failed(143), worker(1).failed(143)) == (("SIGTERM", 2),)
     assert causes(worker(0).failed(137, reason="Written by a stranger")) == (("Other", 1),), "the causes are bounded"
     assert causes(worker(0).failed(1)) == (), "the job fails, and nothing is restarted"
-
-
-def test_restarts_in_place_have_the_cause_of_the_latest() -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure"))
-    pod = Pod.of(TEST_JOB, job, "Worker", 0).scheduled().running().restarted_after(139, restarts=2)
-    decided = plan(TEST_JOB, job, Observed(pods=(pod.view,), begun=True), START + 1)
-    assert decided.restart_causes == (("SIGSEGV", 2),)

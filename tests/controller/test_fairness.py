@@ -58,25 +58,6 @@ async def test_requests_of_namespaces_take_turns_and_of_jobs_within_one() -> Non
     assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
 
 
-def test_a_line_loses_nothing_whatever_is_taken_out() -> None:
-    random, line = Random(4), RoundRobin[int]()
-    there: dict[int, tuple[str, str]] = {}
-    for number in range(2000):
-        path = (random.choice("ab"), random.choice("cde"))
-        line.append(path, number)
-        there[number] = path
-        if random.random() < 0.3:
-            gone = random.choice(sorted(there))
-            assert line.remove(there[gone], gone)
-            assert not line.remove(there.pop(gone), gone)
-        if random.random() < 0.3:
-            taken = line.pop()
-            assert all(number >= taken for number, path in there.items() if path == there[taken]), "the first of its line"
-            del there[taken]
-        assert len(line) == len(there)
-    assert sorted(line.pop() for _ in range(len(line))) == sorted(there)
-
-
 def test_a_turn_costs_the_same_however_many_flows_there_are() -> None:
     line = RoundRobin[int]()
 

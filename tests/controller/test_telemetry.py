@@ -10,7 +10,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import MAX_EMITTED, MAX_OBJECTS_NAMED, telemetry
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.plan import Action, Create, Delete, Event, Get, Plan, SetImage, Update
+from jobcommon.reconcile.plan import Action, Delete, Event, Get, Plan, SetImage, Update
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -106,16 +106,6 @@ def test_a_name_in_use_is_reported() -> None:
         "owner or has lost its labels; delete or rename it"
     )
     assert told(work(1), Effect.NAME_CONFLICT, None, said)[0] == []
-
-
-def test_only_what_was_written_is_counted() -> None:
-    done = work()
-    outcomes = tuple(
-        ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)
-    )
-    found = telemetry(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), {}, START)
-    assert "training_operator_jobs_created" not in found.counts
-    assert telemetry(TEST_JOB, done, Result(stale=True), {}, START).counts == {}
 
 
 def test_lasting_events_that_differ_in_numbers_are_one_and_memory_is_bounded() -> None:

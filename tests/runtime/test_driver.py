@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT
@@ -148,32 +148,6 @@ async def logged(world: World, env: Callable[..., object], *words: str) -> list[
     return list(map(json.loads, out.getvalue().splitlines()))
 
 
-async def test_a_frameworks_exception_is_logged_with_its_traceback(world: World) -> None:
-    def raises(*_: object) -> object:
-        raise KeyError("Wroker")
-
-    log = await logged(world, raises, "no manifest", "planning failed")
-    (line, *_) = [line for line in log if "Wroker" in str(line.get("exception"))]
-    assert "raise KeyError(" in str(line["exception"])
-    assert line["job"] == "default/train"
-
-
-@pytest.mark.parametrize(("code", "level"), [(403, "warning"), (500, "info")])
-async def test_a_live_read_that_is_refused_is_a_warning(
-    world: World, monkeypatch: pytest.MonkeyPatch, code: int, level: str
-) -> None:
-    async def unread(*_: object) -> Result:
-        return Result(stale=True, read_error=StatusError(code, "No", "cannot get testjobs"))
-
-    out = StringIO()
-    monkeypatch.setattr("tests.runtime.test_driver.quiet_log", lambda: logging.setup("json", "info", out))
-    monkeypatch.setattr(Executor, "execute", unread)
-    async with driving(world) as bench:
-        world.ok("POST", JOBS, a_job())
-        await bench.clock.until(lambda: "cannot get testjobs" in out.getvalue())
-    assert {line["level"] for line in map(json.loads, out.getvalue().splitlines()) if "error" in line} == {level}
-
-
 async def test_a_framework_that_takes_long_is_logged_with_the_time(world: World) -> None:
     def slow(*_: object) -> tuple[()]:
         world.clock.now += 0.3
@@ -267,16 +241,6 @@ async def test_a_stopping_driver_finishes_its_plans_and_begins_no_more(world: Wo
     assert bench.publisher.finishes[0][0].name == "first"
 
 
-async def test_after_the_stop_not_even_what_is_ready_is_begun(world: World) -> None:
-    for number in range(5):
-        world.ok("POST", JOBS, a_job(f"job-{number}"))
-    async with driving(world) as bench:
-        waited = bench.publisher.waited
-        bench.publisher.waited = lambda seconds: (waited(seconds), bench.driver.stop())  # type: ignore[method-assign,assignment]
-        await bench.clock.until(lambda: bench.publisher.waits and not bench.driver.busy)
-    assert len(bench.publisher.finishes) == 1
-
-
 class Silent:
     """Lists are empty; watches open and say nothing. `breaks` makes them break instead."""
 
@@ -337,14 +301,6 @@ async def test_a_watch_that_has_lost_track_is_closed_though_it_is_silent() -> No
         assert silent.lists == 4
 
 
-async def test_a_network_that_is_down_is_tried_with_growing_pauses() -> None:
-    world, silent = World(), Silent()
-    silent.breaks = True
-    async with driving(world, silent) as bench:
-        await bench.clock.advance(600)
-        assert 3 * 8 < len(silent.opened) < 3 * 40
-
-
 async def test_a_cache_that_stumbles_starts_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with driving(world) as bench:
         await bench.clock.until(lambda: bench.controller.synced)
@@ -354,11 +310,3 @@ async def test_a_cache_that_stumbles_starts_anew(world: World, monkeypatch: pyte
         await turns()
         monkeypatch.setattr(bench.controller, "take", take)
         await bench.clock.until(bench.has("job"), step=0.1)
-
-
-def test_at_least_one_worker_is_needed() -> None:
-    async def make() -> None:
-        Bench(World(), workers=0)
-
-    with pytest.raises(ValueError, match="workers must be at least 1"):
-        asyncio.run(make())

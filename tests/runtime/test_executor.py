@@ -1,9 +1,7 @@
 """The executor against a scripted API server: what each answer makes of an action, in what order, under what guard."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -12,7 +10,6 @@ import pytest
 from jobcommon.api import labels
 from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response, Transport
 from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.controller.telemetry import telemetry
@@ -24,10 +21,10 @@ from jobcommon.reconcile.plan import Get, SetImage, Urgency
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import BULK_ACTIONS, Executor
 from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
-from jobcommon.runtime.leader import FencedError, FencedTransport
+from jobcommon.runtime.leader import FencedTransport
 from jobcommon.runtime.writes import RECHECK_SECONDS
 from jobcommon.spec import read_job
-from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
+from tests.runtime.fakes import TESTJOB, Answer, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"
 POD = "/api/v1/namespaces/default/pods"
@@ -239,12 +236,6 @@ async def test_the_status_comes_last_once_with_the_object_it_was_decided_on() ->
     assert body(put)["spec"] == a_job()["spec"]
     assert (result.status_version, result.status_error) == ("8", None)
     assert [o.action for o in result.outcomes] == [CREATE, SERVICE, DELETE]
-
-
-async def test_the_status_is_written_also_when_a_create_fails() -> None:
-    transport = ScriptedTransport().on("PUT", JOB, echo).on("POST", "/", refusal(403, "Forbidden"))
-    result = await run(transport, work(CREATE, status=STATUS))
-    assert result.status_version == "8"
 
 
 FULL = JobStatus(
@@ -544,25 +535,6 @@ async def test_a_process_that_was_suspended_reads_the_job_before_it_creates(case
     assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 4 - created
 
 
-async def test_a_wait_for_the_turn_counts_as_well() -> None:
-    clock, flow_controller = FakeClock(), FlowController(1)
-    transport = ScriptedTransport().on("GET", JOB, job_found("8")).on("POST", "/", reply({}, 201))
-    async with flow_controller.seat("others"):
-        running = asyncio.create_task(Executor(TESTJOB, transport, flow_controller, clock=clock).execute(work(CREATE)))
-        await turns()
-        await clock.advance(RECHECK_SECONDS)
-    assert [o.effect for o in (await running).outcomes] == [Effect.SKIPPED]
-    assert transport.made("POST") == []
-
-
-async def test_no_writes_without_the_lease() -> None:
-    transport = ScriptedTransport()
-    result = await run(FencedTransport(transport, Lease(0)), work(CREATE, DELETE, RELEASE, UPDATE, status=STATUS))
-    assert transport.sent == []
-    assert {o.effect for o in result.outcomes} == {Effect.SKIPPED}
-    assert isinstance(result.status_error, FencedError)
-
-
 async def test_the_lease_is_asked_before_each_write() -> None:
     transport = ScriptedTransport().on("POST", POD, reply({}, 201))
     result = await run(FencedTransport(transport, Lease(2)), work(*pods(7), status=STATUS))
@@ -576,13 +548,6 @@ async def test_a_release_goes_before_the_deletion_of_the_same_pod() -> None:
     result = await run(transport, work(DELETE, release))
     assert [r.method for r in transport.sent] == ["PATCH", "DELETE"]
     assert [o.action for o in result.outcomes] == [DELETE, release]
-
-
-async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
-    transport = ScriptedTransport().on("DELETE", "/", reply())
-    many = [Delete("v1", "pods", f"p{i}", f"u{i}", "test") for i in range(50)]
-    await run(transport, work(*many), concurrency=10)
-    assert transport.most_under_way == 5
 
 
 @pytest.mark.parametrize("urgency", Urgency)
@@ -628,20 +593,6 @@ async def test_a_job_that_wants_much_lets_others_pass(count: int, first: str) ->
     assert len(names) == count + 1
 
 
-async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_lease() -> None:
-    clock, server, lease = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201)), Lease(100)
-    bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
-    limited = LimitedTransport(FencedTransport(server, lease), bucket.take)
-    running = asyncio.create_task(Executor(TESTJOB, limited, FlowController(10)).execute(work(CREATE, SERVICE)))
-    await turns()
-    assert len(server.sent) == 1
-    lease.times = 0
-    await clock.advance(2)
-    effects = {outcome.action.name: outcome.effect for outcome in (await running).outcomes}
-    assert effects == {"train": Effect.APPLIED, "p": Effect.SKIPPED}
-    assert len(server.sent) == 1
-
-
 def test_a_pod_that_cannot_be_made_is_refused_and_nothing_is_sent_for_it() -> None:
     def make() -> dict[str, Any]:
         raise KeyError("no such port")
@@ -677,20 +628,6 @@ def test_only_what_no_cache_shows_and_the_status_come_back_whole() -> None:
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 SECRET = Create("v1", "secrets", "train-ssh", {"metadata": {"name": "train-ssh"}, "type": "kubernetes.io/ssh-auth"})
-
-
-async def test_generated_data_is_made_anew_for_each_create() -> None:
-    numbers = count(1)
-
-    def key() -> Mapping[str, Any]:
-        return {"data": {"key": str(next(numbers))}}
-
-    action = replace(SECRET, generate=key)
-    transport = ScriptedTransport().on("POST", SECRETS, reply({}, 201))
-    results = [await run(transport, work(action)) for _ in range(2)]
-    sent = [body(request) for request in transport.made("POST")]
-    assert sent == [{**SECRET.manifest, "data": {"key": number}} for number in ("1", "2")]
-    assert [outcome.action for result in results for outcome in result.outcomes] == [action, action]
 
 
 STRANGERS, OURS = found(owner="other"), found()

@@ -17,7 +17,6 @@ from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.flow_control import FlowController
-from jobcommon.runtime.leader import FencedError
 from jobcommon.spec import read_job
 from jobcommon.testutil.sim.loop import SimLoop
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
@@ -145,11 +144,6 @@ async def test_a_log_that_cannot_be_kept_holds_nothing_up(method: str, path: str
     assert event.reason == "FailedKeepLogs"
 
 
-async def test_a_replica_that_does_not_lead_says_nothing_of_logs() -> None:
-    result = await executed(server().on("PATCH", CONFIG_MAPS, FencedError("no lease")), *LOGS)
-    assert "FailedKeepLogs" not in [event.reason for event in telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events]
-
-
 #: what a pod shows before and after its log is read, what is read in between, and what is kept
 RUNS: dict[str, tuple[list[Response], list[bytes], str]] = {
     "it is the latest": ([pod("p", OVER)], [b"a\n"], "a\n"),
@@ -192,13 +186,6 @@ async def test_a_kubelet_that_is_ahead_of_the_api_serves_the_run_as_previous(
     await executed(transport, LOGS[0])
     assert [dict(one.query)["previous"] for one in transport.made("GET", f"{POD}/p/log")] == ["false", "true"]
     assert added(transport.made("PATCH")[0]).get("/data/0.p.log") == kept
-
-
-async def test_of_a_run_without_a_container_the_events_are_kept() -> None:
-    transport = server()
-    result = await executed(transport, replace(LOGS[0], run=""))
-    assert not transport.made("GET", f"{POD}/p")
-    assert (result.log_error, "/data/0.p.events" in added(transport.made("PATCH")[0])) == (None, True)
 
 
 async def no_answer(request: Request) -> None:

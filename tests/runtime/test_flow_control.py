@@ -85,11 +85,6 @@ async def test_the_bounds_hold_and_no_seat_is_lost_whatever_is_cancelled(seed: i
     assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
 
 
-def test_without_a_seat_there_is_no_flow_controller() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        FlowController(0)
-
-
 async def test_a_background_transport_waits_for_a_seat() -> None:
     flow_controller = FlowController(1)
     server = ScriptedTransport().on("GET", "/", reply())

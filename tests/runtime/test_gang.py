@@ -147,8 +147,3 @@ async def test_stopped_while_it_detects_the_gang_scheduler() -> None:
 def test_kubernetes_and_kueue_are_not_used_together() -> None:
     with pytest.raises(ValueError, match="gang_scheduler_name kubernetes and kueue own cannot be used together"):
         replace(SETTINGS, gang_scheduler_name="kubernetes", kueue="own")
-
-
-def test_a_bad_name_is_refused_with_advice() -> None:
-    with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
-        settings("No Name")

@@ -126,18 +126,6 @@ async def test_a_write_that_hangs_does_not_hold_up_the_end_for_ever(world: World
     process.task.result()
 
 
-async def test_a_lease_whose_writes_were_broken_off_runs_out_by_itself(world: World) -> None:
-    process = Process(world, settings=ELECTING)
-    await world.clock.until(lambda: process.manager.ready and process.manager.drivers)
-    process.tap.open.clear()
-    world.ok("POST", JOBS, a_job())
-    await world.clock.until(lambda: process.manager.drivers[0].busy)
-    process.manager.stop()
-    await world.clock.until(process.task.done, step=0.5)
-    lease = world.ok("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/jobcommon-operator")
-    assert lease["spec"]["holderIdentity"] == "a"
-
-
 async def test_the_settings_reach_the_decision(world: World) -> None:
     settings = replace(SETTINGS, cluster_domain="cluster.test", tracking_finalizer=False)
     async with operating(world, settings=settings):
@@ -195,14 +183,6 @@ async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(worl
     assert left == ([None] * 2 if "deleted" in what else [[FINALIZER]] * 2)
 
 
-async def test_a_rate_limit_is_kept(world: World) -> None:
-    started = world.clock.monotonic()
-    async with operating(world, settings=replace(SETTINGS, qps=5.0, burst=5)):
-        world.ok("POST", JOBS, a_job(workers=50))
-        await world.clock.until(lambda: len(world.pods()) == 50, step=0.1)
-        assert 9 <= world.clock.monotonic() - started <= 20
-
-
 async def test_counts_and_health_are_served(world: World) -> None:
     settings = replace(SETTINGS, metrics_port=0, metrics_host="127.0.0.1", metrics_token="s3cret")
     out = StringIO()
@@ -231,27 +211,6 @@ async def test_counts_and_health_are_served(world: World) -> None:
     assert first["frameworks"] == ["test"]
     assert first["server"].startswith("v1.")
     assert first["version"] == version("jobcommon")
-
-
-async def test_a_standby_reports_that_it_does_not_lead(world: World) -> None:
-    first = Process(world, "a", ELECTING)
-    await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
-    second = Process(world, "b", ELECTING)
-    async with processes(world, first, second):
-        await world.clock.until(lambda: second.manager.ready)
-        leads = [p.manager.metrics.registry.get_sample_value("leader_election_master_status", LEASE) for p in (first, second)]
-        assert leads == [1, 0]
-
-
-LEASE = {"name": ELECTING.lease_name}
-
-
-async def test_the_manager_is_ready_once_its_caches_are() -> None:
-    world = World()
-    process = Process(world, settings=SETTINGS)
-    assert not process.manager.ready
-    async with processes(world, process):
-        await world.clock.until(lambda: process.manager.ready)
 
 
 PROGRAM = """
@@ -321,11 +280,6 @@ def test_settings_that_make_no_sense_are_refused(message: str) -> None:
 async def test_a_manager_without_frameworks_is_refused() -> None:
     with pytest.raises(ValueError, match="no framework"):
         Manager(World().transport, [], SETTINGS)
-
-
-def test_an_environment_of_its_own_has_a_unique_identity() -> None:
-    assert Env().identity != Env().identity
-    assert isinstance(Env(FakeClock()).clock, FakeClock)
 
 
 @pytest.mark.parametrize(

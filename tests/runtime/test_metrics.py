@@ -6,7 +6,7 @@ import pytest
 
 from jobcommon.runtime.metrics import Metrics, Readings
 from tests.runtime.fakes import TESTJOB, a_job
-from tests.runtime.world import ELECTING, JOBS, SETTINGS, Process, World, processes, world_with_testjobs
+from tests.runtime.world import JOBS, SETTINGS, Process, World, processes, world_with_testjobs
 
 
 @pytest.fixture
@@ -37,16 +37,6 @@ async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: Wo
         world.play_all("Running")
         await world.clock.until(lambda: (age("pods") or 0) < 1)
         assert (age("services") or 0) >= 20
-
-
-async def test_on_standby_nothing_is_reported_of_jobs(world: World) -> None:
-    process = Process(world, "a", ELECTING)
-    metrics = process.manager.metrics
-    async with processes(world, process):
-        await world.clock.until(lambda: process.manager.ready and bool(process.manager.drivers))
-        assert reader(metrics)("training_operator_jobs", state="Running") == 0
-    assert reader(metrics)("training_operator_jobs", state="Running") is None
-    assert metrics.registry.get_sample_value("workqueue_depth", {"name": TESTJOB.name}) is None
 
 
 def test_foreign_conditions_add_no_label_value() -> None:

@@ -106,16 +106,6 @@ async def test_repeats_during_a_request_are_sent_together() -> None:
     assert [body["count"] for body in bench.bodies("PATCH")] == [5]
 
 
-async def test_after_the_window_it_is_a_new_event() -> None:
-    async with recording() as bench:
-        bench.say()
-        await turns()
-        await bench.clock.advance(601)
-        bench.say()
-        await turns()
-    assert len(bench.bodies("POST")) == 2
-
-
 async def test_an_event_that_has_expired_on_the_server_is_made_anew() -> None:
     async with recording() as bench:
         bench.server.on("PATCH", EVENTS, refusal(404, "NotFound"))
@@ -146,20 +136,6 @@ async def test_a_full_queue_drops_events_without_blocking() -> None:
     for number in range(QUEUE_LIMIT + 50):
         bench.say(job=about(number))
     assert bench.recorder.dropped == 50
-
-
-async def test_a_sink_that_is_down_is_tried_again() -> None:
-    async with recording() as bench:
-        bench.server.on("POST", EVENTS, TransportError("down"))
-        bench.say()
-        await bench.clock.advance(15)
-        assert len(bench.bodies("POST")) == 2
-        bench.server.on("POST", EVENTS, reply({}, 201))
-        await bench.clock.advance(10)
-        assert len(bench.bodies("POST")) == 3
-        await bench.clock.advance(100)
-    assert len(bench.bodies("POST")) == 3
-    assert bench.recorder.dropped == 0
 
 
 @pytest.mark.parametrize(("answer", "waited"), [(TransportError("down"), 10), (refusal(503, retry_after="7"), 7)])
@@ -228,15 +204,6 @@ async def test_flush_waits_for_what_is_on_its_way_but_not_for_ever() -> None:
         flushing = asyncio.create_task(bench.recorder.flush(bench.clock.monotonic() + 3))
         await bench.clock.advance(3.1)
         assert flushing.done()
-
-
-async def test_long_names_and_messages_fit() -> None:
-    async with recording() as bench:
-        bench.say("m" * 5000, Reference("v1", "TestJob", "default", "n" * 253, "uid"))
-        await turns()
-    (body,) = bench.bodies("POST")
-    assert len(body["metadata"]["name"]) <= 253
-    assert len(body["message"]) == 1024
 
 
 async def test_memory_of_events_is_bounded_and_keeps_the_latest() -> None:

@@ -21,17 +21,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
-from jobcommon.api.status import TrainerStatus
-from jobcommon.api.timestamp import parse_time
-from jobcommon.framework import Framework
-from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.manager import Manager
-from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.reports import server as report_server
-from jobcommon.runtime.reports.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
+from jobcommon.runtime.reports.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, TokenError
 from jobcommon.runtime.reports.bounded_server import Limits
 from jobcommon.runtime.reports.server import BusyError, ReportedJob
-from jobcommon.runtime.reports.writer import MAX_UNKNOWN, ReportWriter
+from jobcommon.runtime.reports.writer import ReportWriter
 from jobcommon.runtime.settings import Settings
 from localcluster.client import self_signed
 from localcluster.model import KEY_NAME, KEY_TABLE
@@ -233,19 +228,6 @@ async def test_reports_of_others_neither_change_delay_nor_displace_those_of_the_
             await world.clock.advance(10)
 
 
-async def test_reports_of_unknown_pods_are_kept_until_they_are_too_many() -> None:
-    writer = ReportWriter(ScriptedTransport(), _no_executor, FakeClock(), quiet_log(), Metrics())
-    target, sent = ReportedJob(TESTJOB, "default", "train"), TrainerStatus(last_updated_time="2026-11-24T02:00:00Z")
-    for number in range(MAX_UNKNOWN):
-        writer.take(target, BoundPod("default", "pod", f"{number}"), sent)
-    with pytest.raises(BusyError):
-        writer.take(target, BoundPod("default", "pod", "one more"), sent)
-
-
-def _no_executor(_: Framework) -> Executor:
-    raise AssertionError("nothing is written")
-
-
 async def test_the_last_report_is_written_after_the_job_has_finished(world: World, settings: Settings) -> None:
     """Else a job that has succeeded would be at 99 %."""
     async with running(world, settings) as program:
@@ -299,28 +281,6 @@ async def test_a_job_is_written_at_most_every_ten_seconds_after_its_beginning(wo
         assert status(world)["timeSpent"]["progressing"] == pytest.approx(158, abs=1)
 
 
-async def test_a_step_counts_from_its_first_report(world: World, settings: Settings) -> None:
-    """Between two writes a heartbeat repeats it."""
-    async with running(world, settings) as program:
-        await program.post(report(1))
-        await settled(world, lambda: "progress" in status(world))
-        await world.clock.advance(2)
-        await program.post(report(2))
-        rose = world.clock.wall()
-        await world.clock.advance(5)
-        await program.post(report(2))
-        await settled(world, lambda: (known := status(world)["progress"])["lastProgressTime"] < known["lastReportTime"])
-        known = status(world)["progress"]
-        assert known["step"] == 2
-        assert abs(float(rose) - _seconds(known["lastProgressTime"])) < 2
-
-
-def _seconds(text: str) -> float:
-    found = parse_time(text)
-    assert found is not None
-    return found
-
-
 async def test_the_replica_that_does_not_lead_takes_reports_as_well(world: World, settings: Settings) -> None:
     first = replace(settings, leader_elect=True, lease_namespace="default")
     with socket.socket() as free:
@@ -355,18 +315,6 @@ async def test_what_is_in_memory_is_written_when_the_operator_is_stopped(world: 
     *statuses, lease = [request.path.rsplit("/", 3)[-2:] for request in tap.writes if "events" not in request.path]
     assert sorted(statuses) == [["other", "status"], ["train", "status"]]
     assert lease == ["leases", "jobcommon-operator"]
-
-
-async def test_reports_that_cannot_be_written_do_not_hold_up_the_end(world: World, settings: Settings) -> None:
-    world.transport = tap = Tap(world.transport)
-    async with running(world, settings) as program:
-        await program.post(report(1))
-        await settled(world, lambda: "progress" in status(world))
-        await program.post(report(2))
-        tap.open.clear()
-        asked = world.clock.monotonic()
-    assert world.clock.monotonic() - asked <= 30
-    assert step_on_record(world, "train") == 1
 
 
 @pytest.mark.parametrize("stranger", [False, True])

@@ -13,7 +13,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile.wanted import RECHECK_PERIOD
-from jobcommon.testutil.builders import finished_status, job_manifest
+from jobcommon.testutil.builders import finished_status
 from jobcommon.testutil.recording import Recording
 from tests.charts.test_recorded_verbs import Life
 from tests.runtime.fakes import refusal
@@ -105,29 +105,6 @@ async def test_an_update_that_is_refused_is_told_and_tried_with_back_off() -> No
         await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
 
 
-async def test_a_read_that_is_forbidden_is_told_and_tried_with_back_off() -> None:
-    times: list[float] = []
-    async with life() as world:
-        world.play_all("Running")
-        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
-
-    async def refuses(request: Request) -> Response | None:
-        if (request.method, request.path) != ("GET", SECRET):
-            return None
-        times.append(world.clock.monotonic())
-        return refusal(403, "Forbidden", 'secrets "train-ssh" is forbidden: User "operator" cannot get resource "secrets"')
-
-    world.passing.before = refuses
-    async with operating(world, MPI, SETTINGS):
-        text = "waiting: get secrets/train-ssh is refused: "
-        await world.clock.until(lambda: text in world.job()["status"]["conditions"][-1]["message"], step=0.5)
-        await world.clock.advance(80)
-        assert [round(later - earlier) for earlier, later in pairwise(times)] == [10, 20, 40]
-        assert world.events().count("FailedGetObject") == 1
-        world.passing.before = nothing
-        await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
-
-
 async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
     async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
         await world.clock.advance(RECHECK_PERIOD + 1)
@@ -138,18 +115,6 @@ async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
         await world.clock.until(lambda: "NameConflict" in world.events(), step=0.5)
         await world.clock.advance(5)
         assert "train-launcher" not in world.named()
-        assert world.uid(SECRET) == uid
-
-
-async def test_a_new_operator_reads_each_object_once_and_creates_none_again() -> None:
-    async with life() as world:
-        world.play_all("Running")
-        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
-        uid = world.uid(SECRET)
-    world.recording.asked.clear()
-    async with operating(world, MPI, SETTINGS):
-        await world.clock.advance(3 * RECHECK_PERIOD)
-        assert world.asked() == [("get", "configmaps"), ("get", "secrets")]
         assert world.uid(SECRET) == uid
 
 
@@ -172,17 +137,3 @@ async def test_a_new_operator_revokes_access_before_other_clean_up(version: str,
         rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
         access = (SECRET, f"{CORE}/serviceaccounts/train-launcher", f"{rbac}/roles/train-launcher")
         assert [world.call("GET", path).status for path in access] == [404] * 3
-
-
-async def test_a_cold_start_asks_about_no_finished_job() -> None:
-    world = Watched()
-    for number in range(3):
-        manifest = job_manifest(MPI, {"Launcher": LAUNCHER, "Worker": 2})
-        manifest["metadata"] = {"name": f"old-{number}"}
-        created = world.ok("POST", world.jobs(), {**manifest, "apiVersion": "kubeflow.org/v2beta1"})
-        world.ok("PUT", f"{world.jobs(name=f'old-{number}')}/status", {**created, "status": finished_status()})
-    async with operating(world, MPI, SETTINGS):
-        world.submit({"Launcher": LAUNCHER, "Worker": 2})
-        await world.clock.until(lambda: world.named() >= ALL, step=0.5)
-        await world.clock.advance(3 * RECHECK_PERIOD)
-        assert world.asked() == [("create", "configmaps"), ("create", "secrets")]

@@ -76,14 +76,6 @@ class World:
         for pod in self.pods():
             self.play(pod["metadata"]["name"], phase, exit_code)
 
-    def collect_garbage(self) -> None:
-        """Delete what belongs to a job that is gone."""
-        for path in (PODS, "/api/v1/namespaces/default/services"):
-            for found in self.ok("GET", path)["items"]:
-                owners = found["metadata"].get("ownerReferences", ())
-                if any(self.call("GET", f"{JOBS}/{owner['name']}").status == 404 for owner in owners):
-                    self.call("DELETE", f"{path}/{found['metadata']['name']}")
-
 
 class Process:
     """The operators of some frameworks at work, as a process of that name; its writes are kept, and can be held up."""
