@@ -12,7 +12,7 @@ from jobcommon.cli.manifests import load
 from jobcommon.framework import Framework
 from jobcommon.testutil.sim.faults import Fault, from_json, to_json
 from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
-from jobcommon.testutil.sim.framework_trials import Trial, Trials
+from jobcommon.testutil.sim.framework_sweep import Trial, Trials
 
 _SAMPLE = 100
 _SHOWN_FAILURES = 10

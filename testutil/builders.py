@@ -168,13 +168,7 @@ class Pod:
     def crash_looping(self, restarts: int, code: int = 1) -> "Pod":
         """The main container has failed `restarts` + 1 times and waits for its next start."""
         waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
-        last = {
-            "terminated": {
-                **self._run(restarts, code),
-                "startedAt": format_time(START),
-                "finishedAt": format_time(START),
-            }
-        }
+        last = {"terminated": {**self._run(restarts, code), "startedAt": format_time(START), "finishedAt": format_time(START)}}
         return self.running(restarts=restarts)._with(
             status={"containerStatuses": [self._main(restarts, waiting) | {"lastState": last}]}
         )

@@ -34,20 +34,14 @@ def observed(
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        (
-            {"created": 4},
-            {"first_pod": 90, "all_pods": 90},
-        ),
+        ({"created": 4}, {"first_pod": 90, "all_pods": 90}),
         ({"created": 1}, {"first_pod": 90}),
         ({"created": 2, "active": 1}, {}),
         ({"created": 3, "active": 1}, {"all_pods": 90}),
         ({"active": 4}, {}),
         ({"active": 4, "after": RUNNING}, {"running": 90}),
         ({"active": 4, "after": RUNNING, "stored": False}, {}),
-        (
-            {"created": 4, "waited": -5.0},
-            {"first_pod": 0, "all_pods": 0},
-        ),
+        ({"created": 4, "waited": -5.0}, {"first_pod": 0, "all_pods": 0}),
         # Replacements and resumed jobs are no launches.
         ({"created": 4, "status": {"disruptions": 1}}, {}),
         ({"created": 4, "status": {"restarts": 1}}, {}),

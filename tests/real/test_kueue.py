@@ -82,11 +82,7 @@ async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> Asy
     """A control plane with Kueue; the queues team (4 CPUs) and racks (8, with a topology)."""
     async with nodes(directory) as (there, port), running(there, directory, port, frameworks, "spot"):
         await make(
-            there,
-            "topologies",
-            "Topology",
-            "racks",
-            {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]},
+            there, "topologies", "Topology", "racks", {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]}
         )
         await make(
             there, "resourceflavors", "ResourceFlavor", "placed", {"nodeLabels": {"pool": "spot"}, "topologyName": "racks"}
@@ -314,10 +310,7 @@ async def test_jobs_change_hands(tmp_path: Path) -> None:
             for name in ("first", "late"):
                 assert "not queued" not in str((await there.job(PYTORCH, name))["status"])
         before = {pod["metadata"]["uid"] for pod in await there.pods("late")}
-        async with (
-            running(there, tmp_path, port, DEFAULT, "last"),
-            background(run_operators(there.transport, KINDS, SETTINGS)),
-        ):
+        async with running(there, tmp_path, port, DEFAULT, "last"), background(run_operators(there.transport, KINDS, SETTINGS)):
             await there.finish(PYTORCH, "late", 4)
             assert {pod["metadata"]["uid"] for pod in await there.pods("late")} == before
 

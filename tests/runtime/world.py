@@ -110,11 +110,7 @@ async def processes(world: World, *started: Process, step: float = 0.1) -> Async
 
 @asynccontextmanager
 async def operating(
-    world: World,
-    framework: Framework = TESTJOB,
-    settings: Settings = SETTINGS,
-    name: str = "host_1",
-    log: Log | None = None,
+    world: World, framework: Framework = TESTJOB, settings: Settings = SETTINGS, name: str = "host_1", log: Log | None = None
 ) -> AsyncIterator[Process]:
     process = Process(world, name, settings, framework, log=log)
     async with processes(world, process, step=0.01):

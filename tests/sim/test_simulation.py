@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
@@ -69,3 +70,20 @@ def test_timers_for_one_moment_keep_their_order() -> None:
     loop.run(main())
     assert order == list(range(100))
     assert loop.time() == 6.0
+
+
+@pytest.mark.parametrize(
+    ("defect", "lifecycle", "oracle"),
+    [
+        ("R9-act-then-record", 0, "evidence-destroyed"),
+        ("R11-the-end-is-not-final", 0, "terminal-for-ever"),
+        ("R19-written-when-nothing-changed", 0, "at-rest"),
+        ("D9-no-completion-time", 0, "completion-time"),
+        ("E15-attempts-overlap", -1, "mixed-attempts"),
+    ],
+)
+def test_a_known_defect_is_complained_of(defect: str, lifecycle: int, oracle: str) -> None:
+    scenario = lifecycles_of(PYTORCH)[lifecycle]
+    with known_defects()[defect].planted():
+        run = simulate(scenario, 0)
+    assert any(problem.startswith(oracle) for problem in compare(run, run, scenario))

@@ -34,11 +34,7 @@ _RESTING = (*OVER, "Suspended")
 def compare(reference: Run, run: Run, scenario: Scenario) -> list[str]:
     """The differences from the reference run; empty if there are none."""
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
-    found = [
-        *_violations(run),
-        *(f"error: {error}" for error in run.errors),
-        *(f"leaked: {what}" for what in run.leaked),
-    ]
+    found = [*_violations(run), *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
     found += _left_behind(run.end)
     if run.writes_at_rest:
         found.append(f"at-rest: {run.writes_at_rest} writes")

@@ -1,4 +1,4 @@
-"""The kubelets of all nodes, as a level-triggered controller: containers run by script instead of as processes.
+"""The scheduler, and the kubelets of all nodes as a level-triggered controller: containers run by script, not as processes.
 
 What a kubelet decides is `localcluster.kubelet.lifecycle.decide`, what it reports `localcluster.kubelet.status.pod_status`:
 the same pure functions as in the embedded cluster. This module only models the machine: containers that start after a
@@ -18,17 +18,7 @@ from typing import Any
 from jobcommon.client.request import STRATEGIC_PATCH
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 from localcluster import ApiServer
-from localcluster.model import (
-    Access,
-    ContainerState,
-    Decision,
-    Item,
-    Run,
-    Settings,
-    decide,
-    images,
-    pod_status,
-)
+from localcluster.model import Access, ContainerState, Decision, Item, Run, Settings, decide, images, parse_time, pod_status
 
 Obj = dict[str, Any]
 BACKOFF = Settings()
@@ -327,3 +317,43 @@ def _bare(condition: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if condition is None:
         return None
     return {k: v for k, v in condition.items() if k not in ("lastProbeTime", "lastTransitionTime") and v is not None}
+
+
+_TERMINAL = ("Succeeded", "Failed")
+_NODES = 3
+
+
+class Scheduler:
+    """Binds pods to nodes a moment after their creation."""
+
+    ASSUMES = ("gates", "binding")
+
+    def __init__(self, server: ApiServer, draw: Draw) -> None:
+        self._access = Access(server, "scheduler")
+        self._draw = draw
+
+    def step(self) -> float | None:
+        """Bind every pod whose time has come."""
+        now, due = self._access.now, []
+        unbound = [pod for pod in self._access.items("pods") if _unbound(pod)]
+        for pod in sorted(unbound, key=lambda pod: (pod.namespace, pod.name)):
+            at = parse_time(pod.obj["metadata"]["creationTimestamp"]) + self._draw(f"bind/{pod.uid}", 0.05, 0.5)
+            if now < at:
+                due.append(at)
+            else:
+                node = f"node-{int(self._draw(f'node/{pod.name}', 0, _NODES))}"
+                target = {"apiVersion": "v1", "kind": "Node", "name": node}
+                body = {"metadata": {"name": pod.name, "uid": pod.uid}, "target": target}
+                self._access.send("POST", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding", body)
+        return min(due, default=None)
+
+
+def _unbound(pod: Item) -> bool:
+    spec, meta = pod.obj["spec"], pod.obj["metadata"]
+    phase = (pod.obj.get("status") or {}).get("phase")
+    return (
+        not spec.get("nodeName")
+        and not spec.get("schedulingGates")
+        and "deletionTimestamp" not in meta
+        and phase not in _TERMINAL
+    )

@@ -22,6 +22,8 @@ from typing import Any, NoReturn, TypeVarTuple, Unpack
 from unittest.mock import patch
 from weakref import WeakValueDictionary
 
+from jobcommon.runtime.clock import Clock, Timer
+
 Ts = TypeVarTuple("Ts")
 
 PROCESS: ContextVar[str] = ContextVar("simulated process", default="")
@@ -162,3 +164,23 @@ def _unheard(*_args: object) -> NoReturn:
 def _refuse(event: str, _args: tuple[Any, ...]) -> None:
     if _running and event in _OUTSIDE:
         raise OutsideWorldError(f"a simulation must not use {event}")
+
+
+class SimClock(Clock):
+    """Follows `loop`; `epoch` is the wall time at the loop's zero, in Unix seconds."""
+
+    def __init__(self, loop: SimLoop, epoch: float) -> None:
+        self.loop = loop
+        self._epoch = epoch
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return self.loop.time()
+
+    def wall(self) -> float:
+        """See `Clock.wall`."""
+        return self._epoch + self.loop.time()
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """See `Clock.call_at`."""
+        return self.loop.call_at(when, callback)

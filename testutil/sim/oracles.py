@@ -13,8 +13,8 @@ from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim.ends import attempt_of, failed_runs, main_failed, main_runs, phase, size_of
 from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.user import attempt_of, failed_runs, main_failed, main_runs, phase_of, size_of
 from localcluster.model import ADDED, DELETED, Change, Item, parse_time
 
 Obj = dict[str, Any]
@@ -196,7 +196,9 @@ class Watchdog:
             self.say(at, "stranger-created", f"pods/{pod.name} has no job for its owner")
             return
         slot = _slot(pod)
-        twins = [p for p in self._pods.values() if owner_of(p) == owner_of(pod) and _slot(p) == slot and phase(p) not in OVER]
+        twins = [
+            p for p in self._pods.values() if owner_of(p) == owner_of(pod) and _slot(p) == slot and phase_of(p) not in OVER
+        ]
         if twins:
             self.say(at, "two-live-pods", f"pods/{pod.name} beside {twins[0].name}")
         if job.forged:
@@ -210,16 +212,16 @@ class Watchdog:
         pod = change.item
         removed = change.type == DELETED or "deletionTimestamp" in pod.obj["metadata"]
         deleted = removed and "deletionTimestamp" not in before.obj["metadata"]
-        if deleted and phase(before) not in OVER and not main_failed(before):
+        if deleted and phase_of(before) not in OVER and not main_failed(before):
             if not self._may_go(at, pod, job):
-                self.say(at, "healthy-deleted", f"pods/{pod.name} ({phase(before)}) of a job that wants it")
+                self.say(at, "healthy-deleted", f"pods/{pod.name} ({phase_of(before)}) of a job that wants it")
             elif self._may_end_by_itself(at, before, job):
                 self.say(at, "stopped-early", f"pods/{pod.name} may end by itself after the success of its job")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
         evidence = let_go or (deleted and not held)
-        if evidence and phase(before) in OVER and not self._on_record(at, before, job):
-            self.say(at, "evidence-destroyed", f"pods/{pod.name} ({phase(before)}) is not on record")
+        if evidence and phase_of(before) in OVER and not self._on_record(at, before, job):
+            self.say(at, "evidence-destroyed", f"pods/{pod.name} ({phase_of(before)}) is not on record")
 
     def _may_go(self, at: float, pod: Item, job: _Job) -> bool:
         return job.finished or self._is_unwanted(at, pod, job)
@@ -274,7 +276,7 @@ def _note_ends(job: _Job, before: Item | None, change: Change, *, ours: bool) ->
         job.disrupted.add(pod.uid)
     if marked or disrupted or status.get("reason"):
         return
-    job.ended_early += phase(pod) == "Succeeded" and (before is None or phase(before) != "Succeeded")
+    job.ended_early += phase_of(pod) == "Succeeded" and (before is None or phase_of(before) != "Succeeded")
     job.failed_runs += max(failed_runs(pod) - (failed_runs(before) if before is not None else 0), 0)
 
 

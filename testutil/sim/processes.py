@@ -24,8 +24,7 @@ from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.sim.clock import SimClock
-from jobcommon.testutil.sim.loop import PROCESS, SimLoop
+from jobcommon.testutil.sim.loop import PROCESS, SimClock, SimLoop
 from jobcommon.testutil.sim.network import Links, SimTransport
 
 

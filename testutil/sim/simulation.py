@@ -18,11 +18,10 @@ from jobcommon.testutil.sim.canonical import end_state
 from jobcommon.testutil.sim.fault_scheduler import FaultScheduler
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.faulty_network import FaultyNetwork
-from jobcommon.testutil.sim.kubelet import Kubelet
+from jobcommon.testutil.sim.kubelet import Kubelet, Scheduler, drawing
 from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
 from jobcommon.testutil.sim.network import Links, Write
 from jobcommon.testutil.sim.oracles import Watchdog
-from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
@@ -41,11 +40,7 @@ _POLL = 5.0
 _HISTORY = 4096
 _UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 #: Latencies of requests and watches, by seed: a fast network, a slow one, a very slow one.
-_PROFILES = (
-    ((0.0005, 0.005), (0.001, 0.02)),
-    ((0.0005, 0.05), (0.001, 0.2)),
-    ((0.005, 0.5), (0.01, 2.0)),
-)
+_PROFILES = (((0.0005, 0.005), (0.001, 0.02)), ((0.0005, 0.05), (0.001, 0.2)), ((0.005, 0.5), (0.01, 2.0)))
 
 
 _compiled: dict[bytes, list[Resource]] = {}
@@ -117,8 +112,10 @@ class Simulation:
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
-        self.actors = [_Actor(a) for a in actors(self.server, scenario, Random(f"{seed}/world"))]  # noqa: S311
-        self.kubelet = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet))
+        draw = drawing(Random(f"{seed}/world").getrandbits(64))  # noqa: S311
+        self.kubelet = Kubelet(self.server, scenario, draw)
+        # The kinds of the frameworks and the jobs are created by the user as its first steps.
+        self.actors = [_Actor(a) for a in (User(self.server, scenario), Scheduler(self.server, draw), self.kubelet)]
         self.controllers = Controllers(self.server, more=tuple(self.actors))
         self.controllers.wake = self.wake
         self._stepping = False

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
-from jobcommon.testutil.sim.ends import attempt_of, main_runs
 from jobcommon.testutil.sim.scenario import Scenario, UserStep
 from localcluster import ApiServer
 from localcluster import User as Identity
@@ -207,3 +207,50 @@ def peers(*pods: str) -> Cue:
     """All of these pods run: the rendezvous of a training job."""
     ready = running(*pods)
     return lambda server, _runs: ready(server)
+
+
+# -- how pods have ended -----------------------------------------------------------------------------------------------------
+
+
+def phase_of(pod: Item) -> str:
+    """The pod's phase."""
+    return str((pod.obj.get("status") or {}).get("phase") or "Pending")
+
+
+def failed_runs(pod: Item) -> int:
+    """The runs of the main container, and of init containers but sidecars, that did not succeed."""
+    status, spec = pod.obj.get("status") or {}, pod.obj["spec"]
+    sidecars = {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
+    main = spec["containers"][0]["name"]
+    counted = [one for one in status.get("containerStatuses") or () if one["name"] == main]
+    counted += [one for one in status.get("initContainerStatuses") or () if one["name"] not in sidecars]
+    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in counted]
+    runs = sum(int(one.get("restartCount", 0)) for one in counted) + sum(bool(code) for code in codes)
+    return runs or int(phase_of(pod) == "Failed")
+
+
+def main_failed(pod: Item) -> bool:
+    """Whether the main container has failed and the kubelet will not start it again."""
+    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+    main = pod.obj["spec"]["containers"][0]["name"]
+    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in statuses if one["name"] == main]
+    return pod.obj["spec"].get("restartPolicy") == "Never" and any(codes)
+
+
+def main_runs(pod: Item) -> bool:
+    """Whether the main program runs, as far as the store tells. A grace of zero says that it does not: its node is gone."""
+    if pod.obj["metadata"].get("deletionGracePeriodSeconds") == 0:
+        return False
+    main = pod.obj["spec"]["containers"][0]["name"]
+    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+    return any("running" in (one.get("state") or {}) for one in statuses if one["name"] == main)
+
+
+def attempt_of(pod: Item) -> int:
+    """The attempt of its job that a pod belongs to."""
+    return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))
+
+
+def size_of(pod: Item) -> str:
+    """The size of its job that the pod's program knows of; "" if it has none."""
+    return str((pod.obj["metadata"].get("annotations") or {}).get(labels.SIZE, ""))

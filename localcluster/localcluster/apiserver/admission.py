@@ -6,7 +6,7 @@ from typing import Any
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import forbidden_error, not_found
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("quota", "terminating-namespace")
 Obj = dict[str, Any]
 

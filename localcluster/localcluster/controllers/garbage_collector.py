@@ -13,7 +13,7 @@ from localcluster.apiserver.storage import DELETED, Change, Item
 from localcluster.controllers.access import Access, NotStoredError
 from localcluster.finalizers import FOREGROUND, ORPHAN
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("owners", "orphans")
 Obj = dict[str, Any]
 #: Table, namespace, name.

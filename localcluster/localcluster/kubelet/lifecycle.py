@@ -10,7 +10,7 @@ from typing import Any
 
 from localcluster.timestamps import parse_time
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("phases", "deleted-phase", "deleted-not-restarted", "grace-expired", "in-place", "pod-deadline", "init-failure")
 Pod = Mapping[str, Any]
 Container = Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 from localcluster.kubelet.lifecycle import TERMINAL, Pod
 from localcluster.quantity import parse_quantity
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("gates",)
 DEFAULT_SCHEDULER = "default-scheduler"
 #: The taint that a cordoned node implies; a pod that tolerates it is scheduled nevertheless.

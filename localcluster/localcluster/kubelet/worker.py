@@ -17,7 +17,7 @@ from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox, VolumeError
 from localcluster.kubelet.status import pod_status
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("last-delete", "missing-volume", "other-image", "variables")
 _RETRY = 5.0
 _FORCED_GRACE = 1.0

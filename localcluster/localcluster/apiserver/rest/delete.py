@@ -12,7 +12,7 @@ from localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("grace", "moved-deletion", "grace-of-ended", "finalizers", "preconditions")
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _DEFAULT_GRACE = 30

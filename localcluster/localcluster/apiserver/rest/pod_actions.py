@@ -23,7 +23,7 @@ from localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 
-#: See testutil/sim/assumptions.py.
+#: See testutil/sim/assumptions.toml.
 ASSUMES = ("binding", "eviction-api")
 _CREATED: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _TOKEN_SECONDS = 3600
