@@ -11,11 +11,12 @@ import yaml
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, min_count
 from jobcommon.api.kueue import CONFIGURATION_PATH, KUEUE_API, QUEUE_LABEL
+from jobcommon.cli import rbac
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.cli.rbac import Rule
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
-from jobcommon.crd import custom_resource_definition, rbac
+from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
