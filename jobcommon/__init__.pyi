@@ -7,11 +7,6 @@ from .api.definition import CompanionKind as CompanionKind
 from .api.definition import ScalePaths as ScalePaths
 from .api.definition import Version as Version
 from .api.gang import GangScheduler as GangScheduler
-from .api.gang import PodGroupTemplate as PodGroupTemplate
-from .api.gang import pod_group_manifest as pod_group_manifest
-from .api.gang import with_min_count as with_min_count
-from .api.gang import with_scheduling_group as with_scheduling_group
-from .api.gang import workload_manifest as workload_manifest
 from .api.job import CleanPodPolicy as CleanPodPolicy
 from .api.job import Elasticity as Elasticity
 from .api.job import FlatRunPolicySpec as FlatRunPolicySpec

@@ -15,14 +15,14 @@ from typing import Any
 
 from jobcommon.api import gang as names
 from jobcommon.api import kueue, reasons
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOADS, GangScheduler, PodGroupTemplate
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOAD, WORKLOADS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.resources import parse_quantity
 from jobcommon.api.status import ConditionType
-from jobcommon.api.template import mapping_of
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies, Tally
@@ -171,21 +171,27 @@ class Gang(Extension):
 
     def _native(self, api_version: str) -> Iterator[Wanted]:
         """The Workload and the PodGroup."""
-        job, count = self.job, max(self.min_member, 1)
-        priority, topology = self.needs.priority_class, _required(job)
-        template = PodGroupTemplate(
-            _GROUP, count, topology=topology, disrupt_all=job.restarts_together, priority_class=priority
+        job, metadata = self.job, owned(self.job, self.job.name, job_selector(self.framework, self.job))
+        count = {"schedulingPolicy": {"gang": {"minCount": max(self.min_member, 1)}}}
+        fields: dict[str, Any] = dict(count)
+        if topology := _required(job):
+            fields["schedulingConstraints"] = {"topology": [{"key": topology}]}
+        if job.restarts_together:
+            fields["disruptionMode"] = {"all": {}}
+        if self.needs.priority_class:
+            fields["priorityClassName"] = self.needs.priority_class
+        controller = {"apiGroup": job.api_version.rpartition("/")[0], "kind": job.kind, "name": job.name}
+        specs: Iterable[tuple[str, str, dict[str, Any]]] = (
+            (WORKLOADS, WORKLOAD, {"podGroupTemplates": [{"name": _GROUP, **fields}], "controllerRef": controller}),
+            (POD_GROUPS, POD_GROUP, {"workloadRef": {"workloadName": job.name, "templateName": _GROUP}, **fields}),
         )
-        metadata = owned(job, job.name, job_selector(self.framework, job))
-        group, _, _ = job.api_version.rpartition("/")
-        controller = {"apiGroup": group, "kind": job.kind, "name": job.name}
-        manifests = {
-            WORKLOADS: names.workload_manifest(api_version, metadata, [template], controller),
-            POD_GROUPS: names.pod_group_manifest(api_version, metadata, template, job.name),
-        }
-        for plural, manifest in manifests.items():
-            found = self._objects.get(plural)
-            corrected = {"spec": names.with_min_count(found.raw, count)["spec"]} if found is not None else {}
+        for plural, kind, spec in specs:
+            manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+            corrected: dict[str, Any] = {}
+            if (found := self._objects.get(plural)) is not None:
+                templates = mappings_in(mapping_of(found.raw.get("spec")).get("podGroupTemplates"))
+                changed = count if plural == POD_GROUPS else {"podGroupTemplates": [{**one, **count} for one in templates]}
+                corrected = {"spec": changed}
             after = (WORKLOADS, job.name) if plural == POD_GROUPS else None
             yield Wanted(api_version, plural, job.name, manifest, corrected, after=after)
 
@@ -236,7 +242,7 @@ class Gang(Extension):
             if alone := _comes_later(self.framework, self.job, replica):
                 annotations[names.MEMBER] += names.ALONE
             pod = {**pod, "metadata": {**metadata, "annotations": annotations}}
-            return pod if alone else names.with_scheduling_group(pod, name)
+            return pod if alone else {**pod, "spec": {**spec, "schedulingGroup": {"podGroupName": name}}}
         group: Mapping[str, str] = {}
         if self.scheduler.api_version == names.VOLCANO_API:
             groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)
