@@ -10,12 +10,11 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Step, Stream, Wait
 from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store
 from jobcommon.client.lines import closing
-from jobcommon.controller.durations import Duration
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.moment import Moment
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.telemetry import Telemetry
+from jobcommon.controller.telemetry import Duration, Telemetry
 from jobcommon.controller.workqueue import WorkQueue
 
 __all__ = [

@@ -25,8 +25,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import OuterTransport, Request, Response, Transport
 from jobcommon.controller import telemetry
-from jobcommon.controller.durations import JOB_DURATION, LABELS, LAUNCH_DELAY
-from jobcommon.controller.telemetry import Telemetry
+from jobcommon.controller.telemetry import JOB_DURATION, LABELS, LAUNCH_DELAY, Telemetry
 from jobcommon.runtime.clock import Clock
 
 _LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.controller.durations import LABELS, durations
 from jobcommon.controller.result import Result, Work
+from jobcommon.controller.telemetry import LABELS, durations
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Plan
 from jobcommon.spec import read_job
