@@ -80,7 +80,7 @@ class ReplicaStatus(ApiModel):
         None,
         description="Failed runs of this type charged to backoffLimit; each but the last was restarted.",
     )
-    restarts: int | None = Field(None, description="Deprecated alias of failedRuns.")
+    restarts: int | None = Field(None, description="Former name of failedRuns, not written: read until 1.0.")
 
     @property
     def charged(self) -> int:

@@ -174,7 +174,6 @@ def replica_statuses(
                 "selector": selectors.get(kind),
                 "succeeded_indexes": format_indexes(accounting.succeeded[kind]),
                 "failed_runs": accounting.charged_by_type.get(kind) or None,
-                "restarts": accounting.charged_by_type.get(kind) or None,
             }
         )
         for kind, spec in job.replica_specs.items()
@@ -264,7 +263,7 @@ def pods_to_remember(status: JobStatus, slots: Slots, entries: list[Slot]) -> tu
 
 
 def _stopped(status: JobStatus, slots: Slots, entries: list[Slot], counted: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of `counted` that we have stopped. A status of an older release has no such list."""
+    """Those of `counted` that we have stopped."""
     known = set(status.counted_pods)
     stopped = {*status.stopped_pods, *(slot.pod.uid for slot in slots.surplus if slot.pod.uid not in known)}
     stopped.update(slot.pod.uid for slot in entries if slot.ending.type == EndType.STOPPED)

@@ -125,7 +125,7 @@ class ReportedProgress(Extension):
             last_progress_time=format_moment(last),
             seconds=min(seconds + allowed, MAX_COUNT),
         )
-        if (record := _on_record(status, new, last)) is None:
+        if (record := _on_record(status, new)) is None:
             if seen is not None:
                 # A report is seen when it is recorded, at most so much later.
                 last = min(max(last, seen - RECORD_SECONDS), seen)
@@ -176,9 +176,6 @@ class ReportedProgress(Extension):
         for entry in status.failed_replicas:
             runs, seen = 0 if over else entry.runs or 0, entry.in_place or 0
             counts |= {Replica(entry.type, index): (runs, seen) for index in parse_indexes(entry.indexes, MAX_REPLICAS)}
-        # A release without the field knows the sum of the failed runs alone, which are taken for those of one replica.
-        unknown = not status.failed_replicas
-        new, earlier = accounting.charged - (status.restarts or 0), _failed_since(status) if unknown else 0
         entered = {entry.pod.uid for entry in accounting.entries}
         counts |= {replica: (counts[replica][0], 0) for replica in slots.vacant if replica in counts}
         for slot in slots.notable:
@@ -186,9 +183,9 @@ class ReportedProgress(Extension):
                 continue
             ended = isinstance(slot.state, Ended) and slot.ending.type == EndType.RETRYABLE
             total = slot.failed_runs.charged + ended
-            runs, seen = counts.get(slot.replica) or (earlier, max(total - new, 0) if unknown else 0)
+            runs, seen = counts.get(slot.replica, (0, 0))
             more = total - seen if total >= seen else total
-            counts[slot.replica] = runs + more if more or not unknown else 0, 0 if slot.pod.uid in entered else total
+            counts[slot.replica] = runs + more, 0 if slot.pod.uid in entered else total
         alike: dict[tuple[str, int, int], set[int]] = {}
         for replica, (runs, seen) in counts.items():
             if runs or seen:
@@ -267,24 +264,13 @@ class ReportedProgress(Extension):
         return [self._stall.at] if self._stall is not None and self._stall.at > self._situation.now else []
 
 
-def _on_record(status: JobStatus, found: StallRecord, last: float) -> StallRecord | None:
+def _on_record(status: JobStatus, found: StallRecord) -> StallRecord | None:
     """The stall on record if it is the one that was `found`: it lasts, whenever this process began to watch."""
     known = status.stall
-    if not status.has(ConditionType.STALLED):
+    if known is None or not status.has(ConditionType.STALLED):
         return None
-    if known is not None:
-        same = (known.step, known.last_progress_time, known.seconds) == (found.step, found.last_progress_time, found.seconds)
-        return known if same else None
-    # A release without the field has written the condition alone.
-    since = parse_time(status.since(ConditionType.STALLED))
-    return found.model_copy(update={"since": format_moment(since)}) if since is not None and last <= since else None
-
-
-def _failed_since(status: JobStatus) -> int:
-    """The failed runs on record since the highest step rose; of a job without steps, those in a row soon after their start."""
-    if status.progress is not None and status.progress.highest_step is not None:
-        return max((status.restarts or 0) - (status.progress.restarts or 0), 0)
-    return status.early_failures.count if status.early_failures is not None else 0
+    same = (known.step, known.last_progress_time, known.seconds) == (found.step, found.last_progress_time, found.seconds)
+    return known if same else None
 
 
 def _end(run: Terminated) -> float:
