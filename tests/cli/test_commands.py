@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +19,6 @@ from jobcommon.cli.main import app
 from jobcommon.cli.manifests import Manifest, load
 from jobcommon.cli.operate import searched_domain
 from jobcommon.cli.options import duration_option
-from jobcommon.cli.plan import describe
 from jobcommon.cli.wanted import Wanted
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
@@ -131,33 +129,12 @@ def test_a_manifest_is_fetched_from_an_address(tmp_path: Path) -> None:
         load([f"{address}/job.yaml"])
 
 
-@pytest.mark.parametrize(
-    ("text", "domain"),
-    [
-        ("search jobs.svc.corp.local svc.corp.local corp.local eu.example\nnameserver 10.96.0.10\n", "corp.local"),
-        ("nameserver 10.96.0.10\nsearch\tjobs.svc.cluster.local. svc.cluster.local. cluster.local.\n", "cluster.local"),
-        ("search svc.example.com\n# search a.svc.b svc.b\n", ""),
-        ("nameserver 127.0.0.1\n", ""),
-        (None, ""),
-    ],
-)
-def test_the_operator_s_pod_knows_the_cluster_s_domain(text: str | None, domain: str, tmp_path: Path) -> None:
-    (file := tmp_path / "resolv.conf").write_text(text or "")
-    assert searched_domain(file if text is not None else tmp_path / "none") == domain
-
-
 def test_without_the_extra_there_is_no_traceback(tmp_path: Path) -> None:
     # A module of that name before the real one says what Python says when there is none.
     (tmp_path / "jsonschema_rs.py").write_text("raise ModuleNotFoundError(\"No module named 'x'\", name='jsonschema_rs')\n")
     done = jobcommon("run", "-f", "examples/run-policy/restart.yaml", env={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: the embedded cluster needs: pip install 'jobcommon[local]'\n"
-
-
-def test_the_test_kit_names_its_extra() -> None:
-    hidden = "import sys; sys.modules['localcluster'] = None; import jobcommon.testutil"
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
-    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: jobcommon.testutil needs: pip install 'jobcommon[testing]'"
 
 
 def test_a_full_disk_is_one_line() -> None:
@@ -218,14 +195,6 @@ def test_bad_arguments_are_refused_with_the_fix(arguments: str, message: str) ->
     assert all(line.startswith("error: ") for line in done.stderr.splitlines()), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("given", "seconds"),
-    [("90", 90), ("0.5", 0.5), ("5m", 300), ("1h30m", 5400), ("1.5h", 5400), ("2m3s", 123), ("1500ms", 1.5), (300.0, 300)],
-)
-def test_a_duration_is_what_kubectl_takes(given: str | float, seconds: float) -> None:
-    assert duration_option("--since", "").parser(given) == seconds
-
-
 @pytest.mark.parametrize("columns", [40, 120])
 @pytest.mark.parametrize("command", get_command(app).commands)  # type: ignore[attr-defined]
 def test_help_teaches_by_example(command: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,12 +215,6 @@ def test_the_line_of_a_field_is_that_of_its_name(path: str, tmp_path: Path) -> N
     file.write_text("kind: A\nmetadata: {name: a}\nspec:\n  a: 1\n  b:\n  - c: 1\n  - c: 2\napiVersion: b/v1\n")
     (manifest,) = load([str(file)])
     assert manifest.place_of(path) == f"{file}:{PLACES[path]}: A a"
-
-
-def test_a_plan_does_not_claim_what_the_operators_options_decide() -> None:
-    manifests = load([str(ROOT / "examples/run-policy/progress.yaml")])
-    assert manifests[0].body["spec"]["runPolicy"]["reportProgress"]
-    assert "NoProgressServer" not in describe(manifests, [], with_manifests=False)
 
 
 @pytest.mark.cluster
@@ -372,3 +335,21 @@ def test_crds_are_printed_and_written(tmp_path: Path) -> None:
     written = answered("crds", "--framework", "pytorch", "--output", str(tmp_path / "crds"))
     assert written.stdout.split() == [str(tmp_path / "crds/kubeflow.org_pytorchjobs.yaml")]
     assert (tmp_path / "crds/kubeflow.org_pytorchjobs.yaml").read_text() == printed.stdout.removeprefix("---\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("search jobs.svc.corp.local svc.corp.local corp.local eu.example\nnameserver 10.96.0.10\n", "corp.local"),
+        ("nameserver 10.96.0.10\nsearch\tjobs.svc.cluster.local. svc.cluster.local. cluster.local.\n", "cluster.local"),
+        ("search svc.example.com\n# search a.svc b.svc b\n", ""),
+    ],
+)
+def test_the_operator_s_pod_knows_the_cluster_s_domain(text: str, domain: str, tmp_path: Path) -> None:
+    (file := tmp_path / "resolv.conf").write_text(text)
+    assert (searched_domain(file), searched_domain(tmp_path / "none")) == (domain, "")
+
+
+def test_a_duration_is_what_kubectl_takes() -> None:
+    kubectls = {"90": 90, "0.5": 0.5, "5m": 300, "1h30m": 5400, "1.5h": 5400, "2m3s": 123, "1500ms": 1.5}
+    assert {given: duration_option("--since", "").parser(given) for given in kubectls} == kubectls

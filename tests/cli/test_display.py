@@ -8,14 +8,12 @@ from rich.console import Console
 
 from jobcommon.api.status import Failure, JobCondition, JobStatus
 from jobcommon.api.text import clean
-from jobcommon.api.time_spent import TimeSpent
-from jobcommon.cli.display import Display, summary, time_spent
+from jobcommon.cli.display import Display, summary
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
-from jobcommon.testutil import builders
 from jobcommon.testutil.builders import Pod, job_manifest
 
 
@@ -76,23 +74,6 @@ class Screen:
         return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def test_a_progress_bar_stands_below_the_lines_until_it_is_complete() -> None:
-    screen = Screen(1)
-    (pod,) = screen.pods
-    shown = []
-    for text in ("10%\r", "20%\x1b[2J" + "#" * 200 + "\r", "  \r", "30%\r"):
-        screen.display.frame(pod, text)
-        shown.append(screen.table[0])
-    assert shown == [
-        "demo-worker-0 | 10%",
-        f"demo-worker-0 | 20%{'#' * 100}…",
-        "JOB              STATE  PODS         TIME",
-        "demo-worker-0 | 30%",
-    ]
-    screen.display.line(pod, "100%")
-    assert (screen.table[0][:3], len(screen.lines)) == ("JOB", 1)
-
-
 def test_the_pods_of_a_large_job_are_counted_and_trouble_is_told() -> None:
     screen = Screen(60)
     for index in range(60):
@@ -149,20 +130,6 @@ def test_the_summary_says_once_what_a_pod_printed_last_and_since_when_the_job_do
     assert (text.count(ended), text.count(began), text.count("no shard")) == (2, 0, 1)
 
 
-def test_a_condition_that_only_says_more_of_its_pods_gets_no_line() -> None:
-    screen = Screen(1)
-    screen.condition("Running", "PyTorchJob default/demo is running.")
-    screen.condition(
-        "Running", "PyTorchJob default/demo is running; Worker-0 restarted once, last: exited with code 1 (Error)."
-    )
-    screen.condition("Running", "PyTorchJob default/demo is running; waiting: Worker-0: Unschedulable: no node.")
-    screen.condition("Restarting", "It is restarting because Worker-0: Evicted")
-    assert screen.lines == [
-        "pytorchjob/demo Running: PyTorchJob default/demo is running.",
-        "pytorchjob/demo Restarting: It is restarting because Worker-0: Evicted",
-    ]
-
-
 POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)
 
 TRACE = 'Traceback (most recent call last):\n  File "/app/t.py", line 3, in <module>\n    run()\n'
@@ -190,17 +157,3 @@ TRACE = 'Traceback (most recent call last):\n  File "/app/t.py", line 3, in <mod
 )
 def test_a_pod_in_a_word_and_why_it_does_not_run(pod: Pod, word: str, cause: str) -> None:
     assert (describe(pod.raw), why(pod.view)) == (word, cause)
-
-
-def test_where_the_time_of_a_job_went() -> None:
-    spent = TimeSpent(
-        phase="Running", since="2023-11-14T22:13:20.000Z", queued=65.0, starting=12.0, running=100.0, restarting=40.0
-    )
-    text = "queued 1:05, starting 0:12, running 1:01:48, restarting 0:40; availability 98.6 %"
-    assert time_spent(JobStatus(time_spent=spent), builders.START + 3608) == text
-    spent = spent.model_copy(update={"progressing": 1883.8, "lost_steps": 1})
-    text += ", goodput 50.1 %, 1 step repeated"
-    assert time_spent(JobStatus(time_spent=spent), builders.START + 3608) == text
-    assert time_spent(JobStatus(), builders.START) == ""
-    waits = TimeSpent(phase="Pending", since="2023-11-14T22:13:20.000Z")
-    assert time_spent(JobStatus(time_spent=waits), builders.START + 90).startswith("queued or starting 1:30")

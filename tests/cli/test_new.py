@@ -7,7 +7,6 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from jobcommon.cli.errors import UserError
@@ -29,33 +28,6 @@ def run(*argv: str, cwd: Path, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"), [("x", None), ("light-gbm", "LightGBMJob"), ("a-name-of-20-letters", "AKindOfTwentyNineLettersOrJob")]
-)
-def test_lint_has_nothing_to_say_whatever_the_names(tmp_path: Path, name: str, kind: str | None) -> None:
-    write(Package.named(name, kind, "kubeflow.org"), tmp_path / "made")
-    for argv in (("check",), ("format", "--check")):
-        run(sys.executable, "-m", "ruff", *argv, "--no-cache", ".", cwd=tmp_path / "made")
-
-
-def test_the_chart_runs_the_framework_with_its_rights(made: Path) -> None:
-    helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
-    report = helm.lint(made / "chart", {}, strict=True, namespace="operators", kube_version="v1.29.0")
-    assert not [message for message in report["messages"] if message["severity"] > 1]
-    with helm.Chart.load(made / "chart") as chart:
-        files = chart.render({}, name="demo", namespace="operators")
-        assert [file["name"] for file in chart.crds] == ["crds/example.com_lightgbmjobs.yaml"]
-    objects = [found for found in yaml.safe_load_all(files["light-gbm-operator/templates/operator.yaml"]) if found]
-    (deployment,) = (found for found in objects if found["kind"] == "Deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "light-gbm-operator:0.1.0"
-    assert "--framework=light_gbm_operator:FRAMEWORK" in container["args"]
-    rules = [rule for found in objects if found["kind"] == "ClusterRole" for rule in found["rules"]]
-    assert {tuple(rule["resources"]) for rule in rules if rule["apiGroups"] == ["example.com"]} == {
-        ("lightgbmjobs",), ("lightgbmjobs/status",), ("lightgbmjobs/finalizers",), ("lightgbmjobs/scale",),
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

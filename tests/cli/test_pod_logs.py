@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.logs import Printer, Selection, print_logs
+from jobcommon.cli.jobs.logs import Printer
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.watch import FollowedJob, FollowedPod, runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
-from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.errors import TransportError
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import Pod, job_manifest
+from jobcommon.testutil.builders import job_manifest
 from tests.cli.train_cluster import Output
 from tests.runtime.fakes import Answer, ScriptedTransport, reply
 
@@ -83,12 +82,6 @@ async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> 
     assert printed == ["run 1", "run 2"]
 
 
-async def test_a_run_whose_successor_has_begun_is_read_as_the_previous_one() -> None:
-    transport = server([[SECOND], [FIRST]], [pod(1, "running")])
-    lines = ContainerLogs(transport, pause).lines(pod(0, "running"), LogOptions("c", follow=True))
-    assert [line async for line in lines] == ["run 1"]
-
-
 @pytest.mark.parametrize(
     ("count", "state", "last", "before", "runs"),
     [
@@ -106,17 +99,3 @@ def test_the_runs_of_a_container_whose_logs_can_be_read(
 ) -> None:
     states = {"state": {state: {"containerID": "present"}}, "lastState": {last: {"containerID": before}} if last else {}}
     assert [*runs_with_logs({"restartCount": count, **states})] == runs
-
-
-async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:
-    job = FoundJob(PYTORCH, job_manifest(PYTORCH, {"Master": 1, "Worker": 1}))
-    read = read_job(PYTORCH, job.body)
-    master, worker = (Pod.of(PYTORCH, read, kind, 0).scheduled().running() for kind in ("Master", "Worker"))
-
-    transport = server([[FIRST]], [{"items": [master.raw, worker.raw]}])
-    gone = StatusError(404, "NotFound", f'pods "{worker.name}" not found')
-    transport.on("STREAM", f"/api/v1/namespaces/default/pods/{worker.name}/", gone)
-    output = Output.make()
-    printer = Printer(output.console, output.console, lambda _: True, job)
-    await print_logs(Api(transport, "default"), job, Selection(), printer)
-    assert output.text == "Master-0 | run 1\n"

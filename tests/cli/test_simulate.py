@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-import pytest
 import yaml
 
 from jobcommon.framework import EnvVar
@@ -38,22 +37,3 @@ def test_a_single_run_with_faults_of_the_job_of_a_file_is_replayed(tmp_path: Pat
     (file := tmp_path / "job.yaml").write_text(yaml.safe_dump(job_manifest(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 1})))
     found = answered("simulate", "mxnet", "-f", str(file), "--lifecycle", "L1-success", "--seed", "3", "--faults", CRASH)
     assert (found.returncode, found.stdout) == (0, "replay: 1 runs, 0 failures\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["mxnet"], "this MXJob is invalid"),
-        (["absent"], "there is no such framework here"),
-        (["absent:FRAMEWORK"], "No module named 'absent'"),
-        ([GOOD, "--lifecycle", "L0"], "--lifecycle L0: use one of L1-success"),
-        ([GOOD, "--lifecycle", "L1-success", "--faults", '[{"kind": "rain", "write": 1}]'], "--faults: "),
-        ([GOOD, "--lifecycle", "L1-success", "--faults", "["], "--faults: "),
-        ([GOOD, "-f", "examples/pytorch/digits.yaml"], "0 objects of kind TestJob; give a file with one"),
-    ],
-)
-def test_wrong_input_is_said(arguments: list[str], said: str) -> None:
-    found = answered("simulate", *arguments)
-    assert found.returncode == 2
-    assert said in found.stderr
-    assert found.stderr.startswith("error: ")

@@ -10,7 +10,7 @@ import pytest
 from jobcommon.cli import process
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.output import prepare_streams
-from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT
 from tests.cli.test_commands import VALID
 
 
@@ -55,23 +55,3 @@ def test_the_error_of_a_task_comes_without_its_group(error: Exception) -> None:
 
     with pytest.raises(type(error)):
         process.run(main())
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (PermissionError(13, "Permission denied", "/somewhere/log"), "error: /somewhere/log: Permission denied\n"),
-        (OSError(24, "Too many open files"), "Too many open files; raise the limit: ulimit -n 4096\n"),
-        (OSError(28, "No space left on device"), "error: standard output or a file of the cluster: No space left on device\n"),
-    ],
-)
-def test_an_error_of_the_disk_is_one_line(error: OSError, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(**_: object) -> None:
-        raise error
-
-    monkeypatch.setattr("jobcommon.cli.main.app", fails)
-    monkeypatch.setattr("jobcommon.cli.main._forget_output", lambda: None)
-    done = answered("crds")
-    assert done.returncode == 1
-    assert done.stderr.endswith(message)
-    assert done.stderr.count("\n") == 1

@@ -17,29 +17,25 @@ from jobcommon.cli.embedded import define
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs import commands
 from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.changes import restart, restart_replica, resume, scale, suspend
+from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, NoJobError, find_job
 from jobcommon.cli.jobs.why import show, why
-from jobcommon.cli.pod_state import describe
-from jobcommon.cli.stalls import State
-from jobcommon.cli.watch import progress
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk.shown import ShownJob
-from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Pod, job_manifest
+from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import Output, api_for, reader
-from tests.diagnosis.scenarios import SCENARIOS, elastic
+from tests.diagnosis.scenarios import SCENARIOS
 from tests.runtime.fakes import ScriptedTransport, reply
 
 BOTH = {"Master": 1, "Worker": 3}
@@ -125,15 +121,6 @@ def test_a_job_that_is_gone_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: 
         commands.wait_command("demo", "finished")
 
 
-def test_jobs_are_chosen_by_what_there_is() -> None:
-    assert [framework.kind for framework in Chosen(("pytorchjobs", "TFJob")).frameworks] == ["PyTorchJob", "TFJob"]
-    assert Chosen((), ("failed",)).conditions == {"Failed"}
-    with pytest.raises(UserError, match="--kind job: use one of jaxjob, "):
-        _ = Chosen(("job",)).frameworks
-    with pytest.raises(UserError, match="--state failing: use one of Created, "):
-        _ = Chosen((), ("failing",)).conditions
-
-
 @pytest.mark.parametrize(("later", "age"), [(59, ""), (300, "; reported 5 min ago")])
 def test_what_the_program_reports_is_in_list_why_and_the_progress_line(later: float, age: str) -> None:
     seeded, words = scene("running"), "████░░░░░░ 47% (940/2000), 12m left"
@@ -198,20 +185,6 @@ async def test_logs_of_all_replicas_over_restarts_and_as_files(tmp_path: Path) -
     assert (tmp_path / "evidence/demo-worker-0.log").read_text() == "hello\n\nworld\n"
 
 
-@pytest.mark.parametrize(
-    ("scope", "words"),
-    [
-        ("Pod", "pod/demo-worker-0 is deleted and will be replaced"),
-        ("Job", "pod/demo-worker-0 is deleted; when it has ended, all replicas are restarted (restartScope: Job)"),
-    ],
-)
-async def test_what_follows_the_restart_of_one_replica_is_said(scope: str, words: str) -> None:
-    transport, said = ScriptedTransport().on("DELETE", "/", reply()), list[str]()
-    job, pod = found(run_policy={"restartScope": scope}), {"metadata": {"name": "demo-worker-0", "uid": "u"}}
-    await restart_replica(cast(Api, transport), job, pod, said.append)
-    assert said == [words]
-
-
 @pytest.mark.cluster
 async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
     said: list[str] = []
@@ -245,32 +218,6 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
     assert [line.split()[0] for line in replicas.text.splitlines()[1:4]] == ["Worker-0", "Worker-1", "Worker-2"]
     assert said[-2] == "pytorchjob/demo: Worker 2 → 3"
     assert said[-1].startswith("warning: Scaling Worker does not affect running replicas; set ")
-
-
-def test_lists_tell_of_a_job_that_runs_with_fewer_replicas_than_it_asks_for() -> None:
-    seen, now = elastic("asks")
-    listed, replicas = Output.make(), Output.make()
-    show_jobs(listed.console, [found(name="demo")], [seen], now, everywhere=False)
-    show_replicas(replicas.console, seen, {}, now)
-    assert "2/3" in listed.text.splitlines()[1]
-    assert "FewerReplicas" in listed.text
-    states = [line.split()[:2] for line in replicas.text.splitlines()[1:4]]
-    assert states == [["Worker-0", "Running"], ["Worker-1", "Running"], ["Worker-2", "Spare"]]
-    assert "2/2 Running, 3 requested" in replicas.text
-    assert [describe(pod) for pod in seen.pods] == ["Running", "Running", "Spare"]
-    # `run` does not count the job as one that cannot progress.
-    assert State.WAITS not in [progress(member.pod) for member in (*seen.members, *seen.spare)]
-
-
-@pytest.mark.parametrize(("restarts", "started"), [(0, "1:00"), (1, "0:05"), (2, "-")])
-def test_a_pod_that_was_restarted_has_the_time_of_its_first_start_or_none(restarts: int, started: str) -> None:
-    """Its last run began after 60 s, and that before after 5 s."""
-    pod = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)
-    seen, replicas = pod.running(START + 60, restarts=restarts).raw, Output.make()
-    before = {"terminated": {"startedAt": format_time(START + 5), "exitCode": 143}}
-    seen["status"]["containerStatuses"][0]["lastState"] = before if restarts else {}
-    show_replicas(replicas.console, Found(PYTORCH, found().body, [seen]), {}, START + 100)
-    assert replicas.text.splitlines()[1].split()[4] == started
 
 
 TRAINJOBS = {

@@ -74,21 +74,6 @@ def test_horovod_has_a_process_for_each_gpu(gpus: int | None, slots: int, proces
 
 
 @pytest.mark.parametrize(
-    "head", [{"backend": "mpi", "framework": "tensorflow"}, {"framework": "mpi"}, {"backend": "mpi"}], ids=str
-)
-def test_mpi_operator_has_no_master(head: dict[str, str]) -> None:
-    worker = {"resources": {"gpu": {"requests": 4, "limits": 4}}}
-    document = {**PLAIN, **head, "run": {"cmd": "mpirun python run.py"}}
-    manifest, _ = converted({**document, "environment": {"replicas": {"n_workers": 8, "default_worker": worker}}})
-    found = job_of(manifest)
-    launcher = main_container(found.replica_specs["Launcher"])
-    assert (launcher["args"], launcher.get("resources")) == (["mpirun python run.py"], None)
-    assert "runLauncherAsWorker" not in manifest["spec"]
-    assert manifest["spec"]["slotsPerWorker"] == 4
-    assert list(json.loads(env(found.replica_specs["Worker"])["POLYAXON_CLUSTER"])) == ["worker"]
-
-
-@pytest.mark.parametrize(
     ("restarts", "default", "policies", "limit"),
     [
         (None, None, {"Master": "Never", "Worker": "Never"}, None),

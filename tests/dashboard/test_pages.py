@@ -1,6 +1,5 @@
 """The pages, on an API server in process: what they show, that they escape it, and what they cost the cluster."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -299,20 +298,6 @@ async def test_a_cluster_that_does_not_answer_as_wished(answer: Any, said: str) 
         assert "Traceback" not in text
 
 
-async def test_many_pages_at_once_are_one_request() -> None:
-    transport = ScriptedTransport().on("GET", "/", reply({"items": []}))
-    now = [0.0]
-    reader = ClusterReader(transport, [TESTJOB], clock=lambda: now[0])
-    await asyncio.gather(*(reader.jobs() for _ in range(20)))
-    assert len(transport.sent) == 1
-    now[0] = KEPT_SECONDS
-    await reader.jobs()
-    assert len(transport.sent) == 1
-    now[0] = KEPT_SECONDS + 0.1
-    await reader.jobs()
-    assert len(transport.sent) == 2
-
-
 async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_has() -> None:
     class WithLog(ScriptedTransport):
         async def stream(self, request: Request) -> AsyncIterator[bytes]:
@@ -370,16 +355,3 @@ SPARE_POD = {**POD, "metadata": {**POD["metadata"], "annotations": {SPARE: "true
 def test_a_container_waits_until_it_has_run(pod: dict[str, Any], status: dict[str, Any], why: str) -> None:
     assert waiting_for({**pod, "status": status}, "main") == why
     assert waiting_for({**POD, "status": {}}, "gone") == "", "the API server says what is wrong"
-
-
-@pytest.mark.parametrize(
-    ("text", "event"),
-    [
-        ("a line", b"data: a line\n\n"),
-        ("10%\r20%\r", b"data: 10%\ndata: 20%\ndata: \n\n"),
-        ("data: forged\n\nevent: ended", b"data: data: forged\ndata: \ndata: event: ended\n\n"),
-        ("\udcff", b"data: ?\n\n"),
-    ],
-)
-def test_a_line_of_a_log_is_one_event(text: str, event: bytes) -> None:
-    assert event_of(text) == event

@@ -149,20 +149,6 @@ def test_a_finished_job_ends_its_timeline() -> None:
     assert told(status, now=5000) == {"Job": ["queued 0-10", "running 10-80"]}, "after its pods were deleted"
 
 
-def test_a_job_that_failed_before_a_condition_said_that_it_runs() -> None:
-    failure = {"replica": "Worker-0", "pod": "worker-0", "reason": "Error", "exitCode": 1, "time": at(12)}
-    conditions = [condition("Created", at=T), condition("Failed", at=T + 12)]
-    status = {"conditions": conditions, "startTime": at(10), "completionTime": at(12), "failures": [failure]}
-    failed = pod(created=T + 10, scheduled=T + 10, over=True, runs=(ran(11, 12, 1),))
-    assert told(status, failed)["Job"] == ["queued 0-10", "starting 10-11", "running 11-12"]
-    assert told(status)["Job"] == ["queued 0-10", "running 10-12"], "after its pods were deleted"
-    status["failures"] = []
-    assert told(status, pod(scheduled=None))["Job"] == ["queued 0-12"], "it has never run"
-    status |= {"lastRestartTime": at(11), "timeSpent": {"queued": 9, "starting": 2}}
-    status["conditions"] = [condition("Running", holds=False, at=T), condition("Failed", at=T + 12)]
-    assert told(status)["Job"] == ["queued 0-9", "starting 9-11", "running 11-12"], "Running has the time of its creation"
-
-
 @pytest.mark.parametrize("created", [T + 500, T - 500, 253402300799.0, -62135596800.0])
 def test_forged_times_stay_on_the_drawing(created: float) -> None:
     status = {

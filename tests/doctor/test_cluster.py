@@ -16,7 +16,6 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil import kueue
 from jobcommon.testutil.cluster import TestCluster, cluster_for
-from tests.cli.commands import answered
 
 pytestmark = pytest.mark.cluster
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -104,17 +103,3 @@ async def test_a_user_who_may_read_nothing_is_told_what(tmp_path: Path, capsys: 
         kubeconfig.write_text(yaml.safe_dump(config))
         with pytest.raises(UserError, match="does not accept the credentials"):
             await findings(kubeconfig, capsys)
-
-
-def test_a_server_that_does_not_answer_is_named_with_what_to_check(tmp_path: Path) -> None:
-    config = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {"token": "any"}}],
-    }
-    (tmp_path / "config").write_text(yaml.safe_dump(config))
-    done = answered("doctor", "--kubeconfig", str(tmp_path / "config"))
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: the API server at https://127.0.0.1:1 does not answer: GET /version: ")
-    assert done.stderr.endswith("; check the kubeconfig with: kubectl cluster-info\n")

@@ -180,14 +180,6 @@ def test_jobs_that_trainer_cannot_run_are_refused(of: str, path: str, value: Any
     forward(pytorch(metadata={"name": LONGEST}))
 
 
-def test_a_launcher_without_workers_waits_for_none() -> None:
-    body = copied(CARRIED["allreduce-ssh.yaml:allreduce-ssh"])
-    del body["spec"]["mpiReplicaSpecs"]["Worker"]
-    body["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
-    (launcher,) = forward(body).objects[0]["spec"]["template"]["spec"]["replicatedJobs"]
-    assert "dependsOn" not in launcher, "JobSet refuses it of the first replicated Job"
-
-
 def pytorch(policy: Json | None = None, metadata: Json | None = None, **spec: Any) -> Json:
     template = {"spec": {"containers": [{"name": "pytorch", "image": "any", "command": ["train"]}]}}
     body = {**({"runPolicy": policy} if policy else {}), "pytorchReplicaSpecs": {"Worker": {"template": template}}, **spec}

@@ -14,9 +14,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job, read_job
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.sdk.progress import Progress, described
+from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 from tests.docs.blocks import blocks
 
@@ -31,7 +29,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
 
 PAGE = [block for block in blocks() if block.document.name == "python-client.md"]
 SNIPPETS = [block.text for block in PAGE if block.language == "python"]
-PROGRESS, FAILURE = (block.text for block in PAGE if block.language == "text")
+_, FAILURE = (block.text for block in PAGE if block.language == "text")
 
 
 def train(word: str) -> None:
@@ -139,14 +137,6 @@ def test_the_code_of_the_page(kubectl: Kubectl, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "rank 0 trains for 3\n" * 2), done.stderr
     assert re.search(r"^pytorchjob/digits \d:\d\d Succeeded: Master 1/1, Worker [0-3]/3$", done.stderr, re.MULTILINE)
     kubectl("delete", "pytorchjob", "digits")
-
-
-def test_the_progress_that_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = {"Master": {"active": 1}, "Worker": {"active": 3}}
-    status = {"conditions": [{"type": "Running", "status": "True"}], "restarts": 1, "replicaStatuses": counts}
-    job = read_job(PYTORCH, build_job("digits", image="any", command=["true"], replicas=4) | {"status": status})
-    Progress(on=True).show("pytorchjob/digits", 4, described(job))
-    assert capsys.readouterr().err == PROGRESS
 
 
 def test_without_the_package_it_names_the_extra(tmp_path: Path) -> None:
