@@ -7,6 +7,7 @@ import sys
 import tomllib
 from importlib import import_module
 from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import grimp
 import pytest

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.testutil.builders import Manifest
-from tests.cli.jobs import shell_job
+from tests.cli.train_cluster import shell_job
 
 KUEUE = {"kueue.x-k8s.io/queue-name": "research"}
 

@@ -24,7 +24,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
-from tests.cli.jobs import shell_job
+from tests.cli.train_cluster import shell_job
 
 JOB = """
 apiVersion: kubeflow.org/v1

@@ -33,8 +33,7 @@ from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
-from tests.cli.jobs import shell_job
-from tests.cli.train_cluster import Output, api_for, reader
+from tests.cli.train_cluster import Output, api_for, reader, shell_job
 from tests.diagnosis.scenarios import SCENARIOS
 from tests.runtime.fakes import ScriptedTransport, reply
 

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from jobcommon.cli.jobs.access import Api
 from jobcommon.client.transport import HttpTransport, StaticEndpoint
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import Manifest, job_manifest
 from localcluster import Cluster
 
 
@@ -65,3 +67,14 @@ class Output:
         """What was printed."""
         assert isinstance(self.console.file, io.StringIO)
         return self.console.file.getvalue()
+
+
+# -- PyTorchJobs of a shell command, for tests on the embedded cluster
+
+
+def shell_job(command: str, *, workers: int = 1, policy: str = "Never", name: str = "demo", **run_policy: Any) -> Manifest:
+    """A job whose workers run `command`; further arguments are fields of its run policy, in the manifest's spelling."""
+    container = {"name": "pytorch", "image": "any", "command": ["sh", "-c", command]}
+    template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+    spec = {"replicas": workers, "restartPolicy": policy, "template": template}
+    return job_manifest(PYTORCH, {"Worker": spec}, name=name, run_policy=run_policy)

@@ -1,16 +1,22 @@
-"""The timeline of a job, from conditions, pods and failures; and where its bars are drawn."""
+"""The timeline of a job, its pods in lines, and what was seen of its reports; and how they are drawn."""
 
 from typing import Any
 
 import pytest
 
-from jobcommon.api.status import read_status
+from jobcommon.api import labels
+from jobcommon.api.status import Metric, read_status
 from jobcommon.api.timestamp import format_time
+from jobcommon.cli.dashboard import history
+from jobcommon.cli.dashboard.chart import charts, run_name
 from jobcommon.cli.dashboard.drawing import MIN_PERCENT, drawing
-from jobcommon.cli.dashboard.history import Seen
-from jobcommon.cli.dashboard.pod_row import PodRow, Run
+from jobcommon.cli.dashboard.history import History, Seen
+from jobcommon.cli.dashboard.pod_row import PodRow, Run, pod_rows
 from jobcommon.cli.dashboard.timeline import changes_of, timeline
 from jobcommon.diagnosis import Found
+from jobcommon.framework import Framework
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import condition
 from tests.runtime.fakes import TESTJOB
 
@@ -162,3 +168,147 @@ def test_forged_times_stay_on_the_drawing(created: float) -> None:
             assert bar.width >= MIN_PERCENT
             assert bar.x + bar.width <= 100.01
         assert all(0 <= dot.x <= 100 for dot in row.dots)
+
+
+# -- A pod in a line: its place among the replicas, its steps, and its runs
+
+AT = "2025-10-09T08:53:{:02}Z".format
+ZERO = 1_759_999_980.0  # at 0
+
+
+def raw_pod(name: str, replica_type: str, index: str = "0", **status: Any) -> dict[str, Any]:
+    kept = {labels.REPLICA_TYPE: replica_type, labels.REPLICA_INDEX: index}
+    containers = [{"name": "pytorch", "env": [{"name": "RANK", "value": "3"}]}, {"name": "log"}]
+    metadata = {"name": name, "namespace": "default", "uid": name, "labels": kept, "creationTimestamp": AT(0)}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": containers, "initContainers": [{"name": "first"}], "nodeName": "n1"},
+        "status": {"phase": "Running", **status},
+    }
+
+
+@pytest.mark.parametrize(
+    ("framework", "pods", "replicas"),
+    [
+        (PYTORCH, ["a-worker-10", "a-worker-2", "a-master-0", "odd"], ["Master-0", "Worker-2", "Worker-10", "odd"]),
+        # With runLauncherAsWorker the workers' labels count from 1, but the failures in the status name the replicas.
+        (MPI, ["a-launcher", "a-worker-0", "a-worker-1"], ["Launcher-0", "Worker-0", "Worker-1"]),
+        *((PYTORCH, [f"a-worker-{index}"], [f"a-worker-{index}"]) for index in ("-1", "", "9" * 400, "²", "x")),
+    ],
+)
+def test_by_rank_of_the_name_and_not_of_the_label(framework: Framework, pods: list[str], replicas: list[str]) -> None:
+    made = [raw_pod(name, f"{name}-".split("-")[1], str(index)) for index, name in enumerate(pods)]
+    assert [row.replica for row in pod_rows(framework, made)] == replicas
+
+
+def test_steps_and_runs() -> None:
+    container = {
+        "name": "pytorch",
+        "restartCount": 1,
+        "lastState": {"terminated": {"startedAt": AT(3), "finishedAt": AT(8), "exitCode": 137, "reason": "OOMKilled"}},
+        "state": {"running": {"startedAt": AT(9)}},
+    }
+    side = {"name": "log", "restartCount": 5, "state": {"running": {"startedAt": AT(1)}}}
+    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": AT(2)}]
+    (row,) = pod_rows(PYTORCH, [raw_pod("a-worker-0", "worker", containerStatuses=[side, container], conditions=conditions)])
+    assert (row.created, row.scheduled, row.node, row.rank, row.restarts) == (ZERO, ZERO + 2, "n1", "3", 6)
+    assert row.runs == (Run(ZERO + 3, ZERO + 8, 137, "OOMKilled"), Run(ZERO + 9, None)), "those of the main container"
+    assert row.containers == ("pytorch", "log", "first")
+    assert not row.over
+    assert not row.ran_before
+    container["restartCount"] = 2
+    (row,) = pod_rows(PYTORCH, [raw_pod("a-worker-0", "worker", containerStatuses=[side, container], conditions=conditions)])
+    assert row.ran_before, "a run before the last one but one"
+
+
+def test_a_rank_may_come_from_an_annotation() -> None:
+    sized = raw_pod("a-worker-0", "worker")
+    sized["metadata"]["annotations"] = {f"{labels.VARIABLE}RANK": "7"}
+    sized["spec"]["containers"][0]["env"] = [{"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations"}}}]
+    assert [row.rank for row in pod_rows(PYTORCH, [sized])] == ["7"]
+
+
+# -- What the dashboard has seen of the reports of jobs, and how it draws them
+
+
+def report(step: int, at: float = 0.0, *, attempt: int | None = None, **metrics: object) -> dict[str, Any]:
+    """A status with a report that arrived at that time; it is `step` seconds after T without one."""
+    values = [{"name": name, "value": str(value)} for name, value in {"current_step": step, **metrics}.items()]
+    times = {"lastReportTime": format_time(T + (at or step))}
+    return {
+        "trainerStatus": {"metrics": values, "lastUpdatedTime": format_time(T)},
+        "progress": {"step": step, "attempt": attempt, **times},
+    }
+
+
+def seen(*statuses: dict[str, Any]) -> Seen:
+    watched = History()
+    found = [watched.see("u", read_status(status), T + number) for number, status in enumerate(statuses)][-1]
+    assert found is not None
+    return found
+
+
+def lines(found: Seen) -> list[dict[str, list[float]]]:
+    return [{name: [*points] for name, points in run.points.items()} for run in found.runs]
+
+
+def test_reports_become_points_and_each_run_of_the_program_is_apart() -> None:
+    found = seen(
+        report(1, loss=3, note="warm"),
+        report(1, loss=9),
+        report(2, loss=2, eval_loss=2.5),
+        report(2, at=3, loss=2, accuracy=0.5),
+        report(1, at=4, loss=2.9),
+        report(2, at=5, loss=2.5),
+        report(6, attempt=1, loss=2.1),
+        report(4, at=7, attempt=1, loss=1),
+    )
+    assert lines(found) == [
+        {"loss": [1, 3, 2, 2], "eval_loss": [2, 2.5], "accuracy": [2, 0.5]},
+        {"loss": [1, 2.9, 2, 2.5]},
+        {"loss": [4, 1]},
+    ], "without the report of the earlier run that came when attempt 1 had begun"
+    assert [run_name(run) for run in found.runs] == ["from step 1", "from step 1", "attempt 1, from step 4"]
+
+
+def test_a_status_of_a_cache_that_is_behind_is_no_other_run() -> None:
+    assert lines(seen(report(1, loss=3), report(3, loss=1), report(1, loss=3), report(4, loss=0))) == [
+        {"loss": [1, 3, 3, 1, 4, 0]}
+    ]
+
+
+def test_phases_are_kept_by_their_begin() -> None:
+    phases = [("Running", 5), ("Stalled", 60), ("Stalled", 60), ("Running", 90)]
+    found = seen(*({"timeSpent": {"phase": phase, "since": format_time(T + at)}} for phase, at in phases))
+    assert found.phases == {T + 5: "Running", T + 60: "Stalled", T + 90: "Running"}
+    assert History().see("u", read_status({}), T) is None, "there is nothing to be seen"
+
+
+def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {f"m{i}": 1 for i in range(20)}
+    found = seen(*(report(step, attempt=step // 5000, loss=step, **many) for step in range(10, 20_000, 10)))
+    assert len(found.runs) == history.MAX_RUNS
+    assert all(len(run.points) == history.MAX_METRICS for run in found.runs)
+    assert all(len(points) <= 2 * history.MAX_POINTS for run in found.runs for points in run.points.values())
+    steps = found.runs[-1].points["loss"][::2]
+    assert (steps[0], steps[-1]) == (15_000, 19_990), "the first and the last one stay"
+    monkeypatch.setattr(history, "MAX_JOBS", 2)
+    watched, status = History(), read_status(report(1, loss=1))
+    assert [watched.see(uid, status, T) is not None for uid in ("a", "b", "c", "a")] == [True, True, False, True]
+    assert watched.see("c", status, T + history.FORGOTTEN_SECONDS) is not None, "in the place of b"
+    assert watched.see("a", status, T + history.FORGOTTEN_SECONDS) is not None
+
+
+def test_charts_have_the_loss_first_and_their_lines_in_a_square() -> None:
+    steps = enumerate(((0, 0), (0, 3), (1, 2), (1, 4)), 1)
+    found = seen(*(report(s, at, attempt=a, accuracy=s / 10, loss=5 - s, zeta=1, once=s) for at, (a, s) in steps))
+    for run in found.runs:
+        run.points["once"] = run.points["once"][:2]
+    drawn = charts(found.runs, [Metric(name="loss", value="0.98765")])
+    assert [chart.name for chart in drawn] == ["loss", "accuracy", "zeta"]
+    loss = drawn[0]
+    assert (loss.value, loss.top, loss.bottom, loss.left, loss.right) == ("0.98765", "5", "1", "0", "4")
+    assert [line.path for line in loss.lines if line] == ["M0.00,0.00L75.00,75.00", "M50.00,50.00L100.00,100.00"]
+    assert loss.words == "loss over steps 2 to 4: 3 at first, 1 at last"
+    assert drawn[2].value == "1"
+    assert {line.end for line in drawn[2].lines if line} == {"M75.00,100.00h0", "M100.00,100.00h0"}, "all values are equal"

@@ -1,7 +1,8 @@
-"""Every fenced block of the documents is checked: commands by test_commands, the rest here or by a test that is named here."""
+"""Every fenced block of the documents is checked: commands, manifests, names; the rest by a test that is named here."""
 
 import pkgutil
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 import yaml
 
 from jobcommon.cli.frameworks import of_manifest
-from tests.architecture.source import ROOT, documents
+from jobcommon.testutil.mutants import known_defects
+from tests.architecture.source import ROOT, anchors, documents
 from tests.cli.commands import answered, kubectl_path
-from tests.docs.blocks import Block, blocks, inline_code
+from tests.docs.blocks import Block, blocks, inline_code, simple_commands
+from tests.docs.programs import CHECKS, fault, jobcommon
 
 BLOCKS = blocks()
 CHECKED_BY = {
@@ -99,3 +102,83 @@ def exists(name: str) -> bool:
     except (ImportError, AttributeError):
         return False
     return True
+
+
+# -- Every command of the documents is one that its program understands: no command, option or file of ours that is gone
+
+SHELL = [block for block in BLOCKS if block.language == "sh"]
+# Outputs begin with the command that printed them.
+PRINTED_BY = re.compile(r"^(make|python -m|jobcommon|kubectl) .*", re.MULTILINE)
+INLINE = re.compile(r"(\.venv[\w-]*/bin/)?(jobcommon|localcluster|kubectl train|make|python -m|pip install) ")
+# For the directory of a package that `jobcommon new` made.
+OF_A_PACKAGE = {"make test JOBCOMMON=DIRECTORY", "make generate"}
+
+
+def faults(script: str) -> list[str]:
+    return [f"{shlex.join(words)}: {found}" for words in simple_commands(script) if (found := fault(words))]
+
+
+def test_blocks_of_commands_are_shell() -> None:
+    script = "\n".join(f"function f{i} {{\n{block.text}\n}}" for i, block in enumerate(SHELL))
+    done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("block", SHELL, ids=str)
+def test_commands_are_understood(block: Block) -> None:
+    assert faults(block.text) == []
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "text"], ids=str)
+def test_commands_above_their_output_are_understood(block: Block) -> None:
+    assert faults("\n".join(found[0] for found in PRINTED_BY.finditer(block.text))) == []
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_commands_in_running_text_are_understood(document: Path) -> None:
+    found = []
+    for code in inline_code(document):
+        if INLINE.match(code) and code not in OF_A_PACKAGE:
+            words = next(simple_commands(re.sub(r"\[[A-Z.]+\]", "", code)))
+            found += [f"{code}: {wrong}" for wrong in [in_text(words)] if wrong]
+    assert found == []
+
+
+def in_text(words: list[str]) -> str:
+    program, *rest = words
+    program = program.rpartition("/")[2]
+    if program in ("jobcommon", "kubectl"):
+        return jobcommon(rest if program == "jobcommon" else rest[1:], placeholders=True)
+    return CHECKS[program]([*rest[:2], "--help"] if "…" in rest else rest)
+
+
+# -- Each rule of the controller names what checks it
+
+MUTANTS = known_defects()
+ORACLES = set(re.findall(r'"([a-z]+-[a-z-]+)"', (ROOT / "testutil/sim/oracles.py").read_text(encoding="utf-8")))
+
+
+def test_each_rule_names_its_mutant_oracle_or_test() -> None:
+    rows = re.findall(r"^\| R\d+ \|.*\| (.+) \|$", (ROOT / "docs/rules.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    checks = [re.findall(r"`([^`]+)`", row) for row in rows]
+    assert len(checks) == 20
+    assert all(checks)
+    assert [one for names in checks for one in names if not (one in MUTANTS or one in ORACLES or (ROOT / one).is_file())] == []
+
+
+# -- Documents point at what is there
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_links_lead_somewhere(document: Path) -> None:
+    broken = []
+    for target in LINK.findall((ROOT / document).read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / document.parent / path).resolve() if path else ROOT / document
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file.relative_to(ROOT))):
+            broken.append(target)
+    assert not broken

@@ -1,7 +1,10 @@
-"""What is shown: the state of pods in a word, and nothing that steers the terminal."""
+"""What is shown of a job that is followed: lines and a table, when it is stuck, and the logs of its containers."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -9,12 +12,18 @@ from rich.console import Console
 from jobcommon.api.status import Failure, JobCondition, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.cli.display import Display, summary
+from jobcommon.cli.jobs.logs import Printer
+from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.pod_state import describe, why
-from jobcommon.cli.stalls import State
-from jobcommon.cli.watch import FollowedJob, FollowedPod
+from jobcommon.cli.stalls import STARTED, Stalls, State
+from jobcommon.cli.watch import FollowedJob, FollowedPod, runs_with_logs
+from jobcommon.client.container_log import ContainerLogs, LogOptions
+from jobcommon.client.errors import TransportError
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
+from tests.cli.train_cluster import Output
+from tests.runtime.fakes import Answer, ScriptedTransport, reply
 
 
 @pytest.mark.parametrize(
@@ -157,3 +166,137 @@ TRACE = 'Traceback (most recent call last):\n  File "/app/t.py", line 3, in <mod
 )
 def test_a_pod_in_a_word_and_why_it_does_not_run(pod: Pod, word: str, cause: str) -> None:
     assert (describe(pod.raw), why(pod.view)) == (word, cause)
+
+
+# -- When a run is stuck: by the clock that is handed in, without waiting
+
+AFTER = 300.0
+
+
+def stalls(*states: tuple[float, str, str]) -> Stalls:
+    """What was seen at which time of which pod of the job "a", which began at 0: waits, runs, done, gone, or a line of it."""
+    found = Stalls(AFTER)
+    found.begin("a", 0.0)
+    for now, name, state in states:
+        if state == "line":
+            found.line("a", name, now)
+        else:
+            found.pod("a", name, State[state.upper()], now)
+    return found
+
+
+ROWS: dict[str, tuple[list[tuple[float, str, str]], float | None]] = {
+    "no pods: a quota, a gang that waits": ([], AFTER),
+    "never started": ([(1, "w0", "waits")], 1 + AFTER),
+    "runs, and prints nothing": ([(1, "w0", "waits"), (5, "w0", "runs")], None),
+    "the others wait for one": ([(1, "w0", "runs"), (1, "w1", "waits")], 1 + AFTER),
+    "the others get on without it": ([(1, "w0", "runs"), (1, "w1", "waits"), (200, "w0", "line")], 200 + AFTER),
+    "the last words of one that failed": ([(1, "w0", "waits"), (200, "w0", "line")], 1 + AFTER),
+    "a crash loop is one stall": (
+        [(1, "w0", "waits"), (5, "w0", "runs"), (6, "w0", "waits"), (60, "w0", "runs"), (61, "w0", "waits")], 1 + AFTER,
+    ),
+    "it had started": ([(1, "w0", "waits"), (5, "w0", "runs"), (5 + STARTED, "w0", "waits")], 5 + STARTED + AFTER),
+    "all pods have ended, and the job has not": ([(1, "w0", "runs"), (9, "w0", "done")], 9 + AFTER),
+    "made anew, it waits again": ([(1, "w0", "waits"), (9, "w0", "gone"), (9, "w0", "waits")], 1 + AFTER),
+    "the one that waited is gone": ([(1, "w0", "runs"), (1, "w1", "waits"), (9, "w1", "gone")], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_when_a_job_is_stuck(name: str) -> None:
+    states, expected = ROWS[name]
+    assert stalls(*states).stuck_at("a") == expected
+
+
+def test_each_job_has_a_deadline_of_its_own_and_zero_is_never() -> None:
+    found, never = stalls((1, "w0", "waits")), Stalls(0)
+    found.begin("b", 7.0)
+    assert (found.stuck_at("a"), found.stuck_at("b"), found.stuck_at("c")) == (1 + AFTER, 7 + AFTER, None)
+    never.begin("a", 0.0)
+    assert never.stuck_at("a") is None
+
+
+# -- Logs of containers and pods that change while they are read
+
+FIRST, SECOND = (f"2026-01-01T00:00:0{n}.000000000Z run {n}".encode() for n in (1, 2))
+
+
+def pod(restarts: int, state: str) -> dict[str, Any]:
+    container = {"name": "c", "restartCount": restarts, "state": {state: {}}}
+    return {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "status": {"containerStatuses": [container]}}
+
+
+async def pause(_seconds: float) -> None:
+    """The next answer is there at once."""
+
+
+def server(logs: Sequence[Answer], pods: Sequence[dict[str, Any]]) -> ScriptedTransport:
+    """With the answers to requests for the log, and for the pod."""
+    return ScriptedTransport().on("STREAM", "/", *logs).on("GET", "/", *map(reply, pods))
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [[[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], [[FIRST], [FIRST, SECOND]]],
+    ids=["broken off", "ended early"],
+)
+async def test_lines_after_a_cut_log_stream_are_read(reads: list[list[bytes | Exception]]) -> None:
+    logs = ContainerLogs(server(reads, [pod(0, "terminated")]), pause)
+    printed = [line async for line in logs.lines(pod(0, "running"), LogOptions("c", follow=True))]
+    assert printed == ["run 1", "run 2"]
+
+
+STAMP = b"2026-01-01T00:00:01.000000000Z "
+BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"of another stream"]
+
+
+@pytest.mark.parametrize(
+    ("live", "lines"),
+    [(False, ["3%", "of another stream"]), (True, ["1%\r", "2%\r", "3%", "of another stream"])],
+)
+async def test_a_saved_log_has_of_a_progress_bar_what_it_showed_last(live: bool, lines: list[str]) -> None:
+    logs = ContainerLogs(server([BAR], [pod(0, "terminated")]), pause)
+    assert [line async for line in logs.lines(pod(0, "running"), LogOptions("c", live=live))] == lines
+
+
+def test_progress_bars_of_the_wanted_replicas_stand_below_the_lines() -> None:
+    output, job = Output.make(), FoundJob(PYTORCH, job_manifest(PYTORCH, {"Master": 1, "Worker": 1}))
+    printer = Printer(output.console, output.console, lambda pod: pod.endswith("master-0"), job)
+    read = read_job(PYTORCH, job.body)
+    pods = [FollowedPod(read.pod_name(replica), FollowedJob(PYTORCH, "default", job.name).key) for replica in read.replicas]
+    for pod in pods:
+        printer.frame(pod, "10%\r")
+    assert str(printer.frames) == "Master-0 | 10%"
+    printer.line(pods[0], "100%")
+    assert (str(printer.frames), output.text) == ("", "Master-0 | 100%\n")
+
+
+async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> None:
+    """The server gives the log of the run that there is when it is asked, not of the one that was meant."""
+    transport = server([[FIRST], *[[SECOND]] * 4], [pod(0, "running"), pod(1, "terminated"), pod(1, "terminated")])
+    logs, printed = ContainerLogs(transport, pause), list[str]()
+
+    async def follow(run: int) -> None:
+        printed.extend([line async for line in logs.lines(pod(run, "running"), LogOptions("c", follow=True))])
+
+    await asyncio.gather(follow(0), follow(1))
+    assert printed == ["run 1", "run 2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "state", "last", "before", "runs"),
+    [
+        (0, "waiting", "", "x", []),
+        (0, "running", "", "x", [(0, False)]),
+        (0, "waiting", "terminated", "x", [(0, True)]),
+        (1, "running", "terminated", "x", [(0, True), (1, False)]),
+        (1, "waiting", "terminated", "x", [(1, True)]),
+        (2, "terminated", "terminated", "x", [(1, True), (2, False)]),
+        (0, "terminated", "terminated", "present", [(0, True)]),
+    ],
+)
+def test_the_runs_of_a_container_whose_logs_can_be_read(
+    count: int, state: str, last: str, before: str, runs: list[tuple[int, bool]]
+) -> None:
+    states = {"state": {state: {"containerID": "present"}}, "lastState": {last: {"containerID": before}} if last else {}}
+    assert [*runs_with_logs({"restartCount": count, **states})] == runs

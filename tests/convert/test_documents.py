@@ -1,0 +1,247 @@
+"""What becomes of polyaxonfiles: amounts, commands, params, the seeds, whole golden documents, and overrides."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcommon.api.job import ReplicaOverride, ReplicaSpec, template_for
+from jobcommon.cli.convert.overrides import split
+from jobcommon.cli.convert_command import as_yaml
+from tests.convert.documents import DIRECTORY, PLAIN, converted, env, job_of, main_container, pod_spec, resources, text_of
+
+GPU, TPU = "nvidia.com/gpu", "cloud-tpus.google.com/v2"
+
+
+@pytest.mark.parametrize(
+    ("given", "requests", "limits"),
+    [
+        ({"memory": {"requests": 256, "limits": 1024}}, {"memory": "256Mi"}, {"memory": "1024Mi"}),
+        ({"memory": {"limits": 0.5}}, None, {"memory": "0.5Mi"}), ({"memory": {"limits": "2Gi"}}, None, {"memory": "2Gi"}),
+        ({"cpu": {"requests": 1e-05, "limits": "500m"}}, {"cpu": "0.00001"}, {"cpu": "500m"}),
+        ({"gpu": {"request": 1}}, {GPU: "1"}, {GPU: "1"}), ({"gpu": {"limits": "2"}}, {GPU: "2"}, {GPU: "2"}),
+        ({"gpu": {"requests": 0, "limits": 0}}, None, None), ({"tpu": {"limits": 8}}, {TPU: "8"}, {TPU: "8"}),
+        ({"limits": {"cpu": 1, "memory": 64}, "requests": {"cpu": 1}}, {"cpu": "1"}, {"cpu": "1", "memory": "64Mi"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_resources(given: dict[str, Any], requests: dict[str, str] | None, limits: dict[str, str] | None) -> None:
+    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {"resources": given}})
+    found = resources(job_of(manifest).replica_specs["Master"])
+    assert (found.get("requests"), found.get("limits")) == (requests, limits)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "line"),
+    [
+        ("python run.py \\\n  --lr 1 \\\n  --steps 2\n", "python run.py --lr 1 --steps 2"),
+        ("python run.py\n  --lr 1", "python run.py --lr 1"), (["pip list", "python run.py"], "pip list && python run.py"),
+        ("{{ program }} --lr={{ lr }} {{lr}}", "python --lr=0.1 0.1"), ("{{ params.program }}", "python"),
+        ("echo {{ flag }} {{ many }}", "echo True [1, 2]"), ("echo '{ not }' ${HOME}", "echo '{ not }' ${HOME}"),
+    ],
+)  # fmt: skip
+def test_command(cmd: Any, line: str) -> None:
+    params = {"program": "python", "lr": 0.1, "flag": True, "many": [1, 2], "n": 3}
+    environment = {"replicas": {"n_workers": "{{ n }}"}}
+    document = {**PLAIN, "framework": "pytorch", "params": params, "run": {"cmd": cmd}, "environment": environment}
+    specs = converted(document)[0]["spec"]["pytorchReplicaSpecs"]
+    container = specs["Master"]["template"]["spec"]["containers"][0]
+    assert (container["command"], container["args"], specs["Worker"]["replicas"]) == (["/bin/bash", "-c"], [line], 3)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "program"),
+    [
+        ("python train.py --lr 0.1", "python train.py --lr 0.1"),
+        ("python train.py 'a;b'", "python train.py 'a;b'"),
+        (["pip list", "python train.py"], "/bin/bash -c 'pip list && python train.py'"),
+        ("A=1 python train.py", "/bin/bash -c 'A=1 python train.py'"),
+        ("python train.py | tee log", "/bin/bash -c 'python train.py | tee log'"),
+        ("echo \"it's", "/bin/bash -c 'echo \"it'\"'\"'s'"),
+    ],
+)
+def test_every_rank_runs_the_whole_command(cmd: Any, program: str) -> None:
+    manifest, _ = converted(
+        {**PLAIN, "framework": "horovod", "run": {"cmd": cmd}, "environment": {"replicas": {"n_workers": 1}}}, name="exp"
+    )
+    start = "mpirun --allow-run-as-root -np 2 --tag-output --default-hostfile none -H localhost:1,exp-worker-0.exp:1"
+    container = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert container["args"] == [f"{start} {program}"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "workers", "gpus", "slots"),
+    [
+        ({"gpus": 16, "gpusPerNode": 8}, 2, "8", 8),
+        ({"gpus": 4, "gpusPerNode": 8}, 1, "4", 4),
+        ({"gpus": 2}, 2, "1", 1),
+        ({"processingUnits": 8, "processingUnitsPerNode": 4, "slotsPerWorker": 2}, 2, "4", 2),
+        ({"replicas": 3}, 3, None, 1),
+    ],
+    ids=str,
+)
+def test_flat_mpijob_sizes(spec: dict[str, Any], workers: int, gpus: str | None, slots: int) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "command": ["mpirun", "x"]}]}}
+    head = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "MPIJob", "metadata": {"name": "f"}}
+    manifest, warnings = converted({**head, "spec": {"template": template, **spec}})
+    found = job_of(manifest)
+    assert warnings == []
+    assert (found.replica_specs["Worker"].replicas, manifest["spec"]["slotsPerWorker"]) == (workers, slots)
+    assert resources(found.replica_specs["Worker"]).get("limits", {}).get(GPU) == gpus
+    assert resources(found.replica_specs["Launcher"]) == {}
+
+
+# -- What the seeds say of distributed experiments, beside the golden documents
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind", "role"),
+    [("tensorflow", "TFJob", "Chief"), ("pytorch", "PyTorchJob", "Master"), ("mxnet", "MXJob", "Worker"),
+     ("horovod", "Job", ""), ("scikit-learn", "Job", "")],
+)  # fmt: skip
+def test_single_task_is_the_master_or_a_batch_job(framework: str, kind: str, role: str) -> None:
+    manifest, warnings = converted({**PLAIN, "framework": framework})
+    assert manifest["kind"] == kind
+    assert [w.partition(":")[0] for w in warnings] == (["framework"] if framework == "scikit-learn" else [])
+    if role:
+        found = job_of(manifest)
+        assert (list(found.replica_specs), found.total_replicas) == ([role], 1)
+        assert json.loads(env(found.replica_specs[role])["POLYAXON_TASK_INFO"]) == {"type": "master", "index": 0}
+
+
+COUNTS, FEW = {"n_workers": 2, "n_ps": 1}, {"memory": {"limits": 9}}
+SPELLINGS = {
+    "a list a property": {"tensorflow": {**COUNTS, "worker_resources": [{"index": 1, **FEW}]}},
+    "a list of tasks": {"tensorflow": {**COUNTS, "worker": [{"index": 1, "resources": FEW}, {"index": 0, "labels": {}}]}},
+    "replicas": {"replicas": {**COUNTS, "worker": {"index": 1, "resources": {"limits": {"memory": 9}}}}},
+    "mixed": {"replicas": {**COUNTS, "worker_resources": [{"index": 1, "limits": {"memory": 9}}]}},
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_generations_say_the_same(name: str) -> None:
+    manifest, warnings = converted({**PLAIN, "framework": "tensorflow", "environment": SPELLINGS[name]})
+    found = job_of(manifest)
+    assert warnings == []
+    assert {role: spec.replicas for role, spec in found.replica_specs.items()} == {"Chief": 1, "PS": 1, "Worker": 2}
+    workers = [resources(found.replica_specs["Worker"], index) for index in range(2)]
+    assert workers == [{}, {"limits": {"memory": "9Mi"}}]
+
+
+def test_all_tasks_get_the_secrets_of_the_environment() -> None:
+    """Polyaxon gave every task of an experiment the secrets, config maps and identity of its environment."""
+    wide = {
+        "service_account": "trainer",
+        "image_pull_secrets": ["registry"],
+        "secret_refs": ["aws"],
+        "config_map_refs": ["settings"],
+        "env_vars": [["A", "b"]],
+    }
+    tasks = {"n_workers": 2, "worker": [{"index": 1, "secret_refs": ["own"]}]}
+    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {**wide, "labels": {"x": "y"}, "replicas": tasks}})
+    workers = job_of(manifest).replica_specs["Worker"]
+    secrets = [[e["secretRef"]["name"] for e in main_container(workers, i)["envFrom"] if "secretRef" in e] for i in range(2)]
+    assert secrets == [["aws"], ["own"]]
+    assert [e["configMapRef"]["name"] for e in main_container(workers)["envFrom"] if "configMapRef" in e] == ["settings"]
+    pod = pod_spec(workers)
+    assert (pod["serviceAccountName"], pod["imagePullSecrets"]) == ("trainer", [{"name": "registry"}])
+    assert env(workers)["A"] == "b"
+    assert "metadata" not in workers.template
+
+
+@pytest.mark.parametrize(("gpus", "slots", "processes"), [(None, 1, 4), (0, 1, 4), (1, 1, 4), (4, 4, 16)])
+def test_horovod_has_a_process_for_each_gpu(gpus: int | None, slots: int, processes: int) -> None:
+    """Polyaxon crashed for a master without a gpu entry."""
+    given = {} if gpus is None else {"resources": {"gpu": {"requests": gpus, "limits": gpus}}}
+    manifest, _ = converted({**PLAIN, "framework": "horovod", "environment": {**given, "replicas": {"n_workers": 3}}})
+    assert manifest["spec"]["slotsPerWorker"] == slots
+    line = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][0]
+    assert f"-np {processes} " in line
+    assert ("-x LD_LIBRARY_PATH" in line) == bool(gpus)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "default", "policies", "limit"),
+    [
+        (None, None, {"Master": "Never", "Worker": "Never"}, None),
+        (0, None, {"Master": "Never", "Worker": "Never"}, None),
+        (3, None, {"Master": "OnFailure", "Worker": "OnFailure"}, 3),
+        (None, 2, {"Master": "Never", "Worker": "OnFailure"}, 2),
+        (1, 5, {"Master": "OnFailure", "Worker": "OnFailure"}, 5),
+    ],
+)
+def test_restarts(restarts: int | None, default: int | None, policies: dict[str, str], limit: int | None) -> None:
+    environment = {
+        **({} if restarts is None else {"max_restarts": restarts}),
+        "replicas": {"n_workers": 1, "default_worker": {} if default is None else {"max_restarts": default}},
+    }
+    manifest, warnings = converted({**PLAIN, "framework": "pytorch", "environment": environment})
+    found = job_of(manifest)
+    assert {role: spec.restart_policy for role, spec in found.replica_specs.items()} == policies
+    assert found.run_policy.backoff_limit == limit
+    assert [w for w in warnings if "whole job" in w] == ([] if None in (restarts, default) else warnings)
+    assert bool(warnings) == (restarts == 1)
+
+
+def test_a_dollar_in_a_param_is_not_a_reference() -> None:
+    """Kubernetes puts variables in for $(NAME) and a $ for $$."""
+    manifest, _ = converted({**PLAIN, "params": {"price": "$(POLYAXON_LOG_LEVEL)"}, "framework": "pytorch"})
+    value = env(job_of(manifest).replica_specs["Master"])["POLYAXON_PARAMS"]
+    assert value == '{"price": "$$(POLYAXON_LOG_LEVEL)"}'
+
+
+# -- Whole documents and what becomes of them, for people to read and to compare. ``make golden`` writes the manifests anew
+
+NAMES = sorted(path.name.removesuffix(".polyaxon.yml") for path in DIRECTORY.glob("*.polyaxon.yml"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_document_becomes_manifest(name: str) -> None:
+    manifest, warnings = converted(text_of(name), fallback=name, image="given" if name == "g0-flat" else None)
+    text = "".join(f"# warning: {warning}\n" for warning in warnings) + as_yaml(manifest)
+    path = DIRECTORY / f"{name}.manifest.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+    if manifest["kind"] != "Job":
+        job_of(manifest)
+
+
+# -- One template with overrides says the same as a template for each replica
+
+KEYS = st.sampled_from(["a", "b", "c"])
+VALUES = st.one_of(
+    st.integers(0, 2), st.lists(st.integers(0, 2), max_size=2), st.dictionaries(KEYS, st.integers(0, 2), max_size=2)
+)
+NAMED = st.lists(KEYS, unique=True, min_size=1, max_size=3).flatmap(
+    lambda names: st.tuples(*(st.fixed_dictionaries({"name": st.just(n)}, optional={"value": VALUES}) for n in names)).map(list)
+)
+TEMPLATES = st.dictionaries(KEYS, st.one_of(VALUES, NAMED, st.dictionaries(KEYS, NAMED, max_size=2)), max_size=3)
+
+
+def normal(value: Any) -> Any:
+    """Named lists in the order of their names: a merge keeps the common template's order."""
+    if isinstance(value, Mapping):
+        return {key: normal(child) for key, child in value.items()}
+    if isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
+        return sorted((normal(entry) for entry in value), key=lambda entry: entry["name"])
+    return value
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(TEMPLATES, st.dictionaries(st.integers(0, 3), TEMPLATES, max_size=4))
+def test_every_replica_gets_its_template(default: dict[str, Any], own: dict[int, dict[str, Any]]) -> None:
+    common, overrides = split(default, own, 4)
+    spec = ReplicaSpec(replicas=4, template=common, overrides=[ReplicaOverride.model_validate(entry) for entry in overrides])
+    for index in range(4):
+        assert normal(template_for(spec, index)) == normal(own.get(index, default))
+
+
+def test_fields_that_differ_become_overrides() -> None:
+    common, overrides = split({"r": {"cpu": 1, "memory": 2}}, {1: {"r": {"memory": 3}}}, 3)
+    assert common == {"r": {"memory": 2}}
+    assert overrides == [{"indices": [0, 2], "template": {"r": {"cpu": 1}}}, {"indices": [1], "template": {"r": {"memory": 3}}}]
