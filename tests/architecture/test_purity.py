@@ -24,9 +24,7 @@ CLOCKS = {"now", "utcnow", "today", "fromtimestamp_local"}
 RENDERER = "jobcommon/reconcile/rendering.py"
 OF_CONDITIONS = {"JobCondition", "condition", "conditions", "last_update_time", "lastUpdateTime"}
 #: Those of Kueue's Workload.
-OTHERWISE = {
-    "jobcommon/reconcile/kueue_workload.py": {"conditions"},
-}
+OTHERWISE = {"jobcommon/reconcile/kueue_workload.py": {"conditions"}}
 EFFECTS = {"open", "print", "input", "exec", "eval", "__import__"}
 
 

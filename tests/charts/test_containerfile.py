@@ -8,25 +8,13 @@ from pathlib import Path
 from tests.charts.charts import render, the
 
 ROOT = Path(__file__).resolve().parents[2]
-# What only the embedded cluster and the tests need: it is not in the image.
-NOT_INSTALLED = (
-    "localcluster",
-    "jsonschema_rs",
-    "jsonpatch",
-    "jsonpath",
-    "cel_expr_python",
-    "kubernetes",
-    "torch",
-    "numpy",
-    "helm_python",
-)
-# What is installed elsewhere and has no place in a cluster.
-LEFT_OUT = ("jobcommon.testutil",)
+# What only the embedded cluster and the tests need: it is not in the image; the last has no place in a cluster.
+NOT_INSTALLED = ("localcluster", "jsonschema_rs", "jsonpatch", "jsonpath", "cel_expr_python", "kubernetes", "torch", "numpy")
 WITHOUT = f"""
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {NOT_INSTALLED!r} or name in {LEFT_OUT!r}:
+        if name.partition(".")[0] in {NOT_INSTALLED!r} or name == "jobcommon.testutil":
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Missing())
 from jobcommon.cli.main import main

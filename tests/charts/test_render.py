@@ -103,12 +103,6 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
     assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
 
 
-def test_the_image_is_a_tag_or_a_digest() -> None:
-    assert container(render("tf-operator", image={"repository": "x/y", "tag": "2"}))["image"] == "x/y:2"
-    digest = PRODUCTION["image"]["digest"]
-    assert container(render("tf-operator", image={"digest": digest}))["image"] == f"jobcommon@{digest}"
-
-
 def test_what_is_optional_is_rendered_as_in_the_golden_file() -> None:
     """The defaults are in the kustomizations. A null takes a field out; selectors lack the common label: they cannot change."""
     path = ROOT / "tests/golden/charts/production.yaml"

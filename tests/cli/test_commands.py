@@ -38,9 +38,7 @@ spec:
       template:
         spec:
           containers:
-            - name: pytorch
-              image: any
-              command: [sh, -c, "echo before the end; exit {code}"]
+            - {{name: pytorch, image: any, command: [sh, -c, "echo before the end; exit {code}"]}}
 """
 VALID = JOB.format(code=0)
 READER = """
@@ -53,16 +51,8 @@ apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: reader, namespace: team}
 spec:
-  pytorchReplicaSpecs:
-    Worker:
-      template:
-        spec:
-          volumes: [{name: words, configMap: {name: words}}]
-          containers:
-            - name: pytorch
-              image: any
-              command: [cat, /config/word]
-              volumeMounts: [{name: words, mountPath: /config}]
+  pytorchReplicaSpecs: {Worker: {template: {spec: {volumes: [{name: words, configMap: {name: words}}], containers: [
+    {name: pytorch, image: any, command: [cat, /config/word], volumeMounts: [{name: words, mountPath: /config}]}]}}}}
 """
 
 

@@ -251,8 +251,7 @@ BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"
 
 
 @pytest.mark.parametrize(
-    ("live", "lines"),
-    [(False, ["3%", "of another stream"]), (True, ["1%\r", "2%\r", "3%", "of another stream"])],
+    ("live", "lines"), [(False, ["3%", "of another stream"]), (True, ["1%\r", "2%\r", "3%", "of another stream"])]
 )
 async def test_a_saved_log_has_of_a_progress_bar_what_it_showed_last(live: bool, lines: list[str]) -> None:
     logs = ContainerLogs(server([BAR], [pod(0, "terminated")]), pause)

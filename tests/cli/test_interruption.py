@@ -26,15 +26,8 @@ apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {{name: endless}}
 spec:
-  pytorchReplicaSpecs:
-    Worker:
-      replicas: 2
-      template:
-        spec:
-          containers:
-            - name: pytorch
-              image: any
-              command: [sh, -c, "trap '' TERM; sleep {marker} & echo ready; wait"]
+  pytorchReplicaSpecs: {{Worker: {{replicas: 2, template: {{spec: {{containers: [
+    {{name: pytorch, image: any, command: [sh, -c, "trap '' TERM; sleep {marker} & echo ready; wait"]}}]}}}}}}}}
 """
 
 

@@ -28,6 +28,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "first"}]
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
 EVERY_JOB = "/apis/kubeflow.org/v1/testjobs"
+RUNS = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
 
 
 @asynccontextmanager
@@ -305,36 +306,20 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
             for line in (b"begun", b"0 %\r50 %\r", b"\x1b[32m0 %\r90 %\x1b[0m\r", b"0 %\r100 %", b"\r7 %\x1b[A", b"over"):
                 yield line
 
-    path = "/api/v1/namespaces/default/pods/p"
-    transport = WithLog()
-    states: list[dict[str, Any]] = [
-        {"phase": "Pending"},
-        {"phase": "Pending", "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]},
-        {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]},
-    ]
-    pauses: list[float] = []
-
-    def show() -> None:
-        transport.on("GET", path, reply({**POD, "status": states.pop(0)}))
+    path, pauses = "/api/v1/namespaces/default/pods/p", list[float]()
+    waiting = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]}
+    states = [{"phase": "Pending"}, {"phase": "Pending", **waiting}, {"phase": "Running", **RUNS}]
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
-        show()
 
-    show()
+    transport = WithLog().on("GET", path, *(reply({**POD, "status": state}) for state in states))
     reader = ClusterReader(transport, [TESTJOB], clock=lambda: 10.0 * len(pauses))
-    events = [event async for event in log_events(reader, "default", "p", "main", sleep)]
-    assert events == [
-        event_of("The container has not started: Pending.", "waiting"),
-        event_of("The container has not started: PodInitializing.", "waiting"),
-        event_of("begun"),
-        event_of("50 %", "frame"),
-        event_of("90 %", "frame"),
-        event_of("100 %"),
-        event_of("7 %", "frame"),
-        event_of("7 %"),
-        event_of("over"),
-    ]
+    assert [event async for event in log_events(reader, "default", "p", "main", sleep)] == [
+        *(event_of(f"The container has not started: {why}.", "waiting") for why in ("Pending", "PodInitializing")),
+        event_of("begun"), event_of("50 %", "frame"), event_of("90 %", "frame"), event_of("100 %"), event_of("7 %", "frame"),
+        event_of("7 %"), event_of("over"),
+    ]  # fmt: skip
     assert pauses == [KEPT_SECONDS] * 2
 
 

@@ -19,9 +19,7 @@ from jobcommon.testutil.cluster import TestCluster, cluster_for
 
 pytestmark = pytest.mark.cluster
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 FRAMEWORKS = (PYTORCH, TF)
-Json = dict[str, Any]
 
 
 async def seed(cluster: TestCluster, now: float) -> None:

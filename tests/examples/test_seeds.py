@@ -63,26 +63,20 @@ def in_order(text: str, *parts: str) -> bool:
 
 
 def test_the_blogs_job(kubectl: Kubectl) -> None:
-    job, manifest = "tfjob/mnist-tensorflow-job", f"{SEEDS}/mnist-tensorflow-job/mnist-tensorflow-job.yaml"
-    assert kubectl("apply", "-f", manifest) == "tfjob.kubeflow.org/mnist-tensorflow-job created\n"
-    wait(kubectl, job, "Succeeded")
-    assert masked(kubectl("get", "tfjob", "mnist-tensorflow-job")) == (
-        "NAME                   STATE       AGE\n"
-        "mnist-tensorflow-job   Succeeded   <age>\n"
-    )  # fmt: skip
-    until_pods(
-        kubectl, "mnist-tensorflow-job",
-        "mnist-tensorflow-job-worker-0   0/1     Completed   0          <age>\n",
-    )  # fmt: skip
-    assert kubectl("logs", "mnist-tensorflow-job-worker-0") == "worker 0 of 2\nafter 60 steps: 3.00\n"
-    assert [line.split(" ")[0] for line in conditions(kubectl, job)] == ["Created=True", "Running=False", "Succeeded=True"]
-    kubectl.told("TFJob", "mnist-tensorflow-job", "TFJobSucceeded")
-    said = kubectl("describe", "tfjob", "mnist-tensorflow-job")
+    name = "mnist-tensorflow-job"
+    assert kubectl("apply", "-f", f"{SEEDS}/{name}/{name}.yaml") == f"tfjob.kubeflow.org/{name} created\n"
+    wait(kubectl, f"tfjob/{name}", "Succeeded")
+    assert masked(kubectl("get", "tfjob", name)).splitlines()[1] == f"{name}   Succeeded   <age>"
+    until_pods(kubectl, name, f"{name}-worker-0   0/1     Completed   0          <age>\n")
+    assert kubectl("logs", f"{name}-worker-0") == "worker 0 of 2\nafter 60 steps: 3.00\n"
+    assert [line.split(" ")[0] for line in conditions(kubectl, f"tfjob/{name}")] == [
+        "Created=True", "Running=False", "Succeeded=True",
+    ]  # fmt: skip
+    kubectl.told("TFJob", name, "TFJobSucceeded")
+    said = kubectl("describe", "tfjob", name)
     assert in_order(said, "API Version:  kubeflow.org/v1", "Kind:         TFJob", "Tf Replica Specs:", "Replicas:        1")
-    assert in_order(
-        said, "Type:                  Created", "Type:                  Running", "Type:                  Succeeded"
-    )
-    assert in_order(said, "Events:", "Created pod: mnist-tensorflow-job-ps-0", "TFJobSucceeded")
+    assert in_order(said, "Type:                  Created", "Type:                  Succeeded")
+    assert in_order(said, "Events:", f"Created pod: {name}-ps-0", "TFJobSucceeded")
 
 
 def test_the_notebooks_tfjob(kubectl: Kubectl, tmp_path: Path) -> None:

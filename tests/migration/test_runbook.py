@@ -97,10 +97,7 @@ class Cluster:
         self.kubeconfig.write_text(kubeconfig)
         programs = directory / "bin"
         programs.mkdir()
-        for name, command in {
-            "kubectl": kubectl_path(),
-            "jobcommon": f"{sys.executable} -m jobcommon.cli",
-        }.items():
+        for name, command in {"kubectl": kubectl_path(), "jobcommon": f"{sys.executable} -m jobcommon.cli"}.items():
             (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (programs / name).chmod(0o755)
         # The commands are for a checkout of the repository.

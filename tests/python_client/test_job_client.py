@@ -1,6 +1,5 @@
 """The Python clients on the embedded cluster, by HTTP and TLS; the notebook of the docs, and docs/python-client.md."""
 
-import asyncio
 import os
 import re
 import subprocess
@@ -14,7 +13,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job
+from jobcommon import JobClient, JobFailed, StatusError, build_job
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 from tests.docs.blocks import blocks
 
@@ -73,21 +72,6 @@ def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[
         jobs.get("sync")
 
 
-async def test_the_asynchronous_client(kubectl: Kubectl) -> None:
-    async with AsyncJobClient.connect(str(kubectl.kubeconfig)) as jobs:
-        job = await jobs.submit(build_job("async", image="any", command=["echo", "hello"], run_policy={"suspend": True}))
-        suspended = ("wait", "--for=condition=Suspended", "pytorchjob/async", f"--timeout={PATIENCE:.0f}s")
-        await asyncio.to_thread(kubectl, *suspended)
-        with pytest.raises(TimeoutError, match=r"has not finished after 0\.5 s, and continues: Suspended"):
-            await jobs.wait(job, timeout=0.5, progress=False)
-        await jobs.resume(job)
-        await jobs.wait("pytorchjob/async", timeout=PATIENCE, progress=False)
-        assert [line async for line in jobs.logs(job)] == ["hello"]
-        assert (await jobs.suspend(job))["spec"]["runPolicy"]["suspend"] is True
-        await jobs.delete(job)
-        assert await jobs.list() == []
-
-
 def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     jobs = JobClient(str(kubectl.kubeconfig))
@@ -137,9 +121,3 @@ def test_the_code_of_the_page(kubectl: Kubectl, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "rank 0 trains for 3\n" * 2), done.stderr
     assert re.search(r"^pytorchjob/digits \d:\d\d Succeeded: Master 1/1, Worker [0-3]/3$", done.stderr, re.MULTILINE)
     kubectl("delete", "pytorchjob", "digits")
-
-
-def test_without_the_package_it_names_the_extra(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['kubernetes'] = None; from jobcommon import JobClient; JobClient()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
-    assert "ImportError: JobClient needs the package kubernetes: pip install 'jobcommon[sdk]'" in done.stderr
