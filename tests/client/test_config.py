@@ -114,7 +114,6 @@ NO_PROXY = [
     ("192.0.2.1:6443", "https://192.0.2.1:6443", True),
     ("192.0.2.1:6443", "https://192.0.2.1", False),
     ("192.0.2.1:443", "https://192.0.2.1", True),
-    ("[fd00::1]:6443", "https://[fd00::1]:6443", True),
     ("*", "https://anything.test", True),
     ("a.test, *", "https://anything.test", True),
     ("example.test", "https://example.test", True),
