@@ -70,14 +70,6 @@ CONFIGURATION_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIGURATION}
 """Where Kueue's manifests and its Helm chart put its configuration."""
 
 
-POD_WEBHOOK_FAILS = r'webhook "[mv]pod\.kb\.io".*(?:kueue|workload owner not found)'
-"""What the API server says when Kueue's webhook for pods does not answer, or cannot read the owner of a pod.
-
-It has the name that kubebuilder gives one of any project (config/components/webhook/manifests.yaml), so its Service must be
-named as well, or its own error (`ErrWorkloadOwnerNotFound` in pkg/controller/jobframework/reconciler.go).
-"""
-
-
 def number_of(text: str) -> int:
     """The number in a label or an annotation; 0 for what Kueue's API, which has 32 bits for it, does not take."""
     return number if len(text) < 11 and text.isdecimal() and (number := int(text)) <= MAX_COUNT else 0

@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
 
-from jobcommon.api import kueue
 from jobcommon.api.observed import IMAGES_LATER
-from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Action, Create, Get, SetImage, backed_off_as
@@ -32,7 +30,6 @@ _OTHERWISE = (401, 404, 408, 410, 429)
 _DIGITS = re.compile(r"\d+")
 # One that cannot be reached, and one that denies with a code of its own error, which may be 500.
 _BY_WEBHOOK = re.compile(r'failed calling webhook|admission webhook "[^"]*" denied the request')
-_KUEUE_FAILS = re.compile(kueue.POD_WEBHOOK_FAILS, re.DOTALL)
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
 # does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
 # request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
@@ -209,21 +206,9 @@ def _said(outcome: ActionResult, answer: Answer) -> str:
         if not isinstance(action, Create):
             what = f"set image of {what}" if isinstance(action, SetImage) else str(action)
         message = str(getattr(outcome.error, "message", ""))
-        return f"{what} is refused: {message}{_advice(action, message)}"
+        return f"{what} is refused: {message}"
     if outcome.strayed is not None:
         return f"{action.plural}/{action.name} already exists, but has lost its labels; delete it or add them again"
     if outcome.effect is Effect.NAME_CONFLICT and isinstance(action, Create):
         return f"{action.plural}/{action.name} already exists and belongs to another owner; delete or rename it"
     return ""
-
-
-def _advice(action: Action, message: str) -> str:
-    """What to change where the API server's message does not say it; "" where it does."""
-    if not isinstance(action, Create) or _KUEUE_FAILS.search(message) is None:
-        return ""
-    owners = mappings_in(mapping_of(action.manifest.get("metadata")).get("ownerReferences"))
-    kind = next((str(owner.get("kind")) for owner in owners), "owner")
-    return (
-        f"; Kueue's webhook reads the {kind} of each pod: its manager must run, and its ServiceAccount may lack the rights "
-        "get, list and watch on that kind, which jobcommon doctor checks"
-    )
