@@ -1,20 +1,27 @@
 """Gang scheduling: the cases of the reference's tests, what is written into PodGroups and pods, and whole lives of jobs."""
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import pytest
+import yaml
 
-from jobcommon.api.gang import VOLCANO, GangScheduler, gang_scheduler
+from jobcommon.api.gang import KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler, gang_scheduler, min_count
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.operators.mpi import MPI
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.gang import other_schedulers
+from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.situation import Situation
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -96,50 +103,58 @@ def group_of(framework: Framework, manifest: Manifest, **observed: Any) -> Manif
     return dict(found)
 
 
-# -- A9: PodGroups of an MPIJob -------------------------------------------------------------------------------------------
+# -- what a scheduler reads -----------------------------------------------------------------------------------------------
 
-GIVEN = {"cpu": "100", "memory": "512Gi", "nvidia.com/gpu": "40"}
+GOLDEN = Path(__file__).parent.parent / "golden/gangs.yaml"
+RACK = {"key": "topology.kubernetes.io/rack"}
 ALL_SET = {
-    "minAvailable": 2, "queue": "project-y", "priorityClass": "high", "minResources": GIVEN, "scheduleTimeoutSeconds": 100,
+    "minAvailable": 2, "queue": "project-y", "priorityClass": "high", "scheduleTimeoutSeconds": 100,
+    "minResources": {"cpu": "100", "memory": "512Gi", "nvidia.com/gpu": "40"},
 }  # fmt: skip
-QUEUE = {"scheduling.volcano.sh/queue-name": "project-x"}
-
-
-#: the replicas, schedulingPolicy, annotations, and the spec of the PodGroup of either scheduler
-POD_GROUPS: dict[str, tuple[Manifest, Manifest, dict[str, str], Manifest, Manifest]] = {
-    "all set": (
-        {"Launcher": spec(), "Worker": spec(1000)}, ALL_SET, QUEUE,
-        {"minMember": 2, "queue": "project-y", "priorityClassName": "high", "minResources": GIVEN},
-        {"minMember": 2, "minResources": GIVEN, "scheduleTimeoutSeconds": 100},
-    ),
-    "policy nil": (
-        {
-            "Launcher": spec(1, {"cpu": 1, "memory": "2Gi"}, priorityClassName="high"),
-            "Worker": spec(2, {"cpu": 10, "memory": "20Gi"}),
-        },
-        {}, QUEUE,
-        {"minMember": 3, "queue": "project-x", "priorityClassName": "high", "minResources": {"cpu": "21", "memory": "42Gi"}},
-        {"minMember": 3, "minResources": {"cpu": "21", "memory": "42Gi"}},
-    ),
-    "no worker": (
-        {"Launcher": spec(1, {"cpu": 1, "memory": "2Gi"})},
-        {"minAvailable": 1, "queue": "project-y", "priorityClass": "high", "scheduleTimeoutSeconds": 100}, {},
-        {"minMember": 1, "queue": "project-y", "priorityClassName": "high", "minResources": {"cpu": "1", "memory": "2Gi"}},
-        {"minMember": 1, "minResources": {"cpu": "1", "memory": "2Gi"}, "scheduleTimeoutSeconds": 100},
-    ),
+PAIR = {
+    "Master": of_test_job(1, {"cpu": 1}),
+    "Worker": of_test_job(2, {"cpu": 10, "memory": "20Gi"}, nodeSelector={"gpu": "a100"}),
+}
+BIG = {"spec": {"containers": [{"name": "test-container", "resources": {"requests": {"cpu": 8}}}]}}
+#: the replicas and the schedulingPolicy
+JOBS: dict[str, tuple[dict[str, Any], Manifest]] = {
+    "no policy": ({**PAIR, "Master": of_test_job(1, {"cpu": 1}, priorityClassName="high")}, {}),
+    "all set": (PAIR, ALL_SET),
+    "fewer than all": (PAIR, {"minAvailable": 1}),
+    "more than there are": ({"Worker": of_test_job(4)}, {"minAvailable": 9}),
+    "overrides": ({"Worker": of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [1, 3], "template": BIG}]}}, {}),
+    "another scheduler": ({"Master": of_test_job(schedulerName="mine"), "Worker": of_test_job()}, {}),
+    "topology": ({"Worker": of_test_job()}, {"topology": RACK}),
+    "topology, preferred": ({"Worker": of_test_job()}, {"topology": {**RACK, "mode": "Preferred"}}),
 }  # fmt: skip
+ALL = (VOLCANO, COSCHEDULING, NATIVE, YUNIKORN, KOORDINATOR)
 
 
-@pytest.mark.parametrize(("replicas", "policy", "annotations", "volcano", "coscheduling"), POD_GROUPS.values(), ids=POD_GROUPS)
-def test_the_pod_group_of_an_mpi_job_has_what_the_policy_says(
-    replicas: Manifest, policy: Manifest, annotations: dict[str, str], volcano: Manifest, coscheduling: Manifest
-) -> None:
-    run_policy = {"schedulingPolicy": policy} if policy else {}
-    manifest = job_manifest(
-        MPI, replicas, run_policy=run_policy, annotations=annotations, runLauncherAsWorker="Worker" not in replicas
-    )
-    assert group_of(under(MPI, VOLCANO), manifest)["spec"] == volcano
-    assert group_of(under(MPI, COSCHEDULING), manifest)["spec"] == coscheduling
+def read_by(scheduler: GangScheduler, replicas: Mapping[str, Any], policy: Manifest) -> Manifest:
+    notes = {"scheduling.volcano.sh/queue-name": "project-x", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    there = settled(scheduler, replicas, run_policy={"schedulingPolicy": policy}, annotations=notes)
+    if scheduler is VOLCANO:
+        there.phase("Inqueue").settle()
+    found: Manifest = {
+        f"{one['apiVersion']} {kind}": {"annotations": one["metadata"].get("annotations"), "spec": one["spec"]}
+        for (kind, _), one in there.others.items()
+        if kind != "Service"
+    }
+    for name, pod in there.pods.items():
+        own = {**pod.raw["metadata"]["labels"], **pod.raw["metadata"].get("annotations", {})}
+        marks = {key: text for key, text in own.items() if not key.startswith("training.")}
+        spec = {key: pod.raw["spec"][key] for key in ("schedulerName", "schedulingGroup") if key in pod.raw["spec"]}
+        if {**marks, **spec} not in found.values():
+            found[name] = {**marks, **spec}
+    return found
+
+
+def test_what_each_scheduler_reads_of_a_gang() -> None:
+    found = {one.name or "kubernetes": {name: read_by(one, *job) for name, job in JOBS.items()} for one in ALL}
+    text = yaml.safe_dump(msgspec.json.decode(msgspec.json.encode(found)), sort_keys=False, default_flow_style=None, width=200)
+    if os.environ.get("GOLDEN") == "write":
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text(), "if this is meant: make golden"
 
 
 CLASSES = {"high": 100_010, "low": 10_010, "default-two": 200_010, "default": 50_010}
@@ -171,38 +186,7 @@ def test_a_gang_asks_for_its_most_important_members(
     assert (found["cpu"], found["memory"]) == total
 
 
-@pytest.mark.parametrize(("policy", "launcher", "worker", "expected"), [
-    ("high", "", "", "high"), ("", "high", "low", "high"), ("", "", "low", "low"), ("", "", "", None),
-    ("mid", "high", "", "mid"),
-])  # fmt: skip
-def test_the_policys_priority_class_comes_before_the_pods(
-    policy: str, launcher: str, worker: str, expected: str | None
-) -> None:
-    replicas = {"Launcher": spec(priorityClassName=launcher), "Worker": spec(priorityClassName=worker)}
-    manifest = job_manifest(MPI, replicas, run_policy={"schedulingPolicy": {"priorityClass": policy}})
-    assert group_of(under(MPI, VOLCANO), manifest)["spec"].get("priorityClassName") == expected
-
-
 # -- other rules of PodGroups ---------------------------------------------------------------------------------------------
-
-
-@SCHEDULERS
-def test_a_gang_asks_for_what_overrides_ask_for(scheduler: GangScheduler) -> None:
-    big = {"spec": {"containers": [{"name": "test-container", "resources": {"requests": {"cpu": 8}}}]}}
-    worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [1, 3], "template": big}]}
-    manifest = job_manifest(TEST_JOB, {"Worker": worker})
-    assert group_of(under(TEST_JOB, scheduler), manifest)["spec"]["minResources"] == {"cpu": "18"}
-
-
-def test_the_pod_group_is_the_jobs() -> None:
-    notes = {"team": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
-    found = group_of(under(TEST_JOB, VOLCANO), job_manifest(TEST_JOB, {"Worker": 1}, annotations=notes))
-    assert found["apiVersion"] == "scheduling.volcano.sh/v1beta1"
-    metadata = found["metadata"]
-    assert (metadata["name"], metadata["namespace"], metadata["annotations"]) == ("demo", "default", {"team": "a"})
-    assert metadata["ownerReferences"][0]["uid"] == "uid-demo"
-    assert metadata["ownerReferences"][0]["controller"] is True
-    assert metadata["labels"]["training.kubeflow.org/operator-name"] == "testjob-controller"
 
 
 @SCHEDULERS
@@ -261,21 +245,6 @@ def test_a_field_that_the_policy_no_longer_has_goes() -> None:
 
 
 # -- J: pods and their schedulers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("named", "gang", "warn"), [
-    ([], "test-gang-scheduler", False), (["", ""], "alpha", False),
-    (["test-gang-scheduler", "test-gang-scheduler"], "test-gang-scheduler", False), (["custom-a", "custom-b"], "beta", True),
-    (["", "custom-b"], "gamma", True), (["other-scheduler"], "test-gang-scheduler", True),
-])  # fmt: skip
-def test_another_scheduler_is_noticed(named: Sequence[str], gang: str, warn: bool) -> None:
-    types = ("Master", "Worker")
-    replicas = {kind: of_test_job(schedulerName=name) for kind, name in zip(types, named, strict=False)}
-    framework = under(TEST_JOB, gang_scheduler(gang))
-    job = read_job(framework, job_manifest(framework, replicas))
-    assert bool(other_schedulers(job, gang)) is warn
-    decided = plan(framework, job, Observed(), START)
-    assert ("SetPodTemplateSchedulerName" in [event.reason for event in decided.events]) is warn
 
 
 @SCHEDULERS
@@ -385,28 +354,6 @@ def test_the_deadline_does_not_run_in_the_queue() -> None:
     assert KEY not in there.others
 
 
-@SCHEDULERS
-def test_a_resumed_gang_is_queued_anew(scheduler: GangScheduler) -> None:
-    there = settled(scheduler, run_policy={"activeDeadlineSeconds": 100}).phase("Inqueue").start()
-    started = there.status["startTime"]
-    there.edit(suspend=True)
-    assert "delete podgroups/demo (no pods to place)" in there.writes()
-    there.stop_terminating().settle()
-    assert there.current == "Suspended"
-    there.tick(50)
-    there.edit(suspend=False).settle()
-    assert KEY in there.others
-    if scheduler is VOLCANO:
-        assert "startTime" not in there.status, "in the queue again"
-        assert there.pods == {}
-        assert there.current == "Created"
-        there.tick(1000)
-        there.phase("Inqueue").settle()
-    assert there.status["startTime"] > started
-    there.run().settle()
-    assert there.current == "Running"
-
-
 def test_a_pod_is_replaced_within_the_gang() -> None:
     there = settled(VOLCANO, policy="ExitCode").phase("Inqueue").start()
     started = there.status["startTime"]
@@ -419,13 +366,6 @@ def test_a_pod_is_replaced_within_the_gang() -> None:
     assert there.status["startTime"] == started
     there.phase("Inqueue").settle()
     assert there.pods["demo-worker-1"].raw["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "demo"
-
-
-def test_a_deleted_pod_group_comes_back() -> None:
-    there = settled(VOLCANO).phase("Running").start()
-    del there.others[KEY]
-    assert there.writes() == ["create podgroups/demo"]
-    assert there.current == "Running"
 
 
 # -- members that are not created at first --------------------------------------------------------------------------------
@@ -525,3 +465,215 @@ def test_a_name_stands_for_its_gang_scheduler(name: str, expected: GangScheduler
 def test_a_name_that_no_scheduler_can_have_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
         gang_scheduler(name)
+
+
+# -- gangs without a PodGroup of ours: what YuniKorn and Koordinator read from pods --------------------------------------------
+
+
+def template(cpu: int, **spec: Any) -> dict[str, Any]:
+    container = {"name": "test-container", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"spec": {"containers": [container], **spec}}
+
+
+def pod_of(there: GangWorld, name: str) -> tuple[dict[str, str], dict[str, str], str]:
+    raw = there.pods[name].raw
+    return raw["metadata"]["labels"], raw["metadata"]["annotations"], raw["spec"]["schedulerName"]
+
+
+def override(index: int, **spec: Any) -> dict[str, Any]:
+    variable = {"name": "test-container", "env": [{"name": "SHARD", "value": str(index)}]}
+    return {"indices": [index], "template": {"spec": {"containers": [variable], **spec}}}
+
+
+def test_templates_that_count_alike_share_a_task_group() -> None:
+    """Three hundred replicas with a variable each had as many groups on every pod."""
+    overrides = [override(index, **({"nodeSelector": {"zone": "b"}} if index >= 200 else {})) for index in range(300)]
+    there = world(YUNIKORN, {"Worker": {"replicas": 300, "template": template(1), "overrides": overrides}})
+    there.settle()
+    _, annotations, _ = pod_of(there, "demo-worker-0")
+    groups = json.loads(annotations["yunikorn.apache.org/task-groups"])
+    assert [(group["name"], group["minMember"]) for group in groups] == [("worker-1", 200), ("worker-201", 100)]
+    assert annotations["yunikorn.apache.org/task-group-name"] == "worker-1"
+    assert pod_of(there, "demo-worker-299")[1]["yunikorn.apache.org/task-group-name"] == "worker-201"
+
+
+LONG = "x" * 900
+
+
+@pytest.mark.parametrize(("scheduler", "worker", "text"), [
+    (
+        YUNIKORN, {"overrides": [override(index, nodeSelector={"name": f"{index}{LONG}"}) for index in range(270)]},
+        "spec.testReplicaSpecs: Too long: its templates make 2",
+    ),
+    (
+        KOORDINATOR, {"template": {**template(1), "metadata": {"annotations": {"notes": "x" * 250_000}}}},
+        "[Worker].template.metadata.annotations: Too long: 250,005 bytes: ",
+    ),
+], ids=["task groups", "the template's own"])  # fmt: skip
+def test_more_annotations_than_a_pod_may_have_are_refused_by_name(
+    scheduler: GangScheduler, worker: dict[str, Any], text: str
+) -> None:
+    there = world(scheduler, {"Worker": {"replicas": 300, "template": template(1), **worker}})
+    there.settle()
+    assert (there.current, there.pods) == ("Failed", {})
+    message = there.status["conditions"][-1]["message"]
+    assert text in message
+    assert "a pod may have 262,144, of which the operator needs 16,384" in message
+
+
+# -- topology -----------------------------------------------------------------------------------------------------------------
+
+FIELD = "spec.runPolicy.schedulingPolicy.topology"
+
+
+def asking(scheduler: GangScheduler | None, **topology: str) -> GangWorld:
+    there = world(scheduler, run_policy={"schedulingPolicy": {"topology": {**RACK, **topology}}})
+    there.settle()
+    return there
+
+
+@pytest.mark.parametrize(("scheduler", "mode", "why"), [
+    (None, {}, ": an operator without a gang scheduler does not support it; remove it, or run the operator with"),
+    (COSCHEDULING, {}, ": the gang scheduler my-scheduler does not support it"),
+    (YUNIKORN, {}, ": the gang scheduler yunikorn does not support it"),
+    (KOORDINATOR, {}, ": the gang scheduler koord-scheduler does not support it"),
+    (NATIVE, {"mode": "Preferred"}, ".mode: Kubernetes supports only Required"),
+])  # fmt: skip
+def test_no_scheduler_applies_it(scheduler: GangScheduler | None, mode: dict[str, str], why: str) -> None:
+    there = asking(scheduler, **mode)
+    assert f"{FIELD}{why}" in there.message()
+    assert [event for event in there.events if event.reason == "TopologyIgnored"]
+    assert len(there.pods) == 3, "its pods are placed without it"
+
+
+@pytest.mark.parametrize(("scheduler", "field", "gate"), [
+    (NATIVE, "schedulingConstraints", "the feature gate TopologyAwareWorkloadScheduling"),
+    (VOLCANO, "networkTopology", "Volcano's definition of PodGroup"),
+])  # fmt: skip
+def test_a_server_that_drops_it_is_not_asked_again(scheduler: GangScheduler, field: str, gate: str) -> None:
+    there = asking(scheduler)
+    spec = {key: value for key, value in there.group["spec"].items() if key != field}
+    there.others[KEY] = {**there.group, "spec": spec}
+    assert not [line for line in there.writes() if "podgroups" in line or "workloads" in line]
+    assert f"{FIELD}: PodGroup demo was created without it; check {gate}" in there.message()
+
+
+# -- lives under a model of Kubernetes' own scheduler ------------------------------------------------------------------------
+
+FOUR = {"Worker": 4}
+
+
+def placed(**job: Any) -> GangWorld:
+    """A job that the scheduler has placed."""
+    there = settled(NATIVE, FOUR, **job)
+    there.schedule()
+    there.settle()
+    return there
+
+
+@pytest.mark.parametrize(("pod", "field"), [
+    ({"schedulerName": "mine"}, "testReplicaSpecs[Worker].template.spec.schedulerName is mine, but other pods have default"),
+    ({"schedulingGroup": {"podGroupName": "x"}}, "testReplicaSpecs[Worker].template.spec.schedulingGroup names another"),
+], ids=["scheduler", "group"])  # fmt: skip
+def test_templates_that_rule_a_gang_out(pod: dict[str, Any], field: str) -> None:
+    worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "test-container", "image": "i"}], **pod}}}
+    there = settled(NATIVE, {"Master": 1, "Worker": worker})
+    assert KEY not in there.others
+    assert ("Workload", "demo") not in there.others
+    assert f"gang scheduling is off: spec.{field}" in there.message()
+    assert len(there.pods) == 3
+
+
+def test_the_condition_quotes_the_native_schedulers_reason() -> None:
+    """The words of kube-scheduler 1.36.2."""
+    there = settled(NATIVE, FOUR)
+    condition = {"status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable"}
+    at = {"type": "PodGroupInitiallyScheduled", "lastTransitionTime": "2026-11-24T08:48:38Z"}
+    status = {"conditions": [{**condition, **at}]}
+    there.others[KEY] = {**there.others[KEY], "status": status}
+    for name, text in (
+        ("demo-worker-0", "0/4 nodes are available: 4 Insufficient cpu."),
+        ("demo-worker-1", "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"),
+    ):
+        there.put(there.pods[name].unschedulable(text))
+    there.settle()
+    assert there.message() == (
+        "TestJob demo is created; waiting: gang of 4 pods since 2026-11-24T08:48:38Z: pod group is unschedulable; "
+        "Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
+    )
+    there.schedule()
+    there.settle()
+    assert "waiting" not in there.message("Running")
+
+
+def test_a_replacement_is_placed_after_others_have_succeeded() -> None:
+    """A batch Job hangs here (kubernetes#142330): its minCount still counts pods that the scheduler has forgotten."""
+    there = placed(policy="ExitCode")
+    there.exit("demo-worker-0", 0).settle()
+    there.exit("demo-worker-3", 137).settle()
+    there.tick(60).settle()
+    assert there.schedule() == ["demo-worker-3"]
+    assert min_count(there.others[KEY]) == 3
+    assert there.others[("Workload", "demo")]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"] == 3
+
+
+@pytest.mark.parametrize("scheduler", [NATIVE, VOLCANO, COSCHEDULING, YUNIKORN, KOORDINATOR], ids=lambda one: one.mark)
+def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangScheduler) -> None:
+    """Its peers would wait for it for ever."""
+    framework = replace(TF, options=replace(TF.options, gang=scheduler))
+    there = GangWorld(framework, job_manifest(framework, {"PS": 1, "Worker": 3}, policy="ExitCode", enableDynamicWorker=True))
+    there.settle()
+    there.others.get(KEY, {})["status"] = {"phase": "Inqueue"}
+    there.settle()
+    there.run().settle()
+    there.exit("demo-worker-1", 1).settle()
+    assert there.current == "Running"
+    job, observed = there.job, there.observed
+    members = Gang(Situation(framework, job, observed, there.now, ())).members
+    assert [str(one) for one in members] == ["PS-0", "Worker-0", "Worker-2"]
+    if scheduler is NATIVE:
+        assert min_count(there.others[KEY]) == 3
+    there.exit("demo-worker-2", 137).settle()
+    there.tick(60).settle()
+    if scheduler.native:
+        assert there.schedule() == ["demo-worker-2"]
+
+
+@pytest.mark.parametrize("scope", ["Pod", "Job"])
+@pytest.mark.parametrize("count", [2, 6])
+def test_scaled_while_it_waits(count: int, scope: str) -> None:
+    there = settled(NATIVE, FOUR, run_policy={"restartScope": scope})
+    there.scale("Worker", count).settle()
+    there.tick(60).settle()
+    assert min_count(there.others[KEY]) == count
+    resized = scope == "Job"
+    assert (there.status.get("disruptions"), there.status.get("attempt") or 0) == (None, int(resized)), (
+        "we have deleted the pods ourselves"
+    )
+    assert there.current == ("Restarting" if resized else "Created")
+    there.room = count - 1
+    assert there.schedule() == []
+    there.room = count
+    assert len(there.schedule()) == count
+
+
+def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group() -> None:
+    there = placed()
+    old = there.others[KEY]["metadata"]["uid"]
+    there.edit(suspend=True).settle()
+    there.edit(suspend=False).settle()
+    assert there.message().endswith("its pods wait for the previous PodGroup demo to be deleted.")
+    there.stop_terminating()
+    there.protect()
+    there.settle()
+    assert there.others[KEY]["metadata"]["uid"] != old
+    assert len(there.schedule()) == 4
+
+
+def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended() -> None:
+    there = placed(policy="ExitCode")
+    group = there.others[KEY]
+    there.others[KEY] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    there.exit("demo-worker-1", 137).settle()
+    there.tick(60).settle()
+    assert there.schedule() == ["demo-worker-1"], "it does not wait for a group that waits for the other pods"
