@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api import labels
+from jobcommon.api.gang import NATIVE, VOLCANO
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.framework import Options
+from jobcommon.framework import Options, ProgressServer
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, services_of
@@ -189,20 +190,20 @@ STATUSES = st.fixed_dictionaries(
     pods=st.lists(POD_VIEWS, max_size=4, unique_by=(lambda pod: pod.name, lambda pod: pod.uid)),
     policy=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
     run_policy=st.tuples(st.sampled_from(POLICIES), st.sampled_from(MORE)),
-    counts=st.sampled_from([{"Master": 1, "Worker": 2}, {"Worker": 3}, {"Master": 1}, {"Worker": 0}]),
+    counts=st.sampled_from([{"Master": 1, "Worker": 2}, {"Worker": 3}, {"Master": 1}, {"Worker": 0}, {}]),
     broken=st.sampled_from(["", "", "", "image", "type"]),
-    queued=st.booleans(),
+    options=st.sampled_from([{}, {"kueue": True}, {"gang": VOLCANO}, {"gang": NATIVE}]),
     status=STATUSES,
 )
 def test_any_state_has_a_plan(
-    pods: list[PodView], policy: str, run_policy: Any, counts: Any, broken: str, queued: bool, status: Any
+    pods: list[PodView], policy: str, run_policy: Any, counts: Any, broken: str, options: Any, status: Any
 ) -> None:
     """Whatever the status and the pods say, which others may write, too, no pass raises, and the status comes to rest."""
-    framework = replace(SCALED_JOB, options=Options(kueue=queued))
+    framework = replace(SCALED_JOB, options=Options(progress=ProgressServer("https://operator", "certificate"), **options))
     manifest: Any = job_manifest(framework, counts, policy=policy, run_policy={**run_policy[0], **run_policy[1]}, status=status)
-    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if queued else {}
+    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"}
     specs = manifest["spec"][framework.replica_specs]
-    if broken == "image":
+    if broken == "image" and specs:
         next(iter(specs.values()))["template"]["spec"]["containers"][0].pop("image")
     elif broken:
         specs["Robot"] = {}

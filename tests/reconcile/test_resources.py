@@ -15,94 +15,35 @@ def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str
     return {"name": "main", "resources": {"requests": requests, "limits": limits}, **more}
 
 
-@pytest.mark.parametrize(("spec", "needed"), [
-    pytest.param({"containers": []}, {}, id="nothing"),
-    pytest.param({"containers": [{"name": "main"}]}, {}, id="no resources"),
-    pytest.param({"containers": [container({"cpu": 20})]}, {"cpu": "20"}, id="requests"),
-    pytest.param({"containers": [container(None, {"cpu": 20})]}, {"cpu": "20"}, id="limits stand in for requests"),
-    pytest.param(
-        {"containers": [container({"cpu": 10, "memory": "16Gi"}, {"nvidia.com/gpu": 8, "cpu": 20, "memory": "32Gi"})]},
-        {"cpu": "10", "memory": "16Gi", "nvidia.com/gpu": "8"}, id="for each resource on its own (A9)",
-    ),
-    pytest.param(
-        {"containers": [container({"memory": "20Gi"}), container({"memory": "10Gi"})]}, {"memory": "30Gi"},
-        id="containers add up",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"cpu": 2})],
-            "initContainers": [container({"cpu": 5, "memory": "1Gi"}), container({"cpu": 3})],
-        },
-        {"cpu": "5", "memory": "1Gi"},
-        id="the largest init container, if it is larger",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"cpu": 2})],
-            "initContainers": [container({"cpu": 1}, restartPolicy="Always"), container({"cpu": 4})],
-        },
-        {"cpu": "5"},
-        id="an init container beside a sidecar",
-    ),
-    pytest.param(
-        {"containers": [container({"cpu": 2})], "initContainers": [container({"cpu": 1}, restartPolicy="Always")]},
-        {"cpu": "3"}, id="a sidecar adds up with the containers",
-    ),
-    pytest.param({"containers": [container({"cpu": 2})], "overhead": {"cpu": "250m"}}, {"cpu": "2250m"}, id="overhead"),
-    pytest.param(
-        {"containers": [container({"cpu": 2, "memory": "1Gi"})], "resources": {"requests": {"cpu": 3}}},
-        {"cpu": "3", "memory": "1Gi"}, id="the pod's own figures",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"cpu": 1}), container(None, {"memory": "1Gi"})],
-            "resources": {"limits": {"cpu": 10, "memory": "64Gi"}},
-        },
-        {"cpu": "1", "memory": "1Gi"},
-        id="the pod's limit is no request where a container has one",
-    ),
-    pytest.param(
-        {"containers": [container({"cpu": 0})], "resources": {"limits": {"cpu": 10, "memory": "64Gi"}}},
-        {"cpu": "0", "memory": "64Gi"}, id="the pod's limit where no container has a request",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"cpu": 1})],
-            "initContainers": [container({"memory": "2Gi"}), container({"cpu": 2}, restartPolicy="Always")],
-            "resources": {"limits": {"cpu": 10, "memory": "64Gi"}},
-            "overhead": {"cpu": 1},
-        },
-        {"cpu": "4", "memory": "2Gi"},
-        id="the pod's limit beside init containers and overhead",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"cpu": 1}), container(None, {"memory": "1Gi"})],
-            "resources": {"limits": {"cpu": 10}, "requests": {"cpu": 3}},
-        },
-        {"cpu": "3", "memory": "1Gi"},
-        id="the pod's limit beside its request",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"hugepages-2Mi": "2Mi", "cpu": 1}, {"hugepages-2Mi": "2Mi"})],
-            "resources": {"limits": {"hugepages-2Mi": "8Mi", "cpu": 2}},
-        },
-        {"cpu": "1", "hugepages-2Mi": "8Mi"},
-        id="the pod's huge pages, of which there is no less than the limit",
-    ),
-    pytest.param(
-        {
-            "containers": [container({"hugepages-2Mi": "2Mi", "cpu": 1}, {"hugepages-2Mi": "2Mi"})],
-            "resources": {"limits": {"cpu": 2}},
-        },
-        {"cpu": "1", "hugepages-2Mi": "2Mi"},
-        id="huge pages of containers",
-    ),
-    pytest.param({"containers": [container({"cpu": "much", "memory": "1Gi"})]}, {"memory": "1Gi"}, id="what cannot be read"),
-    pytest.param({"containers": ["x", {"resources": 7}, {"resources": {"requests": []}}], "initContainers": 3}, {}, id="junk"),
-])  # fmt: skip
-def test_requests(spec: dict[str, Any], needed: dict[str, str]) -> None:
+def of_pod(**resources: Any) -> dict[str, Any]:
+    return {"resources": resources}
+
+
+SIDECAR = container({"cpu": 1}, restartPolicy="Always")
+GIB = {"cpu": 1, "memory": "1Gi"}
+BIG = {"hugepages-2Mi": "2Mi"}
+#: by what it shows: the containers, the init containers, what else the pod's spec has, and what the pod requests
+ROWS: dict[str, tuple[Any, Any, dict[str, Any], dict[str, str]]] = {
+    "limits stand in for requests": ([container(None, {"cpu": 20})], [], {}, {"cpu": "20"}),
+    "for each resource on its own (A9)": ([container({"cpu": 10}, {"gpu": 8, "cpu": 20})], [], {}, {"cpu": "10", "gpu": "8"}),
+    "containers add up": ([container({"memory": "20Gi"}), container({"memory": "10Gi"})], [], {}, {"memory": "30Gi"}),
+    "the largest init container": ([container({"cpu": 2})], [container({"cpu": 5}), container({"cpu": 3})], {}, {"cpu": "5"}),
+    "an init container beside a sidecar": ([container({"cpu": 2})], [SIDECAR, container({"cpu": 4})], {}, {"cpu": "5"}),
+    "a sidecar adds up": ([container({"cpu": 2})], [SIDECAR], {}, {"cpu": "3"}),
+    "overhead": ([container({"cpu": 2})], [], {"overhead": {"cpu": "250m"}}, {"cpu": "2250m"}),
+    "the pod's own": ([container(GIB)], [], of_pod(requests={"cpu": 3}), {"cpu": "3", "memory": "1Gi"}),
+    "the pod's limit is no request": ([container(GIB)], [], of_pod(limits={"cpu": 9}), {"cpu": "1", "memory": "1Gi"}),
+    "unless no container has one": ([container({"cpu": 0})], [], of_pod(limits={"gpu": 2}), {"cpu": "0", "gpu": "2"}),
+    "the pod's huge pages": ([container(BIG, BIG)], [], of_pod(limits={"hugepages-2Mi": "8Mi"}), {"hugepages-2Mi": "8Mi"}),
+    "of containers": ([container(BIG, BIG)], [], of_pod(limits={"cpu": 2}), {"hugepages-2Mi": "2Mi", "cpu": "2"}),
+    "what cannot be read": ([container({"cpu": "much", "memory": "1Gi"})], [], {}, {"memory": "1Gi"}),
+    "junk": (["x", {"resources": 7}, {"resources": {"requests": []}}], 3, {}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("containers", "init", "more", "needed"), ROWS.values(), ids=ROWS)
+def test_requests(containers: Any, init: Any, more: dict[str, Any], needed: dict[str, str]) -> None:
+    spec = {"containers": containers, "initContainers": init, **more}
     assert {name: str(amount) for name, amount in pod_resources({"spec": spec}).items()} == needed
 
 
