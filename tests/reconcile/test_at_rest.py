@@ -1,6 +1,6 @@
-"""A finished job that is recognized as at rest is one for which the decision has nothing to do."""
+"""Jobs are not decided on or read again where nothing can have changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, get_args
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import plan
-from jobcommon.spec import read_job
+from jobcommon.spec import read_job, reread_job
 from jobcommon.spec.at_rest import _PARTS, condition_at_rest
 from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -119,3 +119,50 @@ def models_in(annotation: object) -> set[type[BaseModel]]:
     if isinstance(annotation, type) and not get_args(annotation):
         return {annotation} if issubclass(annotation, BaseModel) else set()
     return {model for part in get_args(annotation) for model in models_in(part)}
+
+
+# -- a job that has changed is read by way of the one before --------------------------------------------------------------
+
+Raw = dict[str, Any]
+
+
+def raw_job() -> Raw:
+    raw = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2})
+    raw["metadata"] |= {"uid": "u", "resourceVersion": "7", "generation": 1, "labels": {"team": "a"}}
+    return raw
+
+
+def with_status(raw: Raw) -> None:
+    raw["metadata"]["resourceVersion"] = "8"
+    raw["metadata"]["managedFields"] = [{"manager": "jobcommon", "operation": "Update", "subresource": "status"}]
+    raw["status"] = {"startTime": "2026-01-01T00:00:00Z", "replicaStatuses": {"Worker": {"active": 2}}}
+
+
+def without_spec(raw: Raw) -> None:
+    del raw["spec"]
+
+
+CHANGES: dict[str, tuple[Callable[[Raw], object], bool]] = {
+    "nothing": (lambda raw: None, True), "the status": (with_status, True),
+    "a status of the wrong form": (lambda raw: raw.update(status=[1]), True),
+    "the spec": (lambda raw: raw["spec"]["testReplicaSpecs"]["Worker"].update(replicas=3), False),
+    "an invalid spec": (lambda raw: raw["spec"]["testReplicaSpecs"].update(Boss={}), False), "no spec": (without_spec, False),
+    "the version": (lambda raw: raw.update(apiVersion="test.kubeflow.org/v2"), False),
+    "a label": (lambda raw: raw["metadata"]["labels"].update(team="b"), False),
+    "an annotation": (lambda raw: raw["metadata"].update(annotations={"a": "b"}), False),
+    "its deletion": (lambda raw: raw["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"), False),
+    "the generation": (lambda raw: raw["metadata"].update(generation=2), False),
+    "metadata that is none": (lambda raw: raw.update(metadata="none"), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_rereading_a_changed_job_equals_a_fresh_reading(what: str) -> None:
+    change, kept = CHANGES[what]
+    before = raw_job()
+    job = read_job(TEST_JOB, before)
+    raw = deepcopy(before)
+    change(raw)
+    found = reread_job(TEST_JOB, job, before, raw)
+    assert found == read_job(TEST_JOB, raw)
+    assert (found.spec is job.spec) == kept

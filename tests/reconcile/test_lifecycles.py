@@ -1,11 +1,18 @@
 """What happens to a job over several passes, in a small world that checks the invariants at every pass."""
 
+from typing import Any
+
 import pytest
 
+from jobcommon.api.observed import Observed
+from jobcommon.api.status import JobStatus
 from jobcommon.framework import FINALIZER
-from jobcommon.reconcile.plan import Delete
+from jobcommon.reconcile import accounting, plan, slots
+from jobcommon.spec import read_job
+from jobcommon.testutil.builders import START, Pod, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import status_of
 
 
 def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
@@ -88,17 +95,6 @@ def test_scaled_up_and_down() -> None:
     assert not world.pods
 
 
-def test_scaled_down_and_up_at_once_counts_nothing() -> None:
-    world = started({"Worker": 3})
-    world.scale("Worker", 1).settle()
-    world.scale("Worker", 3).settle()
-    assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, "the old ones are still terminating"
-    world.stop_terminating()
-    world.start()
-    assert (world.current, counts(world)) == ("Running", {"active": 3})
-    assert not {"restarts", "disruptions", "failures"} & set(world.status)
-
-
 def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -> None:
     """The scale-down was recorded while the pod still ran; it succeeds before it is deleted."""
     world = started({"Worker": 2})
@@ -110,15 +106,6 @@ def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -
     assert "demo-worker-1" not in world.pods
     world.scale("Worker", 2).settle()
     assert "demo-worker-1" not in world.pods
-
-
-def test_a_success_that_was_not_seen_yet_is_not_scaled_away() -> None:
-    """The watch is behind: the pod has succeeded, and this view of it still runs. The deletion asks for that view (rule R1)."""
-    world = started({"Worker": 2})
-    world.scale("Worker", 1)
-    world.step()
-    (deletion,) = [action for action in world.step(writes=0).actions if isinstance(action, Delete)]
-    assert deletion.resource_version == world.pods["demo-worker-1"].view.resource_version
 
 
 def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
@@ -157,9 +144,142 @@ def test_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None
     assert (world.current, counts(world)) == ("Running", {"active": 2})
 
 
-def test_the_user_deletes_the_service() -> None:
-    world = started({"Worker": 2})
-    world.delete_service("demo")
-    (first, _) = world.settle()
-    assert [str(action) for action in first.actions] == ["create services/demo"]
-    assert first.verify_live, "the garbage collector may have taken it, and its job is gone"
+# -- suspend, resume, managedBy -------------------------------------------------------------------------------------------
+
+TIMED = ("failed", "deleting", "last_delete")
+SPEC = {"Master": 1, "Worker": 1}
+
+
+def conditions(status: JobStatus | None) -> list[tuple[str, str, str, str]]:
+    assert status is not None
+    return [(c.type, c.status, c.reason, c.message) for c in status.conditions]
+
+
+POLICIES = ("Never", "OnFailure", "ExitCode", "Always")
+
+
+def suspended(policy: str, **run_policy: Any) -> ClusterModel:
+    """A job that ran, its suspension on record and all its pods being deleted."""
+    world = running(policy, **run_policy)
+    world.edit(suspend=True).settle()
+    assert all(pod.view.deletion_time is not None for pod in world.pods.values())
+    return world
+
+
+def running(policy: str, **run_policy: Any) -> ClusterModel:
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"backoffLimit": 0, **run_policy})
+    world.start()
+    return world
+
+
+def nothing_counted(world: ClusterModel) -> None:
+    assert not {"restarts", "disruptions", "failures"} & set(world.status)
+    assert not [event for event in world.events if "Restarting" in event.reason or "Failed" in event.reason]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("code", [0, 1, 137, 143])
+@pytest.mark.parametrize("resume", ["before they end", "when they have ended", "when they are gone", "never"])
+def test_pods_stopped_by_suspension_are_not_charged(policy: str, code: int, resume: str) -> None:
+    """Whatever the exit code; in `stop_terminating` the kubelet's last DELETE moves deletionTimestamp behind the end."""
+    world = suspended(policy)
+    first = {name: pod.view.uid for name, pod in world.pods.items()}
+    if resume == "before they end":
+        world.edit(suspend=False).settle()
+        assert world.current == "Created"
+    world.tick(1)
+    world.stop_terminating(code)
+    if resume == "when they have ended":
+        world.edit(suspend=False)
+    world.settle()
+    if resume == "when they are gone":
+        world.edit(suspend=False)
+    if resume == "never":
+        assert (world.current, world.pods) == ("Suspended", {})
+        nothing_counted(world)
+        return
+    world.start()
+    assert world.current == "Running"
+    assert not {pod.view.uid for pod in world.pods.values()} & set(first.values())
+    nothing_counted(world)
+
+
+def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
+    """The pods that run would fail for want of those that do not, and the job with them."""
+    world = running("Never")
+    world.edit(suspend=True)
+    world.step()
+    world.step(writes=1)
+    world.edit(suspend=False).settle()
+    assert all(pod.view.deletion_time is not None for pod in world.pods.values())
+    world.stop_terminating(1)
+    world.start()
+    assert world.current == "Running"
+    nothing_counted(world)
+
+
+def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (accounting, slots):
+        monkeypatch.setattr(module, "MAX_ENTRIES", 2)
+    world = suspended("Never")
+    world.edit(suspend=False).settle()
+    assert world.current == "Suspended"
+    name = next(iter(world.pods))
+    world.put(world.pods[name].failed(143).last_delete(at=world.now)).settle()
+    assert world.current == "Created"
+    world.stop_terminating(1)
+    world.start()
+    assert world.current == "Running"
+    nothing_counted(world)
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+@pytest.mark.parametrize("spec", [SPEC, {}], ids=["valid", "invalid"])
+def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, int]) -> None:
+    run_policy = {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": suspend}
+    manifest = job_manifest(TEST_JOB, spec, run_policy=run_policy)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
+    assert (decided.actions, decided.status, decided.events, decided.wake_at) == ((), None, (), None)
+
+
+@pytest.mark.parametrize(("pod", "restarts", "disruptions"), [
+    pytest.param("running,failed 137", 1, None, id="failed before anything was deleted"),
+    pytest.param("running,failed 137,deleting", None, None, id="failed and deleted"),
+    pytest.param("running,deleting,failed 137", None, None, id="stopped by the suspension"),
+    pytest.param("running,deleting,failed 137,last_delete", None, None, id="the last DELETE moved the timestamp"),
+    pytest.param("running,disrupted,deleting,failed 137", None, None, id="drained while it was being stopped"),
+    pytest.param("running,evicted", None, 1, id="evicted at the same time"),
+])  # fmt: skip
+def test_ends_while_suspended_are_charged_by_cause(pod: str, restarts: int | None, disruptions: int | None) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"suspend": True})
+    job = read_job(TEST_JOB, manifest)
+    built = Pod.of(TEST_JOB, job, "Worker", 0)
+    for number, step in enumerate(pod.split(",")):
+        method, *code = step.split()
+        built = getattr(built, method)(*map(int, code), **({"at": START + number} if method in TIMED else {}))
+    decided = plan(TEST_JOB, job, Observed((built.view,)), START + 9)
+    assert (status_of(decided).restarts, status_of(decided).disruptions) == (restarts, disruptions)
+    assert status_of(decided).conditions[-1].type == "Suspended"
+
+
+def test_a_failure_that_is_recorded_with_a_suspension_is_named_when_it_ends_the_job() -> None:
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"backoffLimit": 0}).start()
+    world.exit("demo-worker-1", 137)
+    world.suspend()
+    world.edit(suspend=False).settle()
+    message = world.status["conditions"][-1]["message"]
+    assert message.startswith("Job demo has failed because Worker-1: exited with code 137 (SIGKILL)")
+
+
+@pytest.mark.parametrize(("change", "verify_live"), [("nothing", False), ("scaled down", True), ("suspended", True)])
+def test_running_pods_are_deleted_only_after_a_live_read_of_the_job(change: str, verify_live: bool) -> None:
+    """Another operator may have created the pod for the job as it is now: a live read comes first."""
+    world = running("Never")
+    if change == "scaled down":
+        world.scale("Worker", 1)
+    elif change == "suspended":
+        world.edit(suspend=True)
+    world.step()
+    decided = world.step()
+    assert ("delete pods/demo-worker-1" in " ".join(map(str, decided.actions))) is verify_live
+    assert decided.verify_live is verify_live

@@ -1,11 +1,12 @@
-"""The limits of a run: backoffLimit and activeDeadlineSeconds, and the pace of restarts."""
+"""The limits of a run: backoffLimit, activeDeadlineSeconds, the pace of restarts; and what others had wrong in it."""
 
 import pytest
 
 from jobcommon.api.observed import Observed
+from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.limits import MAX_RESTART_DELAY, restart_due
-from jobcommon.reconcile.plan import Plan
+from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -91,15 +92,6 @@ def test_a_job_fails_when_its_active_deadline_passes(
     assert decided.wake_at == (None if wake is None else START + wake)
 
 
-@pytest.mark.parametrize("start_time", ["yesterday", "", "2023-11-14"])
-def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
-    status = {**STARTED, "startTime": start_time}
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"activeDeadlineSeconds": 5}, status=status)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
-    assert status_of(decided).start_time == STARTED["startTime"]
-    assert decided.wake_at == START + 5
-
-
 @pytest.mark.parametrize(("earlier", "ran", "delay"), [
     (0, 0, 0), (1, 0, 0), (2, 0, 1), (3, 0, 2), (4, 3, 1), (4, 4, 0), (9, 0, MAX_RESTART_DELAY),
     (10**9, 10, MAX_RESTART_DELAY - 10),
@@ -117,5 +109,53 @@ def test_a_clock_behind_the_others_puts_no_restart_off(ahead: float, recorded: f
     assert restart_due(START + ahead, 4, START, None if recorded is None else START + recorded) == START + delay
 
 
-def test_a_pod_without_any_time_is_replaced_at_once() -> None:
-    assert restart_due(None, 9, START) == START
+# -- limits and ends that other controllers of jobs had wrong -------------------------------------------------------------
+
+
+def decide(pods: dict[str, str], status: JobStatus | None = None, now: float = START, **policy: object) -> Plan:
+    body = status.to_json() if status is not None else None
+    manifest = job_manifest(TEST_JOB, {"Worker": 3}, policy="OnFailure", run_policy=policy, status=body)
+    return plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), now)
+
+
+def test_of_many_ended_pods_each_is_counted_once() -> None:
+    """kubernetes#104666: more than one pass could note: what is counted stays noted as long as its pod is there."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 700}, policy="OnFailure", run_policy={"backoffLimit": 5000})
+    pods = {f"Worker-{index}": "running,failed 137" for index in range(700)}
+    seen = observe(TEST_JOB, manifest, pods)
+    totals = []
+    for _ in range(4):
+        status = plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START).status
+        if status is not None:
+            manifest = {**manifest, "status": status.to_json()}
+            totals.append(status.restarts or 0)
+    assert totals == [500, 700], "in two passes, and no more in the others"
+
+
+def test_no_finalizer_is_left_when_the_limit_is_reached() -> None:
+    """kubernetes#109485: a job fails for good; pods that its controller had not seen yet appear afterwards, and all end."""
+    failed = status_of(decide({"Worker-0": "running,failed 1", "Worker-1": "running"}, backoffLimit=0))
+    assert failed.finished
+    pods = {"Worker-0": "running,failed 1", "Worker-1": "running,succeeded", "Worker-2": "running,failed 1"}
+    first = decide(pods, failed, START + 3600, backoffLimit=0)
+    # A success is recorded before its pod is released.
+    second = decide(pods, first.status, START + 3600, backoffLimit=0)
+    released = {a.name for a in (*first.actions, *second.actions) if isinstance(a, RemoveFinalizer)}
+    assert released == {"demo-worker-0", "demo-worker-1", "demo-worker-2"}
+
+
+def test_a_late_pod_is_stopped() -> None:
+    """The same with a pod that runs: it is not left to itself."""
+    failed = decide({"Worker-0": "running,failed 1"}, backoffLimit=0).status
+    late = decide({"Worker-0": "running,failed 1", "Worker-2": "running"}, failed, START + 3600, backoffLimit=0)
+    assert "demo-worker-2" in {a.name for a in late.actions if isinstance(a, Delete)}
+
+
+def test_restarts_do_not_begin_anew_when_the_pods_are_deleted() -> None:
+    """trainer#3779: a job at its last restart loses its pods: the restarts that it had count on."""
+    status = status_of(decide({f"Worker-{index}": "running,failed 137" for index in range(3)}, backoffLimit=3))
+    assert not status.finished
+    after = decide({}, status, START + 3600, backoffLimit=3).status or status
+    assert after.restarts == status.restarts
+    again = status_of(decide({"Worker-0": "running,failed 137"}, after, START + 7200, backoffLimit=3))
+    assert again.conditions[-1].reason == "BackoffLimitExceeded"

@@ -1,21 +1,21 @@
-"""What the reports of a program lead to: stalls, their actions, and restarts that bring nothing."""
+"""What the reports of a program lead to: stalls, their actions, restarts that bring nothing; and pods that no node takes."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_STEP, ConditionType, JobStatus, Metric, TrainerStatus
+from jobcommon.api.status import ConditionType, JobStatus, Metric, TrainerStatus
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan
+from jobcommon.reconcile.plan import deletes_pod
 from jobcommon.reconcile.progress import CONFIRM_SECONDS
 from jobcommon.reconcile.reports import after_reports, plan_report, step_of
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe, pod_manifest
+from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB as PLAIN
-from jobcommon.testutil.plans import conditions, deletes, holding, next_pass, status_of
+from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass, status_of
 
 SERVER = ProgressServer("https://jobcommon-progress.kubeflow.svc:8443", "-----BEGIN CERTIFICATE-----")
 TEST_JOB = replace(PLAIN, options=Options(progress=SERVER))
@@ -196,21 +196,6 @@ def test_a_run_is_armed_by_its_second_distinct_step(
     assert found.last_report_time == format_time(START + reports[-1][0])
 
 
-#: what is reported as the metric current_step beside 4 %, and the step
-TEXTS = {
-    "many": 4, "nan": 4, "inf": 4, " ": 4, "-3": 0, "7.9": 7, "1e99": MAX_STEP, "9" * 64: MAX_STEP,
-    # Tokens, or samples.
-    "2147483648": 2**31, "9007199254740993": 2**53 + 1, "9223372036854775806": MAX_STEP - 1,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "step"), TEXTS.items())
-def test_any_text_may_be_reported_as_a_step(text: str, step: int) -> None:
-    known = on_record(reported(a_job(**WATCHED), 5, None, 4, current_step=text)).progress
-    assert known is not None
-    assert known.step == step
-
-
 #: the reports; the seconds in which the highest step rose, and the steps that were made again
 GOODPUT = {
     "the first steps are not counted: loading, compiling": ([(5, None, 0), (65, 1, 0)], None, None),
@@ -335,13 +320,6 @@ def test_nothing_follows_a_stall_while_reports_are_refused(reachable_for: float,
     assert holding(after)[-1:] == ["Failed"] if acts else (after.status, after.wake_at) == (None, START + 215 - reachable_for)
 
 
-def test_no_run_begins_while_a_replica_is_missing() -> None:
-    """A quota refuses it, and no step can be made without it."""
-    manifest = a_job(reportProgress=True, progressStartDeadlineSeconds=60)
-    assert not stalled(passed(manifest, 1000, {"Master-0": "running", "Worker-0": "running"}))
-    assert stalled(passed(manifest, 1000))
-
-
 def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> None:
     policy = {**WATCHED, "evaluationSeconds": 600}
     trains = reported(reported(a_job(**policy), 5, 1, phase="train"), 10, 2, phase="train")
@@ -360,13 +338,6 @@ def test_progress_ends_a_stall() -> None:
     again = decided(reported(manifest, 200, 8), 201)
     assert holding(again) == ["Created", "Running"]
     assert "Stalled=F Progressing: TestJob default/demo is no longer stalled." in conditions(again)
-
-
-@pytest.mark.parametrize("run_policy", [{}, {"reportProgress": True}], ids=["nothing", "no deadline"])
-def test_a_user_who_takes_the_deadline_back_ends_a_stall(run_policy: dict[str, Any]) -> None:
-    manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
-    manifest["spec"]["runPolicy"] = run_policy
-    assert not stalled(passed(manifest, 81))
 
 
 #: how the other worker is at 30 s, and from 40 s on; whether the progress of before is still held against the run then
@@ -454,26 +425,6 @@ def test_without_an_action_the_job_stays() -> None:
 def test_an_action_that_the_scope_does_not_allow_counts_as_not_set(scope: str) -> None:
     after = decided(stalled_with("Restart", restartScope=scope), ACTS_AT)
     assert (after.status, after.actions) == (None, ())
-
-
-def test_restart_is_a_new_attempt() -> None:
-    manifest = stalled_with("Restart")
-    begun = decided(manifest, ACTS_AT)
-    assert (status_of(begun).attempt, status_of(begun).restarts) == (1, 1)
-    assert begun.actions == (), "the attempt is recorded before a pod is deleted"
-    assert holding(begun) == ["Created", "Restarting"]
-    assert "is restarting all replicas because TestJob default/demo has reported no progress since" in conditions(begun)[-1]
-    assert ("Error", 1) not in begun.restart_causes
-    recorded = next_pass(manifest, begun)
-    old = observe(TEST_JOB, manifest, RUNNING)
-    assert deletes(plan(TEST_JOB, job_of(recorded), old, START + ACTS_AT)) == [
-        "demo-master-0",
-        "demo-worker-0",
-        "demo-worker-1",
-    ]
-    new = passed(recorded, ACTS_AT + 5)
-    assert on_record(new).has(ConditionType.RUNNING)
-    assert decided(new, ACTS_AT + 1000).status is None, "the next attempt is not armed"
 
 
 @pytest.mark.parametrize(
@@ -566,13 +517,6 @@ def test_incidents_are_counted_however_often_the_operator_looks(
     assert not over or on_record(job).conditions[-1].reason == "NoProgress"
 
 
-def test_a_suspended_job_has_no_incidents() -> None:
-    """A replica fails for want of peers that were stopped."""
-    manifest = training(a_job("Always", reportProgress=True, suspend=True), (5, 1), (20, 7))
-    manifest = passed(passed(manifest, 30), 40, {**RUNNING, "Worker-0": IN_PLACE.format(3), "Worker-1": "crash_looping 0"})
-    assert (on_record(manifest).failed_replicas, on_record(manifest).failures) == ([], [])
-
-
 def test_a_higher_step_begins_the_count_of_incidents_anew() -> None:
     manifest, pods = training(a_job(reportProgress=True), (5, 1), (20, 7)), {**RUNNING, "Worker-0": IN_PLACE.format(3)}
     manifest = training(passed(manifest, 30, pods), (40, 6), (50, 7))
@@ -632,27 +576,96 @@ def test_early_failures_end_a_job(count: int, over: bool) -> None:
 # -- the pods ------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_main_containers_get_what_a_program_needs_to_report() -> None:
-    manifest = a_job(reportProgress=True)
-    pod = pod_manifest(TEST_JOB, job_of(manifest), Replica("Worker", 1))
-    who = "kubeflow.org/v1/namespaces/default/testjobs/demo/status"
-    container = pod["spec"]["containers"][0]
-    assert {e["name"]: e["value"] for e in container["env"] if e["name"].startswith("KUBEFLOW")} == {
-        "KUBEFLOW_TRAINER_SERVER_URL": f"https://jobcommon-progress.kubeflow.svc:8443/apis/{who}",
-        "KUBEFLOW_TRAINER_SERVER_CA_CERT": "/var/run/secrets/kubeflow/trainer/ca.crt",
-        "KUBEFLOW_TRAINER_SERVER_TOKEN": "/var/run/secrets/kubeflow/trainer/token",
-    }
-    mount = {"name": "kubeflow-trainer-token", "mountPath": "/var/run/secrets/kubeflow/trainer", "readOnly": True}
-    assert container["volumeMounts"] == [mount]
-    (volume,) = pod["spec"]["volumes"]
-    token, authority = volume["projected"]["sources"]
-    assert token["serviceAccountToken"] == {"audience": who, "expirationSeconds": 3600, "path": "token"}
-    assert authority["downwardAPI"]["items"][0]["path"] == "ca.crt"
-    assert pod["metadata"]["annotations"]["training.kubeflow.org/progress-ca"] == SERVER.certificate
-
-
 def test_an_operator_without_a_server_says_so_and_sees_no_stall() -> None:
     manifest = training(a_job(**WATCHED), (5, 1), (20, 7))
     after = plan(PLAIN, read_job(PLAIN, manifest), observe(PLAIN, manifest, RUNNING), START + 1000)
     assert [event.reason for event in after.events] == ["NoProgressServer"]
     assert after.status is None or not after.status.has(ConditionType.STALLED)
+
+
+# -- pendingDeadlineSeconds: replicas that no node takes ------------------------------------------------------------------
+
+LIMIT = {"pendingDeadlineSeconds": 120}
+RESTART = {**LIMIT, "pendingDeadlineAction": "Restart", "restartScope": "Job"}
+WAITING = {"Master-0": "running", "Worker-0": "unschedulable", "Worker-1": "unschedulable"}
+TEXT = (
+    f"Worker-0 and 1 more have had no node since {format_time(START)}: 0/3 nodes are available; pendingDeadlineSeconds is 120"
+)
+
+
+def waiting_job(**run_policy: Any) -> Manifest:
+    return job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure", run_policy=run_policy)
+
+
+def last(decision: Plan) -> str:
+    return conditions(decision)[-1]
+
+
+def test_the_job_fails_with_the_schedulers_words() -> None:
+    early = decide(TEST_JOB, waiting_job(**LIMIT), WAITING, START + 119)
+    assert "Failed" not in holding(early)
+    assert early.wake_at == START + 120
+    decided = decide(TEST_JOB, waiting_job(**LIMIT), WAITING, START + 120)
+    assert last(decided) == f"Failed=T PendingTooLong: Job demo has failed because {TEXT}"
+    assert not any(map(deletes_pod, decided.actions)), "the pods are the evidence"
+
+
+def test_a_job_pending_too_long_lets_go_of_its_nodes_under_any_policy() -> None:
+    manifest = waiting_job(cleanPodPolicy="None", **LIMIT)
+    failed = next_pass(manifest, decide(TEST_JOB, manifest, WAITING, START + 120))
+    decided = decide(TEST_JOB, failed, WAITING, START + 121)
+    assert deletes(decided) == ["demo-worker-0", "demo-worker-1"]
+    assert "update pods/demo-master-0" in map(str, decided.actions), "its kubelet ends it"
+
+
+#: how the pods are, and the run policy
+IN_TIME: dict[str, tuple[dict[str, str], Manifest]] = {
+    "all have a node": ({"Master-0": "running", "Worker-0": "scheduled", "Worker-1": "running"}, LIMIT),
+    "one is being deleted": ({**WAITING, "Worker-0": "unschedulable,deleting", "Worker-1": "running"}, LIMIT),
+    "not set": (WAITING, {}),
+    "the job is suspended": (WAITING, {**LIMIT, "suspend": True}),
+    "the leader has succeeded": ({**WAITING, "Master-0": "succeeded"}, LIMIT),
+}
+
+
+@pytest.mark.parametrize(("pods", "run_policy"), IN_TIME.values(), ids=IN_TIME)
+def test_jobs_within_the_limit_go_on(pods: dict[str, str], run_policy: Manifest) -> None:
+    decided = decide(TEST_JOB, waiting_job(**run_policy), pods, START + 1000)
+    assert decided.status is not None
+    assert "PendingTooLong" not in last(decided)
+
+
+#: run policies in which Restart is an error: it counts as not set, and the default is Fail
+NO_RESTART = [{"restartScope": "Pod"}, {"restartScope": None}, {"restartScope": "Sometimes"}, {"restartMethod": "Auto"}]
+
+
+@pytest.mark.parametrize("changed", NO_RESTART, ids=str)
+def test_an_invalid_restart_deletes_no_pod(changed: Manifest) -> None:
+    manifest = waiting_job(**{**RESTART, **changed})
+    manifest["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START)}
+    assert "spec.runPolicy.pendingDeadlineAction" in [error.path for error in read_job(TEST_JOB, manifest).errors]
+    decided = decide(TEST_JOB, manifest, WAITING, START + 120)
+    assert last(decided) == f"Failed=T PendingTooLong: Job demo has failed because {TEXT}"
+    assert not status_of(decided).attempt
+    assert not any(map(deletes_pod, decided.actions))
+
+
+def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:
+    manifest = waiting_job(backoffLimit=1, **RESTART)
+    decided = decide(TEST_JOB, manifest, WAITING, START + 120)
+    assert (status_of(decided).attempt, status_of(decided).restarts) == (1, 1), "charged once, like a failure"
+    assert last(decided).endswith(f"demo is restarting all replicas because {TEXT}")
+    assert decided.actions == (), "the attempt is recorded first"
+    second = next_pass(manifest, decided)
+    old = plan(TEST_JOB, read_job(TEST_JOB, second), observe(TEST_JOB, manifest, WAITING), START + 121)
+    assert deletes(old) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+    assert creates(old) == []
+    again = plan(TEST_JOB, read_job(TEST_JOB, second), observe(TEST_JOB, manifest), START + 122)
+    assert creates(again) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+    by_a_clock_ahead = decide(TEST_JOB, second, WAITING, START + 239)
+    assert holding(by_a_clock_ahead) == ["Created", "Restarting"], "old as the pods seem, the deadline begins anew"
+    second["status"]["lastRestartTime"] = format_time(START + 9000)
+    assert "Failed=T BackoffLimitExceeded" in last(decide(TEST_JOB, second, WAITING, START + 239)), "of a clock far ahead"
+    second["status"]["lastRestartTime"] = format_time(START + 120)
+    over = decide(TEST_JOB, second, WAITING, START + 240)
+    assert "Failed=T BackoffLimitExceeded" in last(over), "backoffLimit bounds it"
