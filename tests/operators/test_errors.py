@@ -12,11 +12,8 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.reconcile import plan
-from jobcommon.reconcile.plan import Delete
 from jobcommon.spec import read_job
-from jobcommon.testutil import plans
-from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
+from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec
 
 TUNE = {"TunerTracker": 1, "TunerServer": 1, "Tuner": 1}
 BOTH = {"Master": 1, "Worker": 1}
@@ -116,19 +113,3 @@ def test_errors_name_their_fields_and_say_what_to_change(
     found = [str(error) for error in read_job(framework, job_manifest(framework, replicas, **job)).errors]
     assert len(found) == len(expected), found
     assert all(error.startswith(start) for error, start in zip(found, expected, strict=True)), found
-
-
-@pytest.mark.parametrize("spec", [
-    {"mpiReplicaSpecs": {"Worker": None}}, {"mpiReplicaSpecs": {"Worker": {}}},
-    {"mpiReplicaSpecs": {"Worker": {"template": 1}}},
-    {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": 1}}}}},
-    {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [1]}}}}}, {"mpiReplicaSpecs": {"Launcher": 1}},
-    {"mpiReplicaSpecs": []}, {"runPolicy": [], "mpiReplicaSpecs": {}}, {"mpiDistribution": {}, "mpiReplicaSpecs": {}},
-    {"transport": 1, "mpiReplicaSpecs": {}},
-], ids=str)  # fmt: skip
-@pytest.mark.parametrize("version", ["v1", "v1alpha2", "v2beta1"])
-def test_nonsense_is_an_error_and_no_exception(spec: Manifest, version: str) -> None:
-    manifest = {**job_manifest(MPI, {}), "apiVersion": f"kubeflow.org/{version}", "spec": spec}
-    assert read_job(MPI, manifest).errors
-    decision = plan(MPI, read_job(MPI, manifest), observe(MPI, manifest), plans.NOW)
-    assert not [action for action in decision.actions if not isinstance(action, Delete)]

@@ -18,7 +18,7 @@ from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import SERVICE_PER_REPLICA, Framework, Job
 from jobcommon.manifests.children import pod_manifest, service_manifests
 from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mpi.hosts import KUBECTL, discover_hosts, kubexec
+from jobcommon.operators.mpi.hosts import KUBECTL, kubexec
 from jobcommon.operators.mpi.job import waits_for_workers
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
@@ -55,18 +55,6 @@ def test_the_operator_reads_a_v1_job_in_the_stored_version() -> None:
     stored = {**manifest, "apiVersion": MPI.api_version, "spec": {**MPI.defaults_of("v1"), **manifest["spec"]}}
     assert creates(decide(stored, {}), "roles") == ["demo-launcher"]
     assert read(stored).replica_specs["Launcher"].restart_policy == "Never"
-
-
-@pytest.mark.parametrize(
-    ("version", "launcher", "backoff_limit"), [("v2beta1", "OnFailure", 6), ("v1", "Never", None), ("v1alpha2", "OnFailure", 6)]
-)
-def test_defaults_of_a_version(version: str, launcher: str, backoff_limit: int | None) -> None:
-    job = read(mpi_job(version, {"Launcher": replica_spec(MPI, None), "worker": replica_spec(MPI, None)}))
-    roles = {kind: (spec.replicas, spec.restart_policy) for kind, spec in job.replica_specs.items()}
-    assert roles == {"Launcher": (1, launcher), "Worker": (1, "ExitCode")}
-    assert job.run_policy.model_dump(by_alias=True, exclude_none=True) == (
-        {"backoffLimit": backoff_limit} if backoff_limit is not None else {}
-    )
 
 
 @pytest.mark.parametrize(("policy", "waits"), [(None, True), ("AtStartup", False), ("WaitForWorkersReady", True)], ids=str)
@@ -131,14 +119,6 @@ def test_a_key_pair_is_made_when_the_secret_is_created() -> None:
     assert private.public_key().public_bytes(*wire) == public.public_bytes(*wire)
 
 
-def test_pods_do_not_start_without_what_they_mount() -> None:
-    """Another owner's Secret of that name must not be mounted: the creates are required, and the shell stops before pods."""
-    decision = plan(MPI, read(mpi_job()), Observed(), plans.NOW)
-    first = [action for action in decision.actions if isinstance(action, Create) and action.plural != "pods"]
-    assert [action.plural for action in first] == ["services", "configmaps", "secrets"]
-    assert all(action.required for action in first)
-
-
 def test_a_secret_is_never_written_again_and_a_resumed_job_has_new_keys() -> None:
     world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 1}).start()
     keys = world.others["Secret", "demo-ssh"]
@@ -173,13 +153,6 @@ def test_the_rights_follow_the_workers() -> None:
 
 
 # -- MPI: hosts ----------------------------------------------------------------------------------------------------------
-
-
-def test_hosts_are_workers_that_run_and_stay() -> None:
-    job = read(mpi_job(replicas={"Launcher": 1, "Worker": 4}))
-    pods = [Pod.of(MPI, job, "Worker", index) for index in range(4)]
-    views = [pods[0].running().view, pods[1].view, pods[2].running().deleting().view, pods[3].running().failed(1).view]
-    assert discover_hosts(job, views) == "#!/bin/sh\necho demo-worker-0.demo.default.svc:1\n"
 
 
 @pytest.mark.parametrize("launcher_too", [False, True])
@@ -325,19 +298,6 @@ def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str
     assert world.runs["demo-launcher"] == 1
 
 
-@pytest.mark.parametrize(("main", "sidecar", "current"), [(0, 1, "Succeeded"), (1, 0, "Failed")])
-def test_the_first_container_of_the_template_decides(main: int, sidecar: int, current: str) -> None:
-    """The kubelet sorts the statuses by name, so the first of them need not be the first of the template."""
-    launcher = replica_spec(MPI, 1, "Never")
-    launcher["template"]["spec"]["containers"].append({"name": "a-sidecar", "image": "image"})
-    job = read(mpi_job(replicas={"Launcher": launcher}, run_policy={"backoffLimit": 0}))
-    pod = Pod.of(MPI, job, "Launcher", 0).failed(main)
-    ended = {"name": "a-sidecar", "restartCount": 0, "state": {"terminated": {"exitCode": sidecar, "reason": "Error"}}}
-    pod = pod._with(status={"containerStatuses": [ended, *pod.raw["status"]["containerStatuses"]]})
-    decision = plan(MPI, job, Observed(pods=(pod.view,)), plans.NOW)
-    assert holding(decision)[-1] == current
-
-
 # -- TensorFlow and PyTorch ----------------------------------------------------------------------------------------------
 
 
@@ -350,14 +310,6 @@ def test_a_job_fails_when_no_dynamic_worker_is_left(last: int) -> None:
     assert world.current == "Failed"
     text = "TFJob demo has failed because Worker-0 has failed, and no replica is left that could continue"
     assert world.job.status.conditions[-1].message == text
-
-
-def test_a_replica_that_has_succeeded_and_lost_its_pod_is_none_that_is_left() -> None:
-    world = ClusterModel.of(TF, {"Worker": 2, "PS": 1}, policy="ExitCode", enableDynamicWorker=True).start()
-    world.exit("demo-worker-1", 0).settle()
-    world.delete_pod("demo-worker-1").settle()
-    world.exit("demo-worker-0", 1).settle()
-    assert world.current == "Failed"
 
 
 def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:

@@ -180,18 +180,6 @@ def test_a_job_that_has_started_goes_on_without_the_option() -> None:
     assert created(plan(without_option(), read_job(without_option(), inherited), observed, START)) == ["demo-worker-1"]
 
 
-def test_an_inherited_job_whose_pods_have_long_names_gets_the_missing_one() -> None:
-    """The reference's MPIJob v1 had no Services, so that its names could be longer. A host name may not."""
-    name = "n" * 58
-    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode", name=name)
-    job = read_job(TEST_JOB, manifest)
-    assert [error.path for error in job.errors] == ["metadata.name"]
-    decided = plan(TEST_JOB, job, Observed((Pod.of(TEST_JOB, job, "Worker", 0).running().view,)), START)
-    (made,) = [action.manifest for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
-    assert made["metadata"]["name"] == f"{name}-worker-1"
-    assert not {"hostname", "subdomain"} & made["spec"].keys()
-
-
 #: Edits that a definition less strict than the models lets in, and which pods of a job with a master and three workers run.
 LET_IN = [
     (f"spec.{TYPES}.Worker.replicas", -1), (f"spec.{TYPES}.Worker.replicas", "three"),
@@ -310,11 +298,3 @@ def test_an_attempt_that_cannot_end_keeps_its_deadlines() -> None:
     late = plan(TEST_JOB, read_job(TEST_JOB, bad), observed, START + 60)
     assert status_of(late).conditions[-1].reason == "PendingTooLong"
     assert [failure.pod for failure in status_of(late).failures] == ["demo-master-0"]
-
-
-def test_pods_of_an_earlier_attempt_stay_while_pods_of_a_type_cannot_be_created() -> None:
-    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure", run_policy={"restartScope": "Job"})
-    observed = observe(TEST_JOB, good, {"Master-0": "failed 137", "Worker-0": "running", "Worker-1": "running"})
-    good["status"] = {"conditions": [condition("Created"), condition("Restarting")], "attempt": 1, "restarts": 1}
-    assert plan(TEST_JOB, read_job(TEST_JOB, overridden(good, OVERRIDES[0])), observed, START).actions == ()
-    assert deleted(plan(TEST_JOB, read_job(TEST_JOB, good), observed, START))

@@ -120,15 +120,6 @@ def test_the_time_after_success_is_bounded(ended: float, may_end: bool) -> None:
     assert (deleted(decided, "pods") == set()) == may_end
 
 
-def test_scaled_down_or_failed_pods_with_sidecars_are_deleted_at_the_end() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 3}, status={**finished_status(), "countedPods": ["uid-demo-worker-1"]})
-    observed = observe(TEST_JOB, manifest, {f"Worker-{i}": "running" for i in range(3)})
-    assert [pod.uid for pod in observed.pods][1] == "uid-demo-worker-1"
-    manifest["spec"]["testReplicaSpecs"]["Worker"]["replicas"] = 2
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
-    assert deleted(decided, "pods") == {"demo-worker-1", "demo-worker-2"}
-
-
 STOPPED = ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec", "NoProgress", "PendingTooLong", "Stalled"]
 
 
@@ -142,11 +133,6 @@ def test_the_pods_of_a_stopped_job_end_and_stay_under_policy_none(reason: str) -
     )  # fmt: skip
     again = finished("Failed", "None", {"Worker-0": "running,expired"}, reason)
     assert not any(isinstance(action, Update | Delete) for action in again.actions), "it is asked once"
-
-
-def test_a_pod_that_has_just_ended_is_not_deleted_as_running() -> None:
-    deletes = [a for a in finished("Succeeded", "Running", MIXED).actions if isinstance(a, Delete) and a.plural == "pods"]
-    assert [action.resource_version for action in deletes] == ["1"]
 
 
 def test_services_go_without_pods() -> None:
@@ -186,15 +172,6 @@ def test_the_job_is_deleted_as_it_was_judged() -> None:
     assert isinstance(release, RemoveFinalizer)
     assert isinstance(delete, Delete)
     assert (delete.uid, delete.resource_version) == ("uid-demo", "1")
-
-
-def test_active_pods_of_a_finished_job_are_shown_as_they_are() -> None:
-    """The reference kept the last count for ever, or called pods that still ran succeeded."""
-    status = finished_status()
-    status["replicaStatuses"] = {"Worker": {"active": 4, "succeeded": 1, "failed": 2}}
-    manifest = job_manifest(TEST_JOB, {"Worker": 4}, run_policy={"cleanPodPolicy": "None"}, status=status)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, MIXED), START)
-    assert status_of(decided).to_json()["replicaStatuses"] == {"Worker": {"active": 1, "succeeded": 1, "failed": 2}}
 
 
 @pytest.mark.parametrize("spec_of", ["running", "finished", "invalid", "suspended"])

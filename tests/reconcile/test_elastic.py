@@ -258,12 +258,6 @@ def test_a_job_that_shrinks_gives_its_quota_back() -> None:
     assert (size(world), world.current) == (2, "Running"), "it is resumed with what is asked for"
 
 
-def test_a_job_that_waits_asks_for_what_its_user_asks_for() -> None:
-    world = queued()
-    world.scale("Worker", 3).react()
-    assert [one["count"] for one in workload(world)["spec"]["podSets"]] == [1, 3]
-
-
 def test_a_gang_waits_for_the_fewest_with_which_the_job_runs() -> None:
     framework = replace(SCALED_JOB, options=Options(gang=NATIVE))
     policy = {"restartScope": "Job", "elastic": ELASTIC}

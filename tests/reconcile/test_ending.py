@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import PodView, Terminated
+from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import plan, rendering
@@ -38,16 +38,6 @@ def end_type(pod: Pod, policy: str) -> EndType | None:
 ])  # fmt: skip
 def test_exit_codes_under_policy_exit_code(codes: list[int], expected: EndType) -> None:
     assert [end_type(POD.failed(code), "ExitCode") for code in codes] == [expected] * len(codes)
-
-
-@pytest.mark.parametrize(
-    ("policy", "limit", "in_pod"),
-    [("OnFailure", 0, "Never"), ("OnFailure", 1, "OnFailure"), ("Always", 0, "Always"), ("ExitCode", 0, "Never")],
-)
-def test_no_restart_in_place_where_none_is_left(policy: str, limit: int, in_pod: str) -> None:
-    """The kubelet would start the container again before the failure is seen. Under Always an end without failure is none."""
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": limit}))
-    assert Pod.of(TEST_JOB, job, "Worker", 0).raw["spec"]["restartPolicy"] == in_pod
 
 
 @pytest.mark.parametrize(("policy", "code", "outcome"), [
@@ -322,10 +312,3 @@ def test_the_status_keeps_the_last_lines(printed: str, kept: str) -> None:
     assert of_init is not None
     assert of_init.endswith(" (init container get)")
     assert len(of_init) <= 2048
-
-
-@pytest.mark.parametrize(("number", "name"), [(1, "SIGHUP"), (7, "SIGBUS"), (10, "SIGUSR1"), (12, "SIGUSR2"), (31, "SIGSYS")])
-def test_a_signal_has_its_name_on_linux_wherever_the_operator_runs(number: int, name: str) -> None:
-    """On macOS 7 is SIGEMT, 10 is SIGBUS and 12 is SIGSYS."""
-    assert decode(Terminated(exit_code=128 + number, reason="Error")) == name
-    assert decode(Terminated(exit_code=128 + 40, reason="Error")) == "Error"

@@ -12,7 +12,7 @@ from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LAST, MAX_LOG_B
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import NOW, decide, deletes, next_pass, status_of
+from jobcommon.testutil.plans import NOW, decide, next_pass, status_of
 
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
 
@@ -104,13 +104,6 @@ def test_logs_of_charged_failures_are_kept(
     manifest: Manifest, passes: list[dict[str, str]], logs: list[tuple[str, str, str]]
 ) -> None:
     assert kept(manifest, *passes) == logs
-
-
-def test_the_pod_goes_in_the_plan_that_keeps_its_log() -> None:
-    recorded = next_pass(a_job(), decide(TEST_JOB, a_job(), {**RUNNING, **FAILED}))
-    decided = decide(TEST_JOB, recorded, {**RUNNING, **FAILED})
-    assert deletes(decided) == ["demo-worker-0"]
-    assert "action: keep log of pods/demo-worker-0 as 0.demo-worker-0.log" in decided.describe()
 
 
 def test_without_the_finalizer_the_log_is_kept_before_the_deletion() -> None:

@@ -112,31 +112,6 @@ def test_two_attempts_that_fail_in_one_second_are_both_on_record() -> None:
     assert [failure["time"] for failure in cluster.status["failures"]] == [format_time(START)] * 2
 
 
-#: an init container of all pods that has run more than once
-RUN_AGAIN: dict[str, dict[str, Any]] = {
-    "a sidecar that has failed": {"code": None, "restarts": 2, "last": 1, "policy": "Always"},
-    "in a new sandbox": {"code": 0, "restarts": 2, "last": 0},
-    "after a failure": {"code": 0, "restarts": 2, "last": 1},
-}
-
-
-@pytest.mark.parametrize("init", RUN_AGAIN.values(), ids=RUN_AGAIN)
-def test_a_job_runs_only_when_its_programs_run_again(init: dict[str, Any]) -> None:
-    """Whatever init containers have done before: images are still to be pulled."""
-    cluster = world()
-    for pod in tuple(cluster.pods.values()):
-        cluster.put(pod.with_init(**init))
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
-    hold(cluster).settle()
-    for name in ALL:
-        fail_to_pull(cluster, name, "ErrImagePull")
-    cluster.settle()
-    assert cluster.current == "Restarting"
-    assert not any(counts.get("active") for counts in cluster.status["replicaStatuses"].values())
-    begin(cluster).settle()
-    assert cluster.current == "Running"
-
-
 def test_no_write_of_a_restart_lands_late() -> None:
     """A PATCH that was held up is refused by its tests once the containers run again."""
     cluster = world()
@@ -289,12 +264,6 @@ def test_the_condition_names_pods_that_are_given_up_later(state: str, after: int
     assert cluster.current == "Running"
     assert said not in cluster.job.status.conditions[-1].message
     assert cluster.status["replacedPods"] == {"Worker-1": why}
-
-
-def test_where_images_may_not_be_changed_new_pods_are_made() -> None:
-    decided = second_attempt(RUNNING, backed_off=frozenset({IMAGES}), refusal="pods/demo-worker-0 is refused: not allowed")
-    assert (images(decided), deletes(decided)) == ({}, ALL)
-    assert "not allowed" in conditions(decided)[-1]
 
 
 @pytest.mark.parametrize(("after", "replaced"), [(59, []), (60, ALL)])

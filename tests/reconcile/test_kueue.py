@@ -7,13 +7,17 @@ from typing import Any, Self
 import pytest
 
 from jobcommon.api.kueue import KUEUE_WORKLOADS, MULTIKUEUE, POD_SETS, PREBUILT, PRIORITY_LABEL, QUEUE_LABEL
-from jobcommon.framework import Options
+from jobcommon.framework import Framework, Options
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.reconcile.kueue import UNQUEUED, not_queued
 from jobcommon.reconcile.plan import Plan
+from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.kueue import admitted, evicted, waiting
-from jobcommon.testutil.plans import status_of
+from jobcommon.testutil.plans import conditions, decide, status_of
+from tests.kinds import EVERY_KIND
 
 OWN = replace(TEST_JOB, options=Options(kueue=True))
 FLAVOR = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
@@ -132,16 +136,6 @@ def test_a_job_that_runs_is_suspended_only_if_its_workload_is_as_cached(view: st
     assert (get.plural, get.name) == (KUEUE_WORKLOADS, KEY[1])
     assert bool(version) == ("admitted" in view)
     assert status_of(made).conditions[-1].type == "Suspended"
-
-
-def test_a_restart_keeps_the_admission_and_recovers() -> None:
-    one = running({"Master": 1, "Worker": 1}, policy="ExitCode", run_policy={"restartScope": "Job"})
-    one.exit("demo-worker-0", 137).settle()
-    assert (one.current, one.told("PodsReady")) == ("Restarting", ("False", "WaitForRecovery"))
-    one.stop_terminating()
-    one.tick(60)
-    one.start()
-    assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Recovered"))
 
 
 @pytest.mark.parametrize("how", ["suspended", "evicted"])
@@ -442,3 +436,39 @@ def test_a_job_that_multikueue_runs_elsewhere_is_queued_here(where: str) -> None
     one.manifest["status"] = {"conditions": [ended], "replicaStatuses": {}}
     one.settle()
     assert one.told("Finished") == ("True", "Succeeded")
+
+
+# -- a job that nothing queues ---------------------------------------------------------------------------------------------
+
+# labels, run policy, annotations, whether it is told
+CASES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str], bool]] = {
+    "no webhook has seen it": ({QUEUE_LABEL: "team"}, {}, {}, True),
+    "resumed by Kueue": ({QUEUE_LABEL: "team"}, {"suspend": False}, {}, False),
+    "no queue": ({}, {}, {}, False),
+    "allowed": ({QUEUE_LABEL: "team"}, {}, {UNQUEUED: "allowed"}, False),
+    "something else in the annotation": ({QUEUE_LABEL: "team"}, {}, {UNQUEUED: "yes"}, True),
+}
+
+
+@pytest.mark.parametrize(("labels", "policy", "annotations", "told"), CASES.values(), ids=CASES)
+def test_a_job_outside_its_queue_is_told_so(
+    labels: dict[str, str], policy: dict[str, Any], annotations: dict[str, str], told: bool
+) -> None:
+    manifest = job_manifest(TEST_JOB, {"Master": 1}, run_policy=policy, annotations=annotations)
+    manifest["metadata"]["labels"] = labels
+    decided = decide(TEST_JOB, manifest, {"Master-0": "running"})
+    reasons = [event.reason for event in decided.events]
+    assert ("NotQueued" in reasons) == told
+    running = conditions(decided)[-1]
+    assert ("is running; not queued: the label kueue.x-k8s.io/queue-name names queue team" in running) == told
+    assert ("run the operator with --kueue own" in running) == told
+
+
+@EVERY_KIND
+def test_no_integration_is_advised_that_kueue_does_not_have(framework: Framework) -> None:
+    """Kueue does not start with one: it has none of MXJob."""
+    manifest = job_manifest(framework, {framework.replica_types[0].name: 1})
+    manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"}
+    _, advice = not_queued(read_job(framework, manifest))
+    integration = f"add {framework.group}/{framework.singular} to integrations.frameworks"
+    assert advice.startswith("run the operator with --kueue own" if framework is MXNET else integration)

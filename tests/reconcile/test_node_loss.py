@@ -213,19 +213,6 @@ def test_new_pods_prefer_other_nodes(run_policy: Manifest, avoids: bool) -> None
     assert spec["affinity"] == {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def test_the_preference_is_added_to_the_users_own_affinity() -> None:
-    manifest = a_job(status={"nodeFailures": [{"node": "bad", "count": 2}]}, **N)
-    own = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}
-    template_spec = manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]
-    kinds = ("preferredDuringSchedulingIgnoredDuringExecution", "requiredDuringSchedulingIgnoredDuringExecution")
-    template_spec["affinity"] = {"podAffinity": {}, "nodeAffinity": {kinds[0]: [own], kinds[1]: required}}
-    found = pod_spec(manifest)["affinity"]
-    assert (found["podAffinity"], found["nodeAffinity"][kinds[1]]) == ({}, required)
-    assert [term["weight"] for term in found["nodeAffinity"][kinds[0]]] == [1, 100]
-    assert template_spec["affinity"]["nodeAffinity"][kinds[0]] == [own], "the job itself is not changed"
-
-
 @pytest.mark.parametrize("affinity", [None, {"nodeAffinity": None}])
 def test_a_null_is_no_affinity(affinity: Manifest | None) -> None:
     manifest = a_job(status={"nodeFailures": [{"node": "bad", "count": 2}]}, **N)

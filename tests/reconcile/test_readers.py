@@ -200,19 +200,6 @@ def test_the_end_is_the_same_under_each_policy_and_final(way: str, form: str) ->
     assert all(one == shown[0] for one in shown)
 
 
-def test_after_each_success_all_that_ran_and_serve_no_others_have_succeeded() -> None:
-    for name, form in FORMS.items():
-        status = statuses("the deciding replicas succeed", name, "Running")[-1]
-        working = {kind: number for kind, number in form.replicas.items() if not form.framework.serves(kind)}
-        assert counts(status, "succeeded") == working
-
-
-@pytest.mark.parametrize("way", [way for way in WAYS if way.startswith("`")])
-@pytest.mark.parametrize("form", FORMS)
-def test_after_a_limit_each_replica_has_failed(way: str, form: str) -> None:
-    assert counts(statuses(way, form, None)[-1], "failed") == FORMS[form].replicas
-
-
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 

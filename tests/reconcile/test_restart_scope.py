@@ -133,30 +133,6 @@ def test_the_first_failure_is_sought_among_all_that_have_ended(replicas: int) ->
     assert status.conditions[-1].type == "Failed"
 
 
-@pytest.mark.parametrize("state", ["failed 137", "evicted", "running,deleting,last_delete"])
-def test_a_job_whose_leader_has_succeeded_is_not_restarted(state: str) -> None:
-    decided = decide(TEST_JOB, a_job(), {**RUNNING, "Master-0": "succeeded", "Worker-0": state})
-    assert holding(decided)[-1] == "Succeeded"
-    assert (status_of(decided).attempt, status_of(decided).restarts, status_of(decided).disruptions) == (0, None, None)
-
-
-def test_a_deletion_alone_ends_an_attempt_when_the_pod_has_ended() -> None:
-    """Until then its program may be saving."""
-    decided = decide(TEST_JOB, a_job(), {**RUNNING, "Worker-0": "running,deleting"})
-    assert decided.status is None or decided.status.attempt == 0
-
-
-def test_backoff_limit_counts_attempts() -> None:
-    first = a_job(backoffLimit=1)
-    everyone = {"Master-0": "failed 1", "Worker-0": "failed 137", "Worker-1": "failed 1"}
-    recorded = next_pass(first, decide(TEST_JOB, first, everyone))
-    assert recorded["status"]["attempt"] == 1
-    over = decide(TEST_JOB, recorded, everyone)
-    assert holding(over)[-1] == "Failed"
-    assert status_of(over).conditions[-1].reason == "BackoffLimitExceeded"
-    assert (status_of(over).attempt, status_of(over).restarts) == (1, 1), "the failure that ends a job restarts nothing"
-
-
 # -- from one attempt to the next ----------------------------------------------------------------------------------------------
 
 

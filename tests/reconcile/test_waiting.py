@@ -137,16 +137,6 @@ def test_the_same_cause_of_many_pods_is_told_once() -> None:
     assert len(decided.events) == 10
 
 
-def test_causes_are_counted_beyond_a_few_and_long_ones_cut() -> None:
-    manifest = job_of(workers=5)
-    job = read_job(TEST_JOB, manifest)
-    pods = [Pod.of(TEST_JOB, job, "Worker", index).waiting("ErrImagePull", f"{index}" * 999) for index in range(5)]
-    said = message(decide(manifest, *pods))
-    assert " … 22" in said
-    assert said.endswith("22; 2 more causes.")
-    assert len(said) <= 1024
-
-
 #: The condition that holds, whatever it says; and how it begins and ends.
 HOLDS = {
     "Running": (condition("Running", message=f"{RUNNING}."), RUNNING, "."),
@@ -188,15 +178,6 @@ def test_the_event_of_a_crash_loop_says_how_the_run_ended() -> None:
     assert "CrashLoopBackOff" not in {event.reason for event in ours.events}, "we have ended the run before"
 
 
-def test_the_replica_with_most_restarts_speaks_for_the_others() -> None:
-    manifest = job_of(workers=3)
-    job = read_job(TEST_JOB, manifest)
-    pods = [Pod.of(TEST_JOB, job, "Worker", index).crash_looping(restarts) for index, restarts in enumerate((1, 4, 0))]
-    decided = decide(manifest, *pods)
-    assert message(decided) == f"{RUNNING}; Worker-1 restarted 4 times, last: exited with code 1 (Error); 1 more restarted."
-    assert status_of(decided).restarts == 5
-
-
 def test_a_passed_deadline_says_what_the_pods_waited_for() -> None:
     status = {"conditions": [condition("Created")], "startTime": "2023-11-14T22:13:20Z"}
     decided = decide(job_of(status=status, activeDeadlineSeconds=5), pod().unschedulable("no node"), now=START + 6)
@@ -218,12 +199,3 @@ def test_new_numbers_of_the_scheduler_change_no_status() -> None:
         assert decide(manifest, *pods_of(manifest, "running"), pod(index=1).unschedulable(_no_nodes(nodes, 17))).status is None
     other = decide(manifest, *pods_of(manifest, "running"), pod(index=1).unschedulable(_no_nodes(3001, 17, "Insufficient cpu")))
     assert "3001 nodes are available: 2984 Insufficient cpu" in message(other)
-
-
-def test_pods_that_were_tried_at_different_times_share_a_cause() -> None:
-    manifest = job_of(workers=2)
-    job = read_job(TEST_JOB, manifest)
-    pods = [Pod.of(TEST_JOB, job, "Worker", n).unschedulable(f"0/{90 + n} nodes are available") for n in range(2)]
-    assert (
-        message(decide(manifest, *pods)) == f"{CREATED}; waiting: Worker-0, Worker-1: Unschedulable: 0/90 nodes are available."
-    )
