@@ -59,7 +59,6 @@ NO_SCHEDULER = "NoScheduler"
 VOLUMES_NOT_READY = "VolumesNotReady"
 CONTAINERS_NOT_CREATED = "ContainersNotCreated"
 NODE_DOES_NOT_ANSWER = "NodeDoesNotAnswer"
-TOLERATIONS_KEPT = "TolerationsKept"
 
 # Reports of progress. Of a failed job, too: STALLED.
 STALLED = "Stalled"

@@ -6,18 +6,17 @@ garbage collector ends it when the node is gone or tainted as out of service. He
 ended or its annotation says that its programs may run twice.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobcommon.api import labels, reasons
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, JobStatus, NodeFailures
+from jobcommon.api.status import JobStatus, NodeFailures
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, EndType
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent
-from jobcommon.reconcile.plan import WARNING, Event
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot
 
@@ -76,10 +75,6 @@ class NodeLoss(Extension):
         """The failures by node, with those of this pass."""
         return {"node_failures": counted(self._job, self._situation.accounting.entries)}
 
-    def events(self) -> Iterable[Event]:
-        """See `events`."""
-        return events(self._job)
-
 
 # -- pods that are made ------------------------------------------------------------------------------------------------------
 
@@ -103,22 +98,6 @@ def prepare(job: Job, spec: dict[str, Any]) -> None:
         term = {"weight": _MAX_WEIGHT, "preference": {"matchFields": fields}}
         to_nodes = {**to_nodes, _PREFERRED: [*(to_nodes.get(_PREFERRED) or []), term]}
         spec["affinity"] = {**affinity, "nodeAffinity": to_nodes}
-
-
-def events(job: Job) -> Iterator[Event]:
-    """One event if a template has tolerations of its own, which nodeLossSeconds does not change."""
-    if job.run_policy.node_loss_seconds is None:
-        return
-    templates = {name: (spec.template, *(o.template for o in spec.overrides)) for name, spec in job.replica_specs.items()}
-    given = {name: [t for one in of_type for t in _tolerations(one)] for name, of_type in templates.items()}
-    kept = [f"{taint} of {name}" for name, own in given.items() for taint in _TAINTS if _tolerated(own, taint)]
-    if kept:
-        text = f"nodeLossSeconds leaves the templates' own tolerations as they are: {', '.join(kept)}"
-        yield Event(WARNING, reasons.TOLERATIONS_KEPT, text[:MAX_MESSAGE], lasting=True)
-
-
-def _tolerations(template: Mapping[str, Any]) -> Iterable[Any]:
-    return mappings_in(mapping_of(template.get("spec")).get("tolerations"))
 
 
 def _tolerated(tolerations: Iterable[Mapping[str, Any]], taint: str) -> bool:

@@ -75,9 +75,6 @@ def test_tolerations_are_added_unless_the_template_has_them(own: list[Manifest],
     worker["tolerations"] = own
     assert pod_spec(manifest)["tolerations"] == [*own, *(tolerated(key, 30) for key in added)]
     assert worker["tolerations"] == own, "the job itself is not changed"
-    told = [e.message for e in decide(TEST_JOB, manifest, RUNNING).events if e.reason == "TolerationsKept"]
-    kept = [f"{key} of Worker" for key in (_NOT_READY, _UNREACHABLE) if key not in added]
-    assert told == ([f"nodeLossSeconds leaves the templates' own tolerations as they are: {', '.join(kept)}"] if kept else [])
 
 
 # -- pods of a node that is silent ---------------------------------------------------------------------------------------------
