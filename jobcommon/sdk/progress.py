@@ -15,12 +15,6 @@ def described(job: Job) -> str:
 
     ``Worker 2/2 of 3``: the present attempt has two of the three that are asked for.
     """
-    state, replicas, cause = parts(job)
-    return in_short("; ".join(filter(None, (f"{state}: {replicas}", cause))))
-
-
-def parts(job: Job) -> tuple[str, str, str]:
-    """Its state, its replicas with their restarts, and why it is so; "" if it runs or has succeeded."""
     status, counts = job.status, []
     current = next((c for c in reversed(status.conditions) if c.is_true), None)
     for kind in job.replica_specs:
@@ -30,8 +24,10 @@ def parts(job: Job) -> tuple[str, str, str]:
     replicas = ", ".join(counts)
     if status.restarts:
         replicas += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"
-    well = current is None or current.type in (ConditionType.RUNNING, ConditionType.SUCCEEDED)
-    return (current.type, replicas, "" if well else current.message) if current else ("submitted", replicas, "")
+    text = f"{current.type if current else 'submitted'}: {replicas}"
+    if current is None or current.type in (ConditionType.RUNNING, ConditionType.SUCCEEDED):
+        return in_short(text)
+    return in_short("; ".join(filter(None, (text, current.message))))
 
 
 class Progress:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from html import escape
 from typing import Any
 
 from yaml.representer import Representer, SafeRepresenter
@@ -11,7 +10,7 @@ from jobcommon.api.text import clean
 from jobcommon.api.timestamp import human_duration
 from jobcommon.framework import Job
 from jobcommon.sdk.build import framework_of
-from jobcommon.sdk.progress import described, parts
+from jobcommon.sdk.progress import described
 from jobcommon.spec import read_job
 
 
@@ -28,19 +27,6 @@ class ShownJob(dict[str, Any]):
             return super().__repr__()
         text = f"{read.kind} {read.key}, {self._age(read)} old: {described(read)}"
         return clean("; ".join(filter(None, (text, read.status.reported_progress))))
-
-    def _repr_html_(self) -> str | None:
-        read = self._read()
-        if read is None:
-            return None
-        state, replicas, cause = parts(read)
-        lines = (
-            f"{read.kind} in {read.namespace}, {self._age(read)} old",
-            f"{state}: {replicas}",
-            read.status.reported_progress,
-            cause,
-        )
-        return "<br>".join([f"<b>{escape(clean(read.name))}</b>", *(escape(clean(line)) for line in lines if line)])
 
     def _read(self) -> Job | None:
         """None if it cannot be shown as a job: its kind is not installed, or it has no name."""

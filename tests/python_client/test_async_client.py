@@ -271,11 +271,8 @@ def test_a_job_prints_as_a_line_and_stays_a_dictionary() -> None:
     expected = f"PyTorchJob default/digits, 15m old: Failed: {counts}; PyTorchJob digits has failed because <b>"
     assert repr(shown_job()) == expected
     assert repr(shown_job("Running")) == f"PyTorchJob default/digits, 15m old: Running: {counts}"
-    shown, _ = DisplayFormatter().format(shown_job())
-    assert shown["text/plain"] == expected
-    assert "PyTorchJob digits has failed because &lt;b&gt;" in shown["text/html"].split("<br>")
-    shown, _ = DisplayFormatter().format(shown_job(message="gone \x1b[2J\u202eover\nforged"))
-    assert not {"\x1b", "\u202e", "\n"} & set(shown["text/plain"] + shown["text/html"])
+    assert DisplayFormatter().format(shown_job())[0] == {"text/plain": expected}
+    assert not {"\x1b", "\u202e", "\n"} & set(repr(shown_job(message="gone \x1b[2J\u202eover\nforged")))
     for body in ({}, {"kind": "Unknown"}, {"kind": "PyTorchJob"}, {"kind": "PyTorchJob", "metadata": 5}, {"kind": 5}):
         assert repr(ShownJob(body)) == repr(body), "as it is, for it cannot be read"
     made, plain = shown_job(), dict(shown_job())
