@@ -134,7 +134,7 @@ bench: $(DEV) ## measure the operators against a plain client; real API server i
 environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) .venv-sdk/.ready-$(KEY) ## the environments of the next two (2.2 GB)
 
 frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
-	$(PYTEST) -q tests/examples/test_frameworks.py
+	$(PYTEST) -q tests/examples/test_examples.py -k of_its_own
 
 sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-training SDK
 	.venv-sdk/bin/python -m pytest -q tests/sdk

@@ -2,21 +2,18 @@
 
 import functools
 import gzip
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import Field
 
 from jobcommon.api.model import ApiModel, model_schema
 from jobcommon.cli.frameworks import installed
-from jobcommon.crd import crd_files, to_file, to_json
+from jobcommon.crd import crd_files, to_json
 from jobcommon.crd import custom_resource_definition as generated
 from jobcommon.crd.pod_template import ARTEFACT
-from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Framework, ReplicaType, Version
 from jobcommon.operators.mpi.framework import MPI
 from jobcommon.operators.mxnet.framework import MXNET
@@ -28,8 +25,6 @@ from localcluster.rules import compile_schema, validate_crd, version_priority
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 FRAMEWORKS = {framework.kind: framework for framework in (PYTORCH, TF, MXNET, MPI, *installed().values())}
-#: The same language as `yaml.SafeLoader`, in a tenth of the time.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: What a plain `kubectl apply` may carry in its annotation.
 ANNOTATION_LIMIT = 262_144
 
@@ -64,19 +59,6 @@ def test_committed_files_are_the_generated_ones() -> None:
     assert {path.name for path in folder.iterdir()} == expected.keys(), "run `make crds`"
     for name, text in expected.items():
         assert (folder / name).read_text() == text, f"{name} is not what the code generates: run `make crds`"
-
-
-def test_a_file_is_yaml_that_every_reader_takes_for_the_same() -> None:
-    """PyYAML quotes neither "n" nor "1e3", which kubectl's library takes for a boolean and a number."""
-    crd = custom_resource_definition(PYTORCH)
-    text = to_file(crd)
-    assert yaml.load(text, LOADER) == crd
-    assert text.startswith("apiVersion: apiextensions.k8s.io/v1\n")
-    assert not re.search(r"[&*]id\d", text)
-    odd = {"a": ["y", "n", "on", "1e3", "0o7", "12:30", ".inf", "~", "", "x: y", "- z", "1.0", "True", "a\nb", "é #"]}
-    assert yaml.safe_load(to_yaml(odd)) == odd
-    plain = [line.removeprefix("- ") for line in to_yaml(odd).splitlines()[1:]]
-    assert all(line.startswith('"') for line in plain)
 
 
 def test_committed_pod_template_is_the_generated_one() -> None:

@@ -14,7 +14,6 @@ from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.cli.commands import answered
 
-GOOD = "jobcommon.testutil.frameworks:TEST_JOB"
 _ASKED = count()
 IMPURE = replace(TEST_JOB, env=lambda _job, _replica: (EnvVar("NUMBER", str(next(_ASKED))),))
 CRASH = '[{"kind": "crash-after", "write": 3}]'

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import yaml
 
 from jobcommon.api.status import ConditionType
 from jobcommon.api.timestamp import format_time
@@ -365,16 +364,3 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
         assert following.returncode == 130
         assert "pytorchjob/endless: detached; it continues\n  its logs: kubectl train logs -f endless -n default" in rest
         kubectl.until("Running", "get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}")
-
-        stuck = tmp_path / "stuck.yaml"
-        stuck.write_text(yaml.safe_dump(unschedulable()))
-        done = answered("run", "-f", str(stuck), "--stuck-after", "5", "--kubeconfig", str(kubectl.kubeconfig))
-        assert done.returncode == 3, done.stdout + done.stderr
-        assert "pytorchjob/demo  Created  NodeSelector" in done.stdout
-        assert "do:   correct nodeSelector" in done.stdout
-
-
-def unschedulable() -> dict[str, Any]:
-    job = shell_job("true")
-    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {"disk": "fast"}
-    return {**job, "metadata": {"name": "demo"}}

@@ -19,7 +19,7 @@ from jobcommon.testutil.cluster import TestCluster, cluster_for
 from jobcommon.testutil.polling import polled
 from tests.architecture.source import ROOT
 from tests.cli.commands import cluster_up
-from tests.examples.test_mpi import SSHD_STATE, needs_mpi, needs_sshd
+from tests.examples.test_examples import SSHD_STATE, needs_mpi, needs_sshd
 from tests.examples.test_tutorial import run_as_typed
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(1200)]

@@ -8,6 +8,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -18,8 +19,10 @@ from jobcommon.cli.frameworks import of_manifest
 from jobcommon.cli.manifests import load
 from jobcommon.cli.migrate import Migration, to_trainjob
 from jobcommon.cli.migrate.trainjob import ANCESTOR, REPLICAS, planned_pods
+from jobcommon.client.request import Request
 from jobcommon.framework import Framework, Job
 from jobcommon.spec import read_job
+from localcluster.conformance import real
 from tests.cli.commands import ROOT, answered
 
 Json = dict[str, Any]
@@ -274,3 +277,21 @@ def test_the_command(tmp_path: Path) -> None:
     for options, text in ((["--to", "v2"], "--to v2: use trainjob"), ([], "spec.somethingNew")):
         done = answered("migrate", *options, "-f", str(file))
         assert (done.returncode, text in done.stderr) == (2, True)
+
+
+# -- A real API server takes the batch Jobs that a JobSet makes of the runtimes of `jobcommon migrate`
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+DRY = (("dryRun", "All"), ("fieldValidation", "Strict"))
+
+
+@pytest.mark.skipif(not real.available(), reason=real.WHY_NOT)
+async def test_the_jobs_are_valid() -> None:
+    async with real.real() as target:
+        assert target is not None
+        for name, body in CARRIED.items():
+            runtime, _ = forward(body).objects
+            for group in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
+                job = {"metadata": {"name": "one"}, "spec": group["template"]["spec"]}
+                answer = await target.transport.send(Request("POST", JOBS, DRY, msgspec.json.encode(job)))
+                assert answer.status == 201, (name, group["name"], answer.body)
