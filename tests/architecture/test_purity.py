@@ -22,9 +22,6 @@ PURE = (
 OPERATOR_MODULES = ("framework.py", "spec.py")
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp_local"}
 RENDERER = "jobcommon/reconcile/rendering.py"
-OF_CONDITIONS = {"JobCondition", "condition", "conditions", "last_update_time", "lastUpdateTime"}
-#: Those of Kueue's Workload.
-OTHERWISE = {"jobcommon/reconcile/kueue_workload.py": {"conditions"}}
 EFFECTS = {"open", "print", "input", "exec", "eval", "__import__"}
 
 
@@ -53,19 +50,6 @@ def offences(syntax: ast.AST) -> list[str]:
 def test_pure_modules_read_no_clock_and_print_nothing() -> None:
     found = {str(module): offences(tree(module)) for module in modules() if is_pure(module)}
     assert {module: lines for module, lines in found.items() if lines} == {}
-
-
-def test_conditions_as_such_are_for_the_renderer_alone() -> None:
-    """The others ask the status whether one holds, since when, and for its reason."""
-    found: dict[str, set[str]] = {}
-    for module in map(Path.as_posix, modules()):
-        if module.startswith("jobcommon/reconcile/"):
-            nodes = list(ast.walk(tree(Path(module))))
-            used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-            used |= {node.id for node in nodes if isinstance(node, ast.Name)}
-            found[module] = used & OF_CONDITIONS - OTHERWISE.get(module, set())
-    assert found.pop(RENDERER), "the rule is about something"
-    assert not any(found.values()), {module: used for module, used in found.items() if used}
 
 
 def test_no_message_of_a_condition_is_read_by_what_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable
 from copy import deepcopy
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import msgspec
@@ -32,17 +31,6 @@ pytestmark = [pytest.mark.skipif(not real.available(), reason=real.WHY_NOT), pyt
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 DRY = (("dryRun", "All"), ("fieldValidation", "Strict"))
 ACCOUNT = "system:serviceaccount:default:{}"
-COLLECTIONS = {
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "Service": "/api/v1/namespaces/{}/services",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
-    "Role": RBAC + "/namespaces/{}/roles",
-    "RoleBinding": RBAC + "/namespaces/{}/rolebindings",
-    "ClusterRole": RBAC + "/clusterroles",
-    "ClusterRoleBinding": RBAC + "/clusterrolebindings",
-}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -99,16 +87,6 @@ async def test_the_operator_may_grant_a_launcher_its_rights_and_without_holding_
     assert b"pods/exec" in answer.body
     wider = {**launcher_role(), "rules": as_json([replace(rbac.handed_on(MPI)[0], resource="pods/portforward")])}
     assert (await create(server, roles, wider, enough, DRY)).status == 403
-
-
-async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
-    values: Json = {"podDisruptionBudget": {"enabled": True}, "gangScheduler": "auto"}
-    await create(server, "/api/v1/namespaces", {"metadata": {"name": "team-b"}})
-    for chart, more in product(OPERATORS, ({}, PRODUCTION, WITH_TOKEN)):
-        for found in render(chart, namespace="default", **values, **more):
-            path = COLLECTIONS[found["kind"]].format(found["metadata"].get("namespace"))
-            answer = await create(server, path, found, query=DRY)
-            assert answer.status == 201, (chart, found["kind"], answer.body)
 
 
 # -- Pod Security ----------------------------------------------------------------------------------------------------------

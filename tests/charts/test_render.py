@@ -109,7 +109,11 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
 def test_what_is_optional_is_rendered_as_in_the_golden_file() -> None:
     """The defaults are in the kustomizations. A null takes a field out; selectors lack the common label: they cannot change."""
     path = ROOT / "tests/golden/charts/production.yaml"
-    text = yaml.safe_dump_all(render("training-operators", **OPTIONAL), sort_keys=False, width=120)
+    objects = render("training-operators", **OPTIONAL)
+    for found in (*objects, *render("training-operators"), *render("tf-operator", watchNamespaces=["a"])):
+        if not found["apiVersion"].startswith("monitoring.coreos.com/"):
+            kubernetes_validate.validate(found, "1.36", strict=True)
+    text = yaml.safe_dump_all(objects, sort_keys=False, width=120)
     if os.environ.get("GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text, "run: make golden"

@@ -12,8 +12,6 @@ from rich.console import Console
 from jobcommon.api.status import Failure, JobCondition, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.cli.display import Display, summary
-from jobcommon.cli.jobs.logs import Printer
-from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import STARTED, Stalls, State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, runs_with_logs
@@ -22,7 +20,6 @@ from jobcommon.client.errors import TransportError
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
-from tests.cli.train_cluster import Output
 from tests.runtime.fakes import Answer, ScriptedTransport, reply
 
 
@@ -81,24 +78,6 @@ class Screen:
         console.print(self.display)
         text = console.file.getvalue()  # type: ignore[attr-defined]
         return [line.rstrip() for line in text.splitlines() if line.strip()]
-
-
-def test_the_pods_of_a_large_job_are_counted_and_trouble_is_told() -> None:
-    screen = Screen(60)
-    for index in range(60):
-        screen.pod(index, "Pending")
-    screen.running(*range(46))
-    for index in range(46, 52):
-        screen.pod(index, "ErrImagePull", "not found")
-    assert screen.lines == [
-        "pytorchjob/demo 15/60 Running, 45 Pending",
-        "pytorchjob/demo 30/60 Running, 30 Pending",
-        "pytorchjob/demo 45/60 Running, 15 Pending",
-        "pod/demo-worker-46 ErrImagePull: not found",
-        "pod/demo-worker-47 ErrImagePull: not found",
-        "pod/demo-worker-48 ErrImagePull: not found",
-        "pytorchjob/demo more pods ErrImagePull: not found",
-    ]
 
 
 def test_the_table_counts_shows_problems_first_and_the_time() -> None:
@@ -256,18 +235,6 @@ BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"
 async def test_a_saved_log_has_of_a_progress_bar_what_it_showed_last(live: bool, lines: list[str]) -> None:
     logs = ContainerLogs(server([BAR], [pod(0, "terminated")]), pause)
     assert [line async for line in logs.lines(pod(0, "running"), LogOptions("c", live=live))] == lines
-
-
-def test_progress_bars_of_the_wanted_replicas_stand_below_the_lines() -> None:
-    output, job = Output.make(), FoundJob(PYTORCH, job_manifest(PYTORCH, {"Master": 1, "Worker": 1}))
-    printer = Printer(output.console, output.console, lambda pod: pod.endswith("master-0"), job)
-    read = read_job(PYTORCH, job.body)
-    pods = [FollowedPod(read.pod_name(replica), FollowedJob(PYTORCH, "default", job.name).key) for replica in read.replicas]
-    for pod in pods:
-        printer.frame(pod, "10%\r")
-    assert str(printer.frames) == "Master-0 | 10%"
-    printer.line(pods[0], "100%")
-    assert (str(printer.frames), output.text) == ("", "Master-0 | 100%\n")
 
 
 async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> None:

@@ -101,17 +101,11 @@ async def test_a_job_that_is_deleted_meanwhile_has_failed(then: Response, watche
         await client(answers(refusal(404, message="not found"))).wait("mpijob/j", progress=False)
 
 
-@pytest.mark.parametrize(
-    "watch",
-    [
-        [],
-        [b"<html>"],
-        [TransportError("cut off")],
-        [b'{"type": "ERROR", "object": {"code": 410}}'],
-        StatusError(500),
-        [event("MODIFIED", job("Running")), TransportError("cut off")],
-    ],
-)
+GONE = [b'{"type": "ERROR", "object": {"code": 410}}']
+CUT = [event("MODIFIED", job("Running")), TransportError("cut off")]
+
+
+@pytest.mark.parametrize("watch", [[], [b"<html>"], GONE, StatusError(500), CUT], ids=["end", "html", "gone", "500", "cut"])
 async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Answer) -> None:
     pauses: list[float] = []
 

@@ -46,10 +46,6 @@ def uses_outside() -> int:
     return OUTSIDE
 
 
-def recursive(n: int) -> int:
-    return recursive(n - 1) if n else 0
-
-
 def replicas(manifest: dict[str, Any]) -> dict[str, tuple[int, list[str]]]:
     (specs,) = (value for key, value in manifest["spec"].items() if key.endswith("ReplicaSpecs"))
     containers = {kind: spec["template"]["spec"]["containers"][0] for kind, spec in specs.items()}
@@ -117,14 +113,15 @@ def test_torchrun_is_restarted_after_any_failure_but_not_for_ever() -> None:
         assert read_job(PYTORCH, built).warnings == ()
 
 
-def test_a_function_that_reports_its_progress_can() -> None:
-    def reports() -> None:
+def test_a_function_that_reports_its_progress_can_and_by_mpirun() -> None:
+    def reports(n: int) -> None:
         from jobcommon import report_progress
 
-        report_progress(1, 2)
+        report_progress(n, 2)
 
-    built = build_job("j", image="i", function=reports)
+    built = build_job("j", image="i", function=reports, arguments={"n": 1}, kind="MPIJob", replicas=3)
     assert built["spec"]["runPolicy"] == {"restartScope": "Job", "reportProgress": True}
+    assert replicas(built)["Launcher"][1][:8] == ["mpirun", "-x", "PATH", "-n", "3", "python", "-u", "-c"]
 
 
 def test_the_program_calls_the_function() -> None:

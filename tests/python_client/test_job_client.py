@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
@@ -13,7 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from jobcommon import JobClient, JobFailed, StatusError, build_job
+from jobcommon import JobClient, build_job
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 from tests.docs.blocks import blocks
 
@@ -28,48 +27,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
 
 PAGE = [block for block in blocks() if block.document.name == "python-client.md"]
 SNIPPETS = [block.text for block in PAGE if block.language == "python"]
-_, FAILURE = (block.text for block in PAGE if block.language == "text")
-
-
-def train(word: str) -> None:
-    import os
-
-    print(f"{word} from rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}")
-
-
-def fail(code: int) -> None:
-    import sys
-
-    print("$(HOME) before the end")
-    sys.exit(code)
-
-
-def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def pause(_seconds: float) -> None:
-        raise AssertionError("it polls")
-
-    monkeypatch.setattr(time, "sleep", pause)
-    jobs = JobClient(str(kubectl.kubeconfig))
-    job = jobs.submit(build_job("sync", image="any", function=train, arguments={"word": "hello"}, replicas=2))
-    done = jobs.wait(job, interval=3600)
-    assert done["metadata"]["uid"] == job["metadata"]["uid"]
-    assert "Succeeded: Master 1/1" in capsys.readouterr().err
-    with pytest.raises(StatusError, match="409"):
-        jobs.submit(build_job("sync", image="any", command=["true"]))
-    assert list(jobs.logs(job, follow=True)) == ["hello from rank 0 of 2"]
-    assert [one["metadata"]["name"] for one in jobs.list()] == ["sync"]
-    assert jobs.list(kind="MPIJob") == jobs.list(selector="no=such") == []
-
-    jobs.submit(failing := build_job("fails", image="any", function=fail, arguments={"code": 3}))
-    with pytest.raises(JobFailed) as failure:
-        jobs.wait(failing, timeout=PATIENCE, progress=False, interval=3600)
-    assert (failure.value.exit_code, failure.value.lines) == (3, ("$(HOME) before the end",))
-    assert [one.replica for one in failure.value.failures] == ["Master-0"]
-    for name in ("sync", "fails"):
-        jobs.delete(name)
-    assert jobs.list() == []
-    with pytest.raises(StatusError, match="404"):
-        jobs.get("sync")
+FAILURE = [block.text for block in PAGE if block.language == "text"][1]
 
 
 def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
