@@ -20,7 +20,6 @@ from jobcommon.framework import Check, Framework, Job
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.spec.checks import CHECKS
