@@ -8,17 +8,15 @@ import typer
 from jobcommon.api.gang import candidates, gang_scheduler
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.options import namespace_option
+from jobcommon.cli.options import namespace_option, option
 from jobcommon.diagnosis.operator import LEASE
 
 
 def new_command(
     name: Annotated[str, typer.Argument(help="The framework's name, such as lightgbm.")],
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="The kind. Default: NAME with Job.")] = None,
-    group: Annotated[str, typer.Option(metavar="GROUP", help="The API group of the kind.")] = "kubeflow.org",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The directory to create. Default: NAME-operator.")
-    ] = None,
+    kind: str | None = option(None, "The kind. Default: NAME with Job.", "KIND"),
+    group: str = option("kubeflow.org", "The API group of the kind.", "GROUP"),
+    output: Path | None = option(None, "The directory to create. Default: NAME-operator.", "DIR", "--output", "-o"),
 ) -> None:
     """Create a package for a framework of your own: its policy, CRD, rights, chart, image, tests and CI.
 
@@ -37,19 +35,15 @@ def new_command(
 
 
 def rbac_command(
-    framework: Annotated[
-        list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK. Default: all installed frameworks.")
-    ] = None,
-    namespace: Annotated[list[str] | None, namespace_option("Only Roles, in this namespace; repeatable.")] = None,
-    lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
-    lease_namespace: Annotated[
-        str, typer.Option(metavar="NAMESPACE", help="As given to jobcommon operator. Default: the first --namespace.")
-    ] = "",
-    gang_scheduler_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = "",
-    kueue: Annotated[str, typer.Option(metavar="HOW", help="As given to jobcommon operator: own or release.")] = "",
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: the values of a chart, for one framework.")
-    ] = "yaml",
+    framework: list[str] | None = typer.Argument(
+        None, help="Names, or my_package:FRAMEWORK. Default: all installed frameworks."
+    ),
+    namespace: list[str] | None = namespace_option("Only Roles, in this namespace; repeatable.", None),
+    lease_name: str = option(LEASE, "As given to jobcommon operator.", "NAME"),
+    lease_namespace: str = option("", "As given to jobcommon operator. Default: the first --namespace.", "NAMESPACE"),
+    gang_scheduler_name: str = option("", "As given to jobcommon operator.", "NAME"),
+    kueue: str = option("", "As given to jobcommon operator: own or release.", "HOW"),
+    output: str = option("yaml", "yaml, or values: the values of a chart, for one framework.", "FORMAT", "--output", "-o"),
 ) -> None:
     """Print the rights that the operators need, and those of users.
 

@@ -30,7 +30,9 @@ from jobcommon.cli.options import (
     OneNamespace,
     PythonOption,
     Server,
+    flag,
     namespace_option,
+    option,
 )
 from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.run_command import RunCommand, run_command
@@ -61,9 +63,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
-    ] = False,
+    _version: bool = option(False, "Print the version.", None, "--version", callback=_show_version, is_eager=True),
 ) -> None:
     """Run training jobs of kubeflow.org, on a Kubernetes cluster or on this machine alone.
 
@@ -86,26 +86,18 @@ app.command("run", cls=RunCommand, short_help="Run jobs from a manifest or a scr
 
 @app.command("up", short_help="Run a cluster on this machine, for kubectl and other clients.")
 def up_command(
-    kubeconfig: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the kubeconfig.")] = Path(
-        ".jobcommon/kubeconfig"
+    kubeconfig: Path = option(Path(".jobcommon/kubeconfig"), "Where to write the kubeconfig.", "FILE"),
+    namespace: str = namespace_option("The kubeconfig's namespace.", "default"),
+    data_dir: Path | None = option(
+        None, "Keep the cluster's state in this directory, and restore it from there, also after a crash.", "DIR"
     ),
-    namespace: Annotated[str, namespace_option("The kubeconfig's namespace.")] = "default",
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Keep the cluster's state in this directory, and restore it from there, also after a crash."
-        ),
-    ] = None,
-    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0 for a free port.", min=0, max=65535)] = 0,
+    port: int = option(0, "The port on 127.0.0.1; 0 for a free port.", "PORT", min=0, max=65535),
     framework: Frameworks = None,
-    operators: Annotated[bool, typer.Option(help="Run the operators, or only install their kinds.")] = True,
-    capacity: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RESOURCE=AMOUNT,...", help="The node's capacity; pods that request more than is free wait. Repeatable."
-        ),
-    ] = None,
-    dashboard: Annotated[bool, typer.Option("--dashboard", help="Serve the dashboard, too (see jobcommon dashboard).")] = False,
+    operators: bool = option(True, "Run the operators, or only install their kinds."),
+    capacity: list[str] | None = option(
+        None, "The node's capacity; pods that request more than is free wait. Repeatable.", "RESOURCE=AMOUNT,..."
+    ),
+    dashboard: bool = flag("Serve the dashboard, too (see jobcommon dashboard).", "--dashboard"),
     server: Server = None,
     python: PythonOption = None,
 ) -> None:
@@ -149,7 +141,7 @@ def dashboard_command(
     namespace: OneNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0 for a free port.", min=0, max=65535)] = 0,
+    port: int = option(0, "The port on 127.0.0.1; 0 for a free port.", "PORT", min=0, max=65535),
 ) -> None:
     """Show a cluster's jobs in the browser: conditions, a timeline, pods, events, and logs as they are printed.
 
@@ -176,7 +168,7 @@ app.command("operator", short_help="Run the operators against a cluster.")(with_
 @app.command("release-finalizers", short_help="Remove the finalizers from pods after an uninstallation.")
 def release_finalizers_command(
     framework: Frameworks = None,
-    namespace: Annotated[str | None, namespace_option("Only pods in this namespace. Default: all namespaces.")] = None,
+    namespace: str | None = namespace_option("Only pods in this namespace. Default: all namespaces.", None),
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -197,11 +189,9 @@ def release_finalizers_command(
 @app.command("doctor", short_help="Check a cluster for what would keep the operators from working.")
 def doctor_command(
     framework: Frameworks = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Default: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")] = "text",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: str = option("text", "text or json.", "FORMAT", "--output", "-o"),
 ) -> None:
     """Check a cluster before and after the operators are installed. Nothing is written.
 
@@ -227,13 +217,10 @@ def doctor_command(
 @app.command("plan", short_help="Print what the operator would do for a job.")
 def plan_command(
     filename: Files,
-    observed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="The job's pods and Services in a cluster: kubectl get pods,services -o yaml."),
-    ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FORMAT", help="text, or yaml, which adds the objects to be written.")
-    ] = "text",
+    observed: list[str] | None = option(
+        None, "The job's pods and Services in a cluster: kubectl get pods,services -o yaml.", "FILE"
+    ),
+    output: str = option("text", "text, or yaml, which adds the objects to be written.", "FORMAT", "--output", "-o"),
     namespace: Namespace = "default",
 ) -> None:
     """Print what the operator would do for a job now. Nothing is written anywhere.
@@ -255,11 +242,9 @@ def plan_command(
 @app.command("convert", short_help="Convert a polyaxonfile to a manifest.")
 def convert_command(
     file: Annotated[str, typer.Argument(help="A polyaxonfile, or a flat MPIJob (v1alpha1); - for standard input.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write instead of standard output.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The job's name, instead of the file's.")] = None,
-    image: Annotated[str | None, typer.Option(metavar="IMAGE", help="The image, instead of the file's.")] = None,
+    output: Path | None = option(None, "The file to write instead of standard output.", "FILE", "--output", "-o"),
+    name: str | None = option(None, "The job's name, instead of the file's.", "NAME"),
+    image: str | None = option(None, "The image, instead of the file's.", "IMAGE"),
 ) -> None:
     """Convert a polyaxonfile to the manifest of a job. What cannot be converted is an error or a warning.
 
@@ -280,7 +265,7 @@ def convert_command(
 @app.command("migrate", short_help="Convert jobs to TrainJobs of Kubeflow Trainer.")
 def migrate_command(
     filename: Files,
-    to: Annotated[str, typer.Option("--to", metavar="TARGET", help="trainjob.")] = "trainjob",
+    to: str = option("trainjob", "trainjob.", "TARGET", "--to"),
     namespace: Namespace = "default",
 ) -> None:
     """Convert jobs to TrainJobs with TrainingRuntimes that run the same pods. It prints YAML, and changes nothing.
@@ -299,9 +284,7 @@ def migrate_command(
 @app.command("crds", short_help="Print the CustomResourceDefinitions.")
 def crds_command(
     framework: Frameworks = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The directory for one file per definition.")
-    ] = None,
+    output: Path | None = option(None, "The directory for one file per definition.", "DIR", "--output", "-o"),
 ) -> None:
     """Print the CustomResourceDefinitions, or write them to a directory.
 

@@ -3,110 +3,63 @@
 import asyncio
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.framework_options import Chosen, configured
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.options import Context, Frameworks, Kubeconfig, namespace_option
+from jobcommon.cli.options import Context, Frameworks, Kubeconfig, namespace_option, option
 
 
 def operator_command(
     framework: Frameworks = None,
-    namespace: Annotated[
-        list[str] | None, namespace_option("Only jobs in this namespace; repeatable. Default: all namespaces.")
-    ] = None,
+    namespace: list[str] | None = namespace_option("Only jobs in this namespace; repeatable. Default: all namespaces.", None),
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="How many jobs of one framework are reconciled at the same time.", min=1)
-    ] = 128,
-    metrics_port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT",
-            help="The port of /metrics, /healthz and /readyz; 0 for a free port, -1 for none.",
-            min=-1,
-            max=65535,
-        ),
-    ] = 8080,
-    metrics_host: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="The address of that port; 0.0.0.0 in a pod, whose probes come from outside."),
-    ] = "127.0.0.1",
-    metrics_token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics requires.")
-    ] = None,
-    progress_port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT",
-            help="The HTTPS port to which pods report progress; 0 for a free port, -1 for none.",
-            min=-1,
-            max=65535,
-        ),
-    ] = -1,
-    progress_host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="The address of that port. Default: 127.0.0.1, or all addresses if --progress-url names another.",
-        ),
-    ] = "",
-    progress_url: Annotated[
-        str, typer.Option(metavar="URL", help="The URL by which pods reach it, such as https://NAME.NAMESPACE.svc:8443.")
-    ] = "",
-    progress_tls: Annotated[
-        str,
-        typer.Option(metavar="DIRECTORY", help="The directory with its tls.crt, tls.key and ca.crt, such as a mounted Secret."),
-    ] = "",
-    leader_elect: Annotated[bool, typer.Option(help="Elect a leader among several replicas; the others stand by.")] = False,
-    lease_namespace: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMESPACE",
-            help="The namespace of the leader's lease. Default: the namespace of the pod, or of the context.",
-        ),
-    ] = "",
-    lease_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The lease's name, shared only by the replicas of an operator.")
-    ] = "jobcommon-operator",
-    qps: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Maximum requests per second. Default: the API server's flow control decides."),
-    ] = None,
-    burst: Annotated[int | None, typer.Option(metavar="N", help="How many requests may exceed --qps at once.", min=1)] = None,
-    cluster_domain: Annotated[
-        str,
-        typer.Option(
-            metavar="DOMAIN",
-            help="Appended to the addresses of replicas, such as cluster.local. Default: nothing; plain names are "
-            "searched in the domain of the operator's own pod, or in cluster.local.",
-        ),
-    ] = "",
-    tracking_finalizer: Annotated[
-        bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
-    ] = True,
-    gang_scheduler_name: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="kubernetes, volcano, yunikorn, koordinator, the schedulerName of the coscheduling plugin, or auto: what the "
-            "cluster has.",
-        ),
-    ] = "",
-    kueue: Annotated[
-        str,
-        typer.Option(
-            metavar="HOW",
-            help="own: own the Kueue Workloads of jobs with the label of a queue. release: give back Workloads that were "
-            "owned before.",
-        ),
-    ] = "",
-    log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",
-    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    workers: int = option(128, "How many jobs of one framework are reconciled at the same time.", "N", min=1),
+    metrics_port: int = option(
+        8080, "The port of /metrics, /healthz and /readyz; 0 for a free port, -1 for none.", "PORT", min=-1, max=65535
+    ),
+    metrics_host: str = option(
+        "127.0.0.1", "The address of that port; 0.0.0.0 in a pod, whose probes come from outside.", "ADDRESS"
+    ),
+    metrics_token_file: Path | None = option(None, "A file with the bearer token that /metrics requires.", "FILE"),
+    progress_port: int = option(
+        -1, "The HTTPS port to which pods report progress; 0 for a free port, -1 for none.", "PORT", min=-1, max=65535
+    ),
+    progress_host: str = option(
+        "", "The address of that port. Default: 127.0.0.1, or all addresses if --progress-url names another.", "ADDRESS"
+    ),
+    progress_url: str = option("", "The URL by which pods reach it, such as https://NAME.NAMESPACE.svc:8443.", "URL"),
+    progress_tls: str = option(
+        "", "The directory with its tls.crt, tls.key and ca.crt, such as a mounted Secret.", "DIRECTORY"
+    ),
+    leader_elect: bool = option(False, "Elect a leader among several replicas; the others stand by."),
+    lease_namespace: str = option(
+        "", "The namespace of the leader's lease. Default: the namespace of the pod, or of the context.", "NAMESPACE"
+    ),
+    lease_name: str = option("jobcommon-operator", "The lease's name, shared only by the replicas of an operator.", "NAME"),
+    qps: float | None = option(None, "Maximum requests per second. Default: the API server's flow control decides.", "N"),
+    burst: int | None = option(None, "How many requests may exceed --qps at once.", "N", min=1),
+    cluster_domain: str = option(
+        "",
+        "Appended to the addresses of replicas, such as cluster.local. Default: nothing; plain names are "
+        "searched in the domain of the operator's own pod, or in cluster.local.",
+        "DOMAIN",
+    ),
+    tracking_finalizer: bool = option(True, "Keep ended pods until they are counted, so that backoffLimit is exact."),
+    gang_scheduler_name: str = option(
+        "",
+        "kubernetes, volcano, yunikorn, koordinator, the schedulerName of the coscheduling plugin, or auto: what the "
+        "cluster has.",
+        "NAME",
+    ),
+    kueue: str = option(
+        "",
+        "own: own the Kueue Workloads of jobs with the label of a queue. release: give back Workloads that were owned before.",
+        "HOW",
+    ),
+    log_format: str = option("json", "json or console.", "FORMAT"),
+    log_level: str = option("info", "debug, info, warning or error.", "LEVEL"),
     own_options: Chosen | None = None,
 ) -> None:
     """Run the operators against a cluster.

@@ -23,7 +23,20 @@ _GO = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|m|s))+")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
-def duration_option(option: str, text: str, *, least: float = 0.0) -> Any:
+def option(default: Any, text: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """An option with this help, as the default of a command's argument or, with `...` for the default, in its annotation.
+
+    Without `names` it has the name of the argument.
+    """
+    return typer.Option(default, *names, metavar=metavar, help=text, **more)
+
+
+def flag(text: str, *names: str) -> Any:
+    """An option that is off unless it is given, without one that turns it off."""
+    return option(False, text, None, *names)
+
+
+def duration_option(name: str, text: str, default: Any = ..., *, least: float = 0.0) -> Any:
     """An option that takes seconds, or a duration as kubectl takes it: 90, 90s, 5m or 1h30m. Its value is in seconds."""
 
     def parsed(given: str | float) -> float:
@@ -37,37 +50,26 @@ def duration_option(option: str, text: str, *, least: float = 0.0) -> Any:
                 seconds = math.nan
         if not (math.isfinite(seconds) and seconds >= least):
             over = f" of at least {least:g}s" if least else ""
-            raise UserError(f"{option} {value}: write seconds or a duration{over}, such as 90, 90s, 5m or 1h30m")
+            raise UserError(f"{name} {value}: write seconds or a duration{over}, such as 90, 90s, 5m or 1h30m")
         return seconds
 
-    return typer.Option(option, metavar="DURATION", parser=parsed, help=text)
+    return option(default, text, "DURATION", name, parser=parsed)
 
 
-def namespace_option(text: str) -> Any:
+def namespace_option(text: str, default: Any = ...) -> Any:
     """The option --namespace, with this help."""
-    return typer.Option("--namespace", "-n", metavar="NAMESPACE", callback=namespace_name, help=text)
+    return option(default, text, "NAMESPACE", "--namespace", "-n", callback=namespace_name)
 
 
-Frameworks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--framework",
-        metavar="NAME",
-        help="Only this framework, by its name or as my_package:FRAMEWORK; repeatable. Default: all installed frameworks.",
-    ),
-]
-Kubeconfig = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Default: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-]
-Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")]
+_FRAMEWORK = "Only this framework, by its name or as my_package:FRAMEWORK; repeatable. Default: all installed frameworks."
+Frameworks = Annotated[list[str] | None, option(..., _FRAMEWORK, "NAME", "--framework")]
+_KUBECONFIG = "Default: $KUBECONFIG, the pod's service account, or ~/.kube/config."
+Kubeconfig = Annotated[str | None, option(..., _KUBECONFIG, "FILE")]
+Context = Annotated[str | None, option(..., "The kubeconfig's context to use.", "NAME")]
 OneNamespace = Annotated[str | None, namespace_option("Only jobs in this namespace. Default: all namespaces.")]
 Namespace = Annotated[str, namespace_option("The namespace of objects that do not name a namespace.")]
-_FILES = typer.Option(
-    "--filename",
-    "-f",
-    metavar="FILE",
-    help="A manifest, a directory of manifests, an http(s) address, or - for standard input; repeatable.",
-)
+_MANIFESTS = "A manifest, a directory of manifests, an http(s) address, or - for standard input; repeatable."
+_FILES = option(..., _MANIFESTS, "FILE", "--filename", "-f")
 Files = Annotated[list[str], _FILES]
 OptionalFiles = Annotated[list[str] | None, _FILES]
 
@@ -78,20 +80,7 @@ def _server(value: str | None) -> str | None:
     return value
 
 
-PythonOption = Annotated[
-    str | None,
-    typer.Option(
-        "--python",
-        metavar="PATH",
-        help="The Python interpreter or environment of local pods. Default: the active environment, else the first python on "
-        "PATH.",
-    ),
-]
-Server = Annotated[
-    str | None,
-    typer.Option(
-        metavar="embedded|real",
-        callback=_server,
-        help="real: etcd, kube-apiserver and kube-controller-manager from $KUBEBUILDER_ASSETS; pods remain local processes.",
-    ),
-]
+_PYTHON = "The Python interpreter or environment of local pods. Default: the active environment, else the first python on PATH."
+PythonOption = Annotated[str | None, option(..., _PYTHON, "PATH", "--python")]
+_SERVER = "real: etcd, kube-apiserver and kube-controller-manager from $KUBEBUILDER_ASSETS; pods remain local processes."
+Server = Annotated[str | None, option(..., _SERVER, "embedded|real", callback=_server)]

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
@@ -13,7 +13,7 @@ from jobcommon.cli.errors import UserError, usage_error
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
-from jobcommon.cli.options import OptionalFiles, PythonOption, Server, duration_option, namespace_option
+from jobcommon.cli.options import OptionalFiles, PythonOption, Server, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console
 
 STUCK_AFTER = 300.0
@@ -49,72 +49,45 @@ class RunCommand(TyperCommand):
 
 def run_command(
     context: typer.Context,
-    script: Annotated[
-        str | None, typer.Argument(metavar="SCRIPT", help="A Python script to run, without a manifest.", show_default=False)
-    ] = None,
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's arguments, after --.", show_default=False)
-    ] = None,
+    script: str | None = typer.Argument(
+        None, metavar="SCRIPT", help="A Python script to run, without a manifest.", show_default=False
+    ),
+    arguments: list[str] | None = typer.Argument(
+        None, metavar="-- ARGS", help="The script's arguments, after --.", show_default=False
+    ),
     filename: OptionalFiles = None,
-    namespace: Annotated[str | None, namespace_option("The namespace of objects that do not name a namespace.")] = None,
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="For a script: the number of processes, including rank 0.", min=1)
-    ] = 1,
-    framework: Annotated[str, typer.Option(metavar="NAME", help="For a script: the framework.")] = "pytorch",
-    image: Annotated[
-        str | None, typer.Option(metavar="IMAGE", help="For a script on a cluster: the image, which must contain python.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="For a script: the job's name. Default: the name of the script.")
-    ] = None,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="For a script on a cluster: another file to put beside it; repeatable."),
-    ] = None,
-    env: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="For a script: an environment variable; repeatable.")
-    ] = None,
-    resources: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RESOURCE=AMOUNT,...", help="For a script: the resources of each process, such as nvidia.com/gpu=1."
-        ),
-    ] = None,
-    nproc_per_node: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="For a script: start it with torchrun, N processes in each of --workers pods.", min=1),
-    ] = None,
-    report_progress: Annotated[
-        bool, typer.Option("--report-progress", help="For a script: it reports its progress, in a module that it imports.")
-    ] = False,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml: print the manifest without running it.")
-    ] = None,
-    local: Annotated[
-        bool | None,
-        typer.Option(
-            "--local/--cluster",
-            help="Run on this machine, or on the kubeconfig's cluster (the default with --kubeconfig, --context and in "
-            "kubectl train).",
-        ),
-    ] = None,
-    kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="Run on the cluster of this kubeconfig.")] = None,
-    kube_context: Annotated[
-        str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context to use.")
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option(help="On a cluster: follow the jobs until they have finished, or only create them.")
-    ] = True,
-    timeout: Annotated[
-        float | None, duration_option("--timeout", "Give up after this time (exit code 1). Default: never.", least=0.1)
-    ] = None,
-    stuck_after: Annotated[
-        float,
-        duration_option(
-            "--stuck-after",
-            "Stop if pods could not run for this time and no other pod printed anything (exit code 3); 0 for never.",
-        ),
-    ] = STUCK_AFTER,
+    namespace: str | None = namespace_option("The namespace of objects that do not name a namespace.", None),
+    workers: int = option(1, "For a script: the number of processes, including rank 0.", "N", min=1),
+    framework: str = option("pytorch", "For a script: the framework.", "NAME"),
+    image: str | None = option(None, "For a script on a cluster: the image, which must contain python.", "IMAGE"),
+    name: str | None = option(None, "For a script: the job's name. Default: the name of the script.", "NAME"),
+    include: list[str] | None = option(None, "For a script on a cluster: another file to put beside it; repeatable.", "FILE"),
+    env: list[str] | None = option(None, "For a script: an environment variable; repeatable.", "NAME=VALUE"),
+    resources: list[str] | None = option(
+        None, "For a script: the resources of each process, such as nvidia.com/gpu=1.", "RESOURCE=AMOUNT,..."
+    ),
+    nproc_per_node: int | None = option(
+        None, "For a script: start it with torchrun, N processes in each of --workers pods.", "N", min=1
+    ),
+    report_progress: bool = flag("For a script: it reports its progress, in a module that it imports.", "--report-progress"),
+    output: str | None = option(None, "yaml: print the manifest without running it.", "FORMAT", "--output", "-o"),
+    local: bool | None = option(
+        None,
+        "Run on this machine, or on the kubeconfig's cluster (the default with --kubeconfig, --context and in kubectl train).",
+        None,
+        "--local/--cluster",
+    ),
+    kubeconfig: str | None = option(None, "Run on the cluster of this kubeconfig.", "FILE"),
+    kube_context: str | None = option(None, "The kubeconfig's context to use.", "NAME", "--context"),
+    wait: bool = option(True, "On a cluster: follow the jobs until they have finished, or only create them."),
+    timeout: float | None = duration_option(
+        "--timeout", "Give up after this time (exit code 1). Default: never.", None, least=0.1
+    ),
+    stuck_after: float = duration_option(
+        "--stuck-after",
+        "Stop if pods could not run for this time and no other pod printed anything (exit code 3); 0 for never.",
+        STUCK_AFTER,
+    ),
     server: Server = None,
     python: PythonOption = None,
 ) -> None:

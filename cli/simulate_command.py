@@ -6,22 +6,17 @@ from typing import Annotated
 import typer
 
 from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.options import flag, option
 
 
 def simulate_command(
     framework: Annotated[str, typer.Argument(help="The framework's name, or my_package:FRAMEWORK.")],
-    filename: Annotated[
-        str | None, typer.Option("--filename", "-f", metavar="FILE", help="The job. Default: a job with every replica type.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(metavar="N", help="How many random sets of faults to try.", min=0)] = 100,
-    points: Annotated[
-        bool, typer.Option("--points", help="Try every fault at every write (minutes). Default: a hundred of them.")
-    ] = False,
-    lifecycle: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Repeat one run, of this lifecycle, with --seed and --faults.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the run to repeat.", min=0)] = 0,
-    faults: Annotated[str, typer.Option(metavar="JSON", help="The faults of the run to repeat.")] = "[]",
+    filename: str | None = option(None, "The job. Default: a job with every replica type.", "FILE", "--filename", "-f"),
+    seeds: int = option(100, "How many random sets of faults to try.", "N", min=0),
+    points: bool = flag("Try every fault at every write (minutes). Default: a hundred of them.", "--points"),
+    lifecycle: str | None = option(None, "Repeat one run, of this lifecycle, with --seed and --faults.", "NAME"),
+    seed: int = option(0, "The seed of the run to repeat.", "N", min=0),
+    faults: str = option("[]", "The faults of the run to repeat.", "JSON"),
 ) -> None:
     """Simulate the jobs of a framework under faults, to find what is wrong with it.
 

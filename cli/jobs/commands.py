@@ -15,7 +15,7 @@ from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.completion import job_names
 from jobcommon.cli.jobs.lookup import FoundJob, NoJobError, find_job
-from jobcommon.cli.options import Context, Kubeconfig, duration_option, namespace_option
+from jobcommon.cli.options import Context, Kubeconfig, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console, notes
 from jobcommon.diagnosis import Diagnosis, Found
 
@@ -24,7 +24,7 @@ Job = Annotated[
     typer.Argument(metavar="JOB", help="A job: digits, or pytorchjob/digits.", autocompletion=job_names, show_default=False),
 ]
 InNamespace = Annotated[str | None, namespace_option("The job's namespace. Default: the context's.")]
-Output = Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")]
+Output = Annotated[str, option(..., "text or json.", "FORMAT", "--output", "-o")]
 
 
 def why_command(
@@ -57,22 +57,13 @@ def why_command(
 
 def logs_command(
     job: Job,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job has finished, across restarts.")] = False,
-    previous: Annotated[bool, typer.Option("--previous", "-p", help="The previous run of each container.")] = False,
-    rank: Annotated[
-        str, typer.Option(metavar="RANKS", help="Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.")
-    ] = "",
-    container: Annotated[
-        str, typer.Option("--container", "-c", metavar="NAME", help="Another container than the main container.")
-    ] = "",
-    tail: Annotated[int | None, typer.Option(metavar="N", help="Only the last N lines of each container.", min=0)] = None,
-    since: Annotated[
-        float | None, duration_option("--since", "Only lines that are newer than this: 90, 90s or 5m.", least=1)
-    ] = None,
-    download: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a file for each run, the job, its events and the diagnosis to DIR."),
-    ] = None,
+    follow: bool = flag("Follow until the job has finished, across restarts.", "--follow", "-f"),
+    previous: bool = flag("The previous run of each container.", "--previous", "-p"),
+    rank: str = option("", "Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.", "RANKS"),
+    container: str = option("", "Another container than the main container.", "NAME", "--container", "-c"),
+    tail: int | None = option(None, "Only the last N lines of each container.", "N", min=0),
+    since: float | None = duration_option("--since", "Only lines that are newer than this: 90, 90s or 5m.", None, least=1),
+    download: Path | None = option(None, "Write a file for each run, the job, its events and the diagnosis to DIR.", "DIR"),
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -110,20 +101,11 @@ def logs_command(
 
 def list_command(
     namespace: InNamespace = None,
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")] = False,
-    selector: Annotated[
-        str, typer.Option("--selector", "-l", metavar="LABELS", help="Only jobs with these labels, such as team=nlp,env!=dev.")
-    ] = "",
-    state: Annotated[
-        list[str] | None, typer.Option(metavar="STATE", help="Only jobs in this state, such as Failed. Repeatable.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Only jobs of this kind, such as pytorchjob. Repeatable.")
-    ] = None,
-    output: Annotated[
-        str,
-        typer.Option("--output", "-o", metavar="FORMAT", help="text, wide (all of the cause, what to do), json or name."),
-    ] = "text",
+    all_namespaces: bool = flag("All namespaces.", "--all-namespaces", "-A"),
+    selector: str = option("", "Only jobs with these labels, such as team=nlp,env!=dev.", "LABELS", "--selector", "-l"),
+    state: list[str] | None = option(None, "Only jobs in this state, such as Failed. Repeatable.", "STATE"),
+    kind: list[str] | None = option(None, "Only jobs of this kind, such as pytorchjob. Repeatable.", "KIND"),
+    output: str = option("text", "text, wide (all of the cause, what to do), json or name.", "FORMAT", "--output", "-o"),
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -200,11 +182,9 @@ def resume_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconf
 
 def restart_command(
     job: Job,
-    rank: Annotated[
-        str, typer.Option(metavar="RANKS", help="Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.")
-    ] = "",
-    recreate: Annotated[bool, typer.Option("--recreate", help="For a finished job: delete and recreate it.")] = False,
-    timeout: Annotated[float, duration_option("--timeout", "How long its pods may take to stop.", least=1)] = 300.0,
+    rank: str = option("", "Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.", "RANKS"),
+    recreate: bool = flag("For a finished job: delete and recreate it.", "--recreate"),
+    timeout: float = duration_option("--timeout", "How long its pods may take to stop.", 300.0, least=1),
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -237,9 +217,9 @@ def restart_command(
 
 def scale_command(
     job: Job,
-    replicas: Annotated[int, typer.Option(metavar="N", help="The new number of replicas.", min=0)],
-    kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="The replica type. Default: the workers.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen, and change nothing.")] = False,
+    replicas: Annotated[int, option(..., "The new number of replicas.", "N", min=0)],
+    kind: str | None = option(None, "The replica type. Default: the workers.", "TYPE", "--type"),
+    dry_run: bool = flag("Report what would happen, and change nothing.", "--dry-run"),
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -260,12 +240,10 @@ def scale_command(
 
 def wait_command(
     job: Job,
-    aim: Annotated[
-        str, typer.Option("--for", metavar="STATE", help="finished, succeeded, failed, running, suspended or deleted.")
-    ] = "finished",
-    timeout: Annotated[
-        float | None, duration_option("--timeout", "Give up after this time (exit code 1). Default: never.", least=0.1)
-    ] = None,
+    aim: str = option("finished", "finished, succeeded, failed, running, suspended or deleted.", "STATE", "--for"),
+    timeout: float | None = duration_option(
+        "--timeout", "Give up after this time (exit code 1). Default: never.", None, least=0.1
+    ),
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
