@@ -312,16 +312,6 @@ def test_a_job_fails_when_no_dynamic_worker_is_left(last: int) -> None:
     assert world.job.status.conditions[-1].message == text
 
 
-def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
-    world = ClusterModel.of(TF, {"Worker": 3, "PS": 1}, policy="ExitCode", enableDynamicWorker=True).start()
-    world.exit("demo-worker-1", 1)
-    world.exit("demo-worker-2", 137).settle()
-    assert world.current == "Restarting"
-    world.run().settle()
-    assert world.current == "Running"
-    assert world.pods["demo-worker-1"].view.phase == "Failed"
-
-
 def test_a_worker_ends_by_itself_and_a_server_does_not() -> None:
     world = ClusterModel.of(TF, {"Worker": 3, "PS": 1}).start()
     world.exit("demo-worker-0", 0).settle()

@@ -66,16 +66,6 @@ def test_another_number_of_replicas_is_a_new_attempt(method: str, count: int) ->
     assert (spent["resizing"], spent.get("restarting")) == (7, None)
 
 
-def test_an_edit_before_the_size_is_on_record_is_noticed() -> None:
-    world = ClusterModel.of(SCALED_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
-    assert isinstance(world, ClusterModel)
-    world.step(writes=3)  # the operator dies before it writes the status
-    assert "attemptReplicas" not in world.status
-    assert len(world.pods) == 2
-    world.scale("Worker", 3).react()
-    assert (size(world), worlds(world)) == (3, {("1", "Worker=3")})
-
-
 def test_runs_that_the_operator_has_ended_are_not_charged_when_the_scope_is_changed() -> None:
     world = world_of(IN_PLACE, workers=2, backoffLimit=3)
     for count in (3, 2, 3, 2):
@@ -161,13 +151,6 @@ def test_it_does_not_grow_once_a_replica_has_succeeded() -> None:
     world.react()
     world.wait(400)
     assert (size(world), world.current) == (3, "Running")
-
-
-def test_never_below_the_minimum() -> None:
-    world = world_of(IN_PLACE, room=2, elastic=ELASTIC)
-    world.wait(400)
-    assert (size(world), world.current) == (2, "Restarting")
-    assert "no node" in message(world) or "nodes are available" in message(world)
 
 
 def test_it_grows_after_the_next_checkpoint_of_a_program_that_reports_them() -> None:

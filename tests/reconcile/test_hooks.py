@@ -10,36 +10,17 @@ import pytest
 from jobcommon import reconcile
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job
+from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.rendering import Hold
 from jobcommon.reconcile.situation import Situation
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, job_manifest, pod_manifest, replica_spec, view_of
+from jobcommon.testutil.builders import START, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
-
-
-def tolerant(_job: Job, replica: Replica) -> bool:
-    return replica.type == "Worker"
-
-
-TOLERANT = replace(TEST_JOB, tolerates_failure=tolerant)
-
-
-@pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
-def test_tolerance_is_for_what_has_failed_for_good(policy: str) -> None:
-    """A failure that its restart policy would have restarted is restarted, tolerated or not."""
-    world = ClusterModel.of(TOLERANT, {"Master": 1, "Worker": 2}, policy=policy)
-    world.settle()
-    world.run()
-    world.put(world.pods["demo-worker-0"].failed(137, at=world.now))
-    world.start()
-    assert world.runs["demo-worker-0"] == 2
-    assert world.status["restarts"] == 1
 
 
 def with_map(wanted: dict[str, Any] | None, **fields: Any) -> Framework:
@@ -79,17 +60,6 @@ def test_a_refused_companion(required: bool) -> None:
     decided = plan(with_map(DATA, required=required), job, Observed(rejections=refused), START)
     assert status_of(decided).conditions[-1].type == ("Failed" if required else "Created")
     assert [a for a in decided.actions if a.name == "demo-config"] == []
-
-
-@pytest.mark.parametrize(("main_only", "expected"), [(True, [True, False]), (False, [True, True])])
-def test_variables_go_to_the_main_container_or_to_all(main_only: bool, expected: list[bool]) -> None:
-    framework = replace(TEST_JOB, env_in_main_only=main_only, env=lambda _job, _replica: (EnvVar("A", "b"),))
-    spec = replica_spec(framework)
-    spec["template"]["spec"]["containers"].append({"name": "sidecar", "image": "side"})
-    job = read_job(framework, job_manifest(framework, {"Worker": spec}))
-    containers = pod_manifest(framework, job, Replica("Worker", 0))["spec"]["containers"]
-    assert ["env" in container for container in containers] == expected
-    assert ["ports" in container for container in containers] == [True, False]
 
 
 # -- an optional feature of a third party: one class with the methods that it needs ---------------------------------------

@@ -304,28 +304,6 @@ def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template
     assert (cluster.current, cluster.status["attempt"]) == ("Running", 1)
 
 
-#: what is edited in the template of the workers while they run
-EDITS: dict[str, dict[str, Any]] = {"image": {"image": "image:2"}, "command": {"command": ["train", "--corrected"]}}
-
-
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_an_edited_template_takes_effect_with_the_next_attempt(edit: dict[str, Any]) -> None:
-    cluster = world()
-    (container,) = cluster.manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["containers"]
-    container |= edit
-    cluster.settle()
-    assert cluster.current == "Running", "nothing is restarted for it"
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    cluster.step()
-    why = "; waiting: Worker-0, Worker-1 get new pods because its template or configuration has been changed"
-    assert why in cluster.job.status.conditions[-1].message
-    cluster.settle()
-    hold(cluster, "demo-master-0").stop_terminating().settle()
-    made = {name: pod.raw["spec"]["containers"][0] for name, pod in cluster.pods.items()}
-    assert all(edit.items() <= made[name].items() for name in ("demo-worker-0", "demo-worker-1"))
-    assert made["demo-master-0"]["image"] == f"{REPOSITORY}:attempt-1@{DIGEST}"
-
-
 @pytest.mark.parametrize("name", [labels.TEMPLATE, labels.SIZE])
 def test_a_pod_of_which_it_is_unknown_what_it_was_made_from_is_made_anew(name: str) -> None:
     cluster = world()

@@ -9,10 +9,9 @@ from jobcommon.api.status import JobStatus
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import accounting, plan, slots
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Pod, job_manifest
+from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import status_of
 
 
 def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
@@ -95,19 +94,6 @@ def test_scaled_up_and_down() -> None:
     assert not world.pods
 
 
-def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -> None:
-    """The scale-down was recorded while the pod still ran; it succeeds before it is deleted."""
-    world = started({"Worker": 2})
-    world.scale("Worker", 1)
-    world.step()
-    world.exit("demo-worker-1", 0)
-    assert world.step().actions == ()
-    world.settle()
-    assert "demo-worker-1" not in world.pods
-    world.scale("Worker", 2).settle()
-    assert "demo-worker-1" not in world.pods
-
-
 def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
     """The operator died between the record and the deletion. The end of a pod that is on record would not be counted."""
     world = started({"Worker": 2})
@@ -118,18 +104,6 @@ def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
     world.stop_terminating().settle()
     assert world.pods["demo-worker-1"].view.uid != uid
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
-
-
-def test_the_user_deletes_a_pod_that_has_succeeded() -> None:
-    world = started({"Worker": 2})
-    world.exit("demo-worker-0", 0)
-    world.step()
-    world.delete_pod("demo-worker-0").settle()
-    assert "demo-worker-0" not in world.pods
-    assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
-    world.exit("demo-worker-1", 0).settle()
-    assert world.current == "Succeeded"
-    assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 1}
 
 
 def test_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None:
@@ -146,7 +120,6 @@ def test_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None
 
 # -- suspend, resume, managedBy -------------------------------------------------------------------------------------------
 
-TIMED = ("failed", "deleting", "last_delete")
 SPEC = {"Master": 1, "Worker": 1}
 
 
@@ -240,26 +213,6 @@ def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, in
     manifest = job_manifest(TEST_JOB, spec, run_policy=run_policy)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
     assert (decided.actions, decided.status, decided.events, decided.wake_at) == ((), None, (), None)
-
-
-@pytest.mark.parametrize(("pod", "restarts", "disruptions"), [
-    pytest.param("running,failed 137", 1, None, id="failed before anything was deleted"),
-    pytest.param("running,failed 137,deleting", None, None, id="failed and deleted"),
-    pytest.param("running,deleting,failed 137", None, None, id="stopped by the suspension"),
-    pytest.param("running,deleting,failed 137,last_delete", None, None, id="the last DELETE moved the timestamp"),
-    pytest.param("running,disrupted,deleting,failed 137", None, None, id="drained while it was being stopped"),
-    pytest.param("running,evicted", None, 1, id="evicted at the same time"),
-])  # fmt: skip
-def test_ends_while_suspended_are_charged_by_cause(pod: str, restarts: int | None, disruptions: int | None) -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"suspend": True})
-    job = read_job(TEST_JOB, manifest)
-    built = Pod.of(TEST_JOB, job, "Worker", 0)
-    for number, step in enumerate(pod.split(",")):
-        method, *code = step.split()
-        built = getattr(built, method)(*map(int, code), **({"at": START + number} if method in TIMED else {}))
-    decided = plan(TEST_JOB, job, Observed((built.view,)), START + 9)
-    assert (status_of(decided).restarts, status_of(decided).disruptions) == (restarts, disruptions)
-    assert status_of(decided).conditions[-1].type == "Suspended"
 
 
 def test_a_failure_that_is_recorded_with_a_suspension_is_named_when_it_ends_the_job() -> None:

@@ -136,26 +136,6 @@ def test_a_pod_that_has_ended_and_whose_kubelet_has_died_since_is_deleted_by_for
     assert forced(plan(TEST_JOB, job, seen, START + GRACE + 30)) == ["demo-worker-0"]
 
 
-def test_a_pod_of_an_earlier_attempt_is_deleted_by_force() -> None:
-    """Its peers fail before the control plane has noticed anything."""
-    first = a_job(restartScope="Job", **N)
-    recorded = next_pass(first, decide(TEST_JOB, first, {**RUNNING, "Worker-1": "failed 1"}))
-    assert recorded["status"]["attempt"] == 1
-    old = observe(TEST_JOB, first, {"Worker-0": "running,deleting"})
-    waits = plan(TEST_JOB, read_job(TEST_JOB, recorded), old, START + GRACE + 29)
-    assert (forced(waits), creates(waits)) == ([], [])
-    assert forced(plan(TEST_JOB, read_job(TEST_JOB, recorded), old, START + GRACE + 30)) == ["demo-worker-0"]
-
-
-@pytest.mark.parametrize("scope", ["Pod", "Job"])
-def test_a_pod_deleted_by_force_counts_as_one_disruption(scope: str) -> None:
-    """Our finalizer keeps it until that is on record."""
-    manifest = a_job(restartScope=scope, **N)
-    gone = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "lost,last_delete"})
-    assert (status_of(gone).disruptions, status_of(gone).restarts) == (1, None)
-    assert [(f.node, f.count) for f in status_of(gone).node_failures] == [("node-1", 1)]
-
-
 # -- nodes that are avoided ----------------------------------------------------------------------------------------------------
 
 #: how a pod has ended, and whether its node is to blame

@@ -158,18 +158,6 @@ def test_no_pod_is_created_while_a_program_of_the_old_attempt_runs(pods: dict[st
     assert decided.status is None or decided.status.restarts == recorded["status"]["restarts"]
 
 
-@pytest.mark.parametrize("state", ["failed 1", "failed 3", "succeeded", "evicted", "running,deleting"])
-def test_ends_after_the_first_failure_of_an_attempt_are_not_charged(state: str) -> None:
-    for policy in ("OnFailure", "ExitCode"):
-        recorded, decided = second_attempt(
-            a_job(policy), {"Worker-0": "failed 137"}, {"Worker-0": "failed 137", "Worker-1": state}
-        )
-        status = next_pass(recorded, decided)["status"]
-        assert (status["attempt"], status["restarts"], status.get("disruptions")) == (1, 1, None)
-        assert len(status["failures"]) == 1
-        assert "succeededIndexes" not in status["replicaStatuses"]["Worker"]
-
-
 def test_attempts_that_fail_at_once_are_kept_apart() -> None:
     """As for single replicas: the first restart is immediate, the third waits for two seconds from the last start."""
     manifest = a_job()

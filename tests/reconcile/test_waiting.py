@@ -1,8 +1,11 @@
 """What the conditions and events of a job say of pods that wait or are restarted in place."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.timestamp import format_time
@@ -13,6 +16,7 @@ from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_man
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
 
+GOLDEN = Path(__file__).parent.parent / "golden/waiting.yaml"
 CREATED = "TestJob demo is created"
 RUNNING = "TestJob default/demo is running"
 NOT_FOUND = 'exec: "trainn.sh": executable file not found in $PATH'
@@ -52,80 +56,39 @@ def looping(restarts: int, run: Manifest, state: Manifest | None = None) -> Pod:
     return pod().running()._with(status={"containerStatuses": [container]})
 
 
-@pytest.mark.parametrize(("state", "text"), [
-    pytest.param(
-        pod().waiting("ErrImagePull", 'failed to pull "x": not found'), 'ErrImagePull: failed to pull "x": not found',
-        id="image",
-    ),
-    pytest.param(
-        pod().waiting("ImagePullBackOff", 'Back-off pulling image "x": ErrImagePull: failed to pull "x": not found'),
-        'ErrImagePull: failed to pull "x": not found', id="the same image during the back-off",
-    ),
-    pytest.param(
-        pod().waiting("ImagePullBackOff", 'Back-off pulling image "x"'), 'ImagePullBackOff: Back-off pulling image "x"',
-        id="the back-off of an older kubelet",
-    ),
-    pytest.param(
-        pod().waiting("CreateContainerConfigError", 'secret "missing" not found'),
-        'CreateContainerConfigError: secret "missing" not found', id="Secret in env",
-    ),
-    pytest.param(
-        pod().unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."),
-        "Unschedulable: 0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector", id="node selector",
-    ),
-])  # fmt: skip
-def test_the_condition_names_why_a_pod_waits_while_it_waits(state: Pod, text: str) -> None:
-    manifest = job_of()
-    first = decide(manifest, state)
-    assert message(first) == f"{CREATED}; waiting: Worker-0: {text}."
-    manifest["status"] = status_of(first).to_json()
-    assert decide(manifest, state, now=START + 3600).status is None, "nothing is written while it stays so"
-    running = decide(manifest, pod().running(), now=START + 3600)
-    assert [c.message for c in status_of(running).conditions] == [f"{CREATED}.", f"{RUNNING}."]
+#: pods that wait, and after how many seconds the condition says so; tests/golden/waiting.yaml has what it says
+WAITING: dict[str, tuple[Pod, float]] = {
+    "image": (pod().waiting("ErrImagePull", 'failed to pull "x": not found'), 0),
+    "image, backing off": (pod().waiting("ImagePullBackOff", 'Back-off pulling image "x": ErrImagePull: not found'), 0),
+    "image, by an older kubelet": (pod().waiting("ImagePullBackOff", 'Back-off pulling image "x"'), 0),
+    "Secret in env": (pod().waiting("CreateContainerConfigError", 'secret "missing" not found'), 0),
+    "node selector": (pod().unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."), 0),
+    "foreign scheduler": (pod(), REPORT_AFTER),
+    "volume": (pod().scheduled(), REPORT_AFTER),
+    "volume, a clock is ahead": (pod().scheduled()._with(status={"startTime": format_time(START + 9000)}), REPORT_AFTER),
+    "slow image": (pod().scheduled()._condition("PodReadyToStartContainers", "True"), REPORT_AFTER),
+    "lost node": (pod().running().deleting(at=START - 30), REPORT_AFTER),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("state", "text"), [
-    pytest.param(
-        pod(), 'no scheduler has processed the pod since 2023-11-14T22:13:20Z; is the scheduler "other" running?',
-        id="foreign scheduler",
-    ),
-    pytest.param(
-        pod().scheduled(),
-        "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
-        "missing; see kubectl describe pod demo-worker-0",
-        id="volume",
-    ),
-    pytest.param(
-        pod().scheduled()._with(status={"startTime": format_time(START + 9000)}),
-        "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
-        "missing; see kubectl describe pod demo-worker-0",
-        id="volume, by the clock of a node that is ahead",
-    ),
-    pytest.param(
-        pod().scheduled()._condition("PodReadyToStartContainers", "True"),
-        "containers are not created since 2023-11-14T22:13:20Z; images may still be pulled; "
-        "see kubectl describe pod demo-worker-0",
-        id="slow image",
-    ),
-    pytest.param(
-        pod().running().deleting(at=START - 30),
-        "deleted, but still there after its grace period, since 2023-11-14T22:13:20Z; if node node-1 is shut "
-        "down for good, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
-        "kubectl delete pod demo-worker-0 --force",
-        id="lost node",
-    ),
-])  # fmt: skip
-def test_a_pod_that_says_nothing_is_told_after_a_while(state: Pod, text: str) -> None:
-    manifest = job_of()
-    manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["schedulerName"] = "other"
-    early = decide(manifest, state, now=START + REPORT_AFTER - 1)
-    assert message(early) == f"{CREATED}."
-    assert early.wake_at == START + REPORT_AFTER, "it comes back by itself to say so"
-    late = decide(manifest, state, now=START + REPORT_AFTER)
-    assert message(late) == f"{CREATED}; waiting: Worker-0: {text}."
-    assert late.wake_at is None
-    manifest["status"] = status_of(late).to_json()
-    assert decide(manifest, state, now=START + 9 * REPORT_AFTER).status is None
+def test_the_condition_says_why_a_pod_waits_while_it_waits() -> None:
+    told = {}
+    for name, (state, after) in WAITING.items():
+        manifest = job_of()
+        manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["schedulerName"] = "other"
+        if after:
+            early = decide(manifest, state, now=START + after - 1)
+            assert (message(early), early.wake_at) == (f"{CREATED}.", START + after), "it comes back by itself to say so"
+        late = decide(manifest, state, now=START + after)
+        told[name] = message(late)
+        manifest["status"] = status_of(late).to_json()
+        assert decide(manifest, state, now=START + 3600).status is None, "nothing is written while it stays so"
+        running = decide(manifest, pod().running(), now=START + 3600)
+        assert [c.message for c in status_of(running).conditions] == [f"{CREATED}.", f"{RUNNING}."]
+    text = yaml.safe_dump(told, sort_keys=False, width=200)
+    if os.environ.get("GOLDEN") == "write":
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text(), "if this is meant: make golden"
 
 
 def test_the_same_cause_of_many_pods_is_told_once() -> None:
