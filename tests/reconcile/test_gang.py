@@ -284,29 +284,6 @@ def test_the_condition_quotes_the_pod_groups_reason() -> None:
     assert "waiting" not in there.message("Running")
 
 
-def test_the_coscheduling_plugin_never_holds_pods_back() -> None:
-    there = world(COSCHEDULING)
-    (first, *_) = there.settle()
-    written = [str(action) for action in first.actions]
-    assert written[:2] == ["create services/demo", "create podgroups/demo"], "the executor creates pods last"
-    assert len(there.pods) == 3
-    assert there.status["startTime"]
-
-
-@SCHEDULERS
-def test_more_wanted_than_there_are_stays_waiting(scheduler: GangScheduler) -> None:
-    """As in the reference; a smaller minAvailable then lets it go on."""
-    there = settled(scheduler, run_policy={"schedulingPolicy": {"minAvailable": 10}})
-    assert there.group["spec"]["minMember"] == 10
-    assert there.current == "Created"
-    field = "spec.runPolicy.schedulingPolicy.minAvailable"
-    assert f"; {field}: 10 is more than the 3 replicas; lower it, or the job waits" in there.message()
-    there.edit(schedulingPolicy={"minAvailable": 3}).settle()
-    assert there.group["spec"]["minMember"] == 3
-    there.phase("Inqueue").start()
-    assert there.current == "Running"
-
-
 # -- lives ----------------------------------------------------------------------------------------------------------------
 
 

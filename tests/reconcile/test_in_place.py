@@ -207,15 +207,6 @@ def test_a_program_counts_as_stopped_when_the_kubelet_acts_on_the_image(state: s
     assert sorted(started) == (ALL if stopped else [])
 
 
-def test_a_pod_that_does_not_stop_within_its_grace_period_is_deleted() -> None:
-    """It has 30 seconds of grace and 30 more: then a new pod is made, and the others wait for its end."""
-    slow = {**STOPPED, "Worker-1": "running,with_stopping_image 1,ordered_to_stop 600"}
-    waiting = second_attempt(slow, START + 659)
-    assert (deletes(waiting), images(waiting), waiting.wake_at) == ([], {}, START + 660)
-    given_up = second_attempt(slow, START + 660)
-    assert (deletes(given_up), images(given_up)) == (["demo-worker-1"], {})
-
-
 #: how Worker-1 is seen long after the restart was recorded, by an operator that was away: it is asked to stop first
 NOT_ASKED = {
     "by none": ("running", "image:stopped:attempt-1"),

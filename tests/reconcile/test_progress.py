@@ -454,28 +454,6 @@ def after_restarts(manifest: Manifest, count: int, since: int = 0) -> Manifest:
     return {**manifest, "status": {**manifest["status"], **counts}}
 
 
-#: runPolicy, restarts at the time of the highest step, restarts now, whether the next failure ends the job
-IN_VAIN = {
-    "the third restart": ({}, 0, 2, False), "the fourth failure": ({}, 0, 3, True), "it rose since": ({}, 1, 3, False),
-    "a limit of its own": ({"maxRestartsWithoutProgress": 1}, 5, 6, True),
-    "no restart at all": ({"maxRestartsWithoutProgress": 0}, 0, 0, True),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("run_policy", "then", "now", "over"), IN_VAIN.values(), ids=IN_VAIN)
-@pytest.mark.parametrize("scope", ["Pod", "Job"])
-def test_restarts_without_progress(scope: str, run_policy: dict[str, Any], then: int, now: int, over: bool) -> None:
-    manifest = after_restarts(a_job("ExitCode", reportProgress=True, restartScope=scope, **run_policy), then)
-    manifest = after_restarts(training(manifest, (5, 1), (20, 7)), now, then)
-    manifest = reported(reported(manifest, 25, None, 0), 30, 7)
-    after = decided(manifest, 40, {**RUNNING, "Worker-0": "running,failed 137"})
-    assert holding(after)[-1] == ("Failed" if over else "Restarting")
-    if over:
-        assert status_of(after).conditions[-1].reason == "NoProgress"
-        assert "the highest step has been 7 for" in status_of(after).conditions[-1].message
-        assert status_of(after).restarts == (now or None)
-
-
 def blip(state: str, times: int) -> list[dict[int, str]]:
     """What one worker after the other shows, several times."""
     return [{worker: state.format(time)} for time in range(1, times + 1) for worker in range(4)]
@@ -633,21 +611,6 @@ def test_jobs_within_the_limit_go_on(pods: dict[str, str], run_policy: Manifest)
     decided = decide(TEST_JOB, waiting_job(**run_policy), pods, START + 1000)
     assert decided.status is not None
     assert "PendingTooLong" not in last(decided)
-
-
-#: run policies in which Restart is an error: it counts as not set, and the default is Fail
-NO_RESTART = [{"restartScope": "Pod"}, {"restartScope": None}, {"restartScope": "Sometimes"}, {"restartMethod": "Auto"}]
-
-
-@pytest.mark.parametrize("changed", NO_RESTART, ids=str)
-def test_an_invalid_restart_deletes_no_pod(changed: Manifest) -> None:
-    manifest = waiting_job(**{**RESTART, **changed})
-    manifest["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START)}
-    assert "spec.runPolicy.pendingDeadlineAction" in [error.path for error in read_job(TEST_JOB, manifest).errors]
-    decided = decide(TEST_JOB, manifest, WAITING, START + 120)
-    assert last(decided) == f"Failed=T PendingTooLong: Job demo has failed because {TEXT}"
-    assert not status_of(decided).attempt
-    assert not any(map(deletes_pod, decided.actions))
 
 
 def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:
