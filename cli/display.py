@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -106,7 +106,7 @@ class Display:
     @property
     def elapsed(self) -> str:
         """The time since the display was made: ``1:05``."""
-        return duration(self._clock() - self._begin)
+        return duration_of((self._clock() - self._begin).total_seconds())
 
     def __rich__(self) -> Group:
         reported = [job.status.reported_progress for job in self._jobs]
@@ -205,13 +205,8 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def duration(time: timedelta) -> str:
-    """``0:09``, ``12:30``, ``1:02:03``."""
-    return duration_of(time.total_seconds())
-
-
 def duration_of(seconds: float) -> str:
-    """The same for a number of seconds."""
+    """``0:09``, ``12:30``, ``1:02:03``."""
     minutes, seconds = divmod(max(int(seconds), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

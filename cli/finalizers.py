@@ -1,7 +1,8 @@
 """``jobcommon release-finalizers``: remove the finalizer of operators that have been uninstalled from their pods."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -9,16 +10,15 @@ import typer
 
 from jobcommon.api.pod import pod_view
 from jobcommon.cli.errors import JOB_FAILED, UserError
-from jobcommon.cli.jobs.access import Place, connected
+from jobcommon.cli.jobs.access import Place, connected, pages
 from jobcommon.client import objects
-from jobcommon.client.request import Request, Transport
-from jobcommon.client.responses import response_error
+from jobcommon.client.request import Transport
+from jobcommon.client.responses import answered, response_error
 from jobcommon.controller.orphans import is_made_by
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for
 
-PAGE = 500
 # Between reading a pod and patching it, another client may change its finalizers.
 TRIES = 5
 
@@ -29,26 +29,12 @@ async def release_finalizers(
     """Release the pods of `frameworks` and print each. Raises `UserError` if one cannot be released."""
     async with connected(Place(kubeconfig, context)) as api:
         released = 0
-        async for page in _held(api.transport, frameworks, namespace):
-            await asyncio.gather(*(release(api.transport, pod) for pod in page))
-            released += len(page)
+        async for page in pages(partial(api.get, objects.collection_path("v1", "pods", namespace))):
+            # By the finalizer: others may have taken away the labels.
+            held = [pod for pod in page["items"] if is_made_by(frameworks, pod_view(msgspec.json.encode(pod)))]
+            await asyncio.gather(*(release(api.transport, pod) for pod in held))
+            released += len(held)
         typer.echo(f"{released} released")
-
-
-async def _held(
-    transport: Transport, frameworks: Sequence[Framework], namespace: str | None
-) -> AsyncIterator[list[dict[str, Any]]]:
-    """The pods with our finalizer, page by page."""
-    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    query = (("limit", str(PAGE)),)
-    more = ""
-    while True:
-        found = await _send(transport, Request("GET", path, (*query, ("continue", more)) if more else query))
-        # By the finalizer: others may have taken away the labels.
-        yield [pod for pod in found["items"] if is_made_by(frameworks, pod_view(msgspec.json.encode(pod)))]
-        more = found["metadata"].get("continue") or ""
-        if not more:
-            return
 
 
 async def release(transport: Transport, pod: dict[str, Any]) -> None:
@@ -70,15 +56,5 @@ async def release(transport: Transport, pod: dict[str, Any]) -> None:
         seen = await transport.send(objects.get(objects.object_path("v1", "pods", namespace, name)))
         if seen.status == 404:
             return
-        if seen.status >= 400:
-            raise response_error(seen)
-        metadata = msgspec.json.decode(seen.body)["metadata"]
+        metadata = answered(seen)["metadata"]
     raise UserError(f"pod/{name} in {namespace}: its finalizers keep changing; run this again", JOB_FAILED)
-
-
-async def _send(transport: Transport, request: Request) -> dict[str, Any]:
-    response = await transport.send(request)
-    if response.status >= 400:
-        raise response_error(response)
-    decoded: dict[str, Any] = msgspec.json.decode(response.body)
-    return decoded

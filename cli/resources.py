@@ -8,8 +8,9 @@ from urllib.parse import quote
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import Manifest
 from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import create
 from jobcommon.client.request import APPLY_PATCH, Request, Transport
-from jobcommon.client.responses import response_error
+from jobcommon.client.responses import answered
 
 MANAGER = "jobcommon"
 _SERVER_SET = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp")
@@ -38,17 +39,14 @@ class Cluster:
     async def ensure_namespace(self, name: str) -> bool:
         """Create the namespace if it is missing; whether it was."""
         try:
-            await self._send(Request("GET", f"/api/v1/namespaces/{quote(name, safe='')}"))
+            await self._send(
+                create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            )
         except StatusError as refusal:
-            if refusal.code != 404:
+            if refusal.code != 409:
                 raise UserError(f"namespace {name}: {refusal.message}") from None
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            try:
-                await self._send(Request("POST", "/api/v1/namespaces", body=json.dumps(body).encode()))
-            except StatusError as error:
-                raise UserError(f"namespace {name}: {error.message}") from None
-            return True
-        return False
+            return False
+        return True
 
     async def _path(self, manifest: Manifest, namespace: str) -> str:
         version = str(manifest.body["apiVersion"])
@@ -76,11 +74,7 @@ class Cluster:
         return self._kinds[root]
 
     async def _send(self, request: Request) -> Mapping[str, Any]:
-        response = await self._transport.send(request)
-        if response.status >= 400:
-            raise response_error(response)
-        body: dict[str, Any] = json.loads(response.body)
-        return body
+        return answered(await self._transport.send(request))
 
 
 def owner_of(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ from jobcommon.api import labels
 from jobcommon.api.status import read_status
 from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
-from jobcommon.client.lines import SeenLines, closing
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.responses import response_error
@@ -121,21 +120,6 @@ class ClusterReader:
         if response.status >= 400:
             raise response_error(response)
         return response.body.decode(errors="replace")
-
-    async def log_lines(self, namespace: str, pod: str, container: str, *, tail: int) -> AsyncIterator[str]:
-        """The last lines of a container's log, and each further one as it is printed, until the container ends.
-
-        Of one that is overwritten, such as a progress bar, also what it shows meanwhile, with a carriage return at its end.
-        """
-        query = [("follow", "true"), ("tailLines", str(tail)), *([("container", container)] if container else [])]
-        request = Request("GET", f"{object_path('v1', 'pods', namespace, pod)}/log", tuple(query))
-        seen = SeenLines()
-        async with closing(self.transport.stream(request)) as lines:
-            async for line in lines:
-                for text in seen.feed(line.decode(errors="replace")):
-                    yield text
-        for text in seen.rest():
-            yield text
 
     async def _object(self, path: str) -> Json:
         found = await self._read(Request("GET", path))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from aiohttp import web
@@ -9,7 +10,7 @@ from aiohttp import web
 from jobcommon.api.text import clean
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.pod_state import SPARE_STATE, describe
-from jobcommon.client.container_log import container_status
+from jobcommon.client.container_log import ContainerLogs, LogOptions, container_status
 from jobcommon.client.errors import ClientError
 from jobcommon.client.lines import closing
 
@@ -43,11 +44,13 @@ async def log_events(
 
     Raises `ClientError`.
     """
-    while why := waiting_for(await cluster.pod(namespace, pod), container):
+    while why := waiting_for(found := await cluster.pod(namespace, pod), container):
         yield event_of(f"The container has not started: {why}.", "waiting")
         await sleep(KEPT_SECONDS)
-    async for line in cluster.log_lines(namespace, pod, container, tail=TAIL_LINES):
-        yield event_of(clean(line), "frame" if line.endswith("\r") else "")
+    wanted = LogOptions(container, follow=True, tail=TAIL_LINES, live=True)
+    async with aclosing(ContainerLogs(cluster.transport, sleep).lines(found, wanted)) as lines:
+        async for line in lines:
+            yield event_of(clean(line), "frame" if line.endswith("\r") else "")
 
 
 def waiting_for(pod: Mapping[str, Any], container: str) -> str:

@@ -16,6 +16,7 @@ from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
 from jobcommon.cli.doctor.served_schema import undeclared_status_fields
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
+from jobcommon.cli.jobs.access import Query, pages
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
@@ -34,7 +35,7 @@ class Reader:
         self.transport = transport
         self.unread: dict[str, str] = {}
 
-    async def document(self, what: str, path: str, query: tuple[tuple[str, str], ...] = ()) -> Json | None:
+    async def document(self, what: str, path: str, query: Query = ()) -> dict[str, Any] | None:
         """The answer; None if there is no such object, or if it cannot be read, which is then noted under `what`.
 
         Raises TransportError when there is no answer, StatusError for 401: with wrong credentials nothing can be read.
@@ -50,20 +51,13 @@ class Reader:
             self.unread[what] = error.message or f"the API server answered {response.status}"
         return None
 
-    async def items(self, what: str, path: str, chosen: tuple[tuple[str, str], ...] = ()) -> list[Json]:
+    async def items(self, what: str, path: str, chosen: Query = ()) -> list[Json]:
         """The objects of a collection, or those `chosen` by a selector, with their kind."""
         found: list[Json] = []
-        more = ""
-        while True:
-            query = (*chosen, ("limit", "500"), *((("continue", more),) if more else ()))
-            page = await self.document(what, path, query)
-            if page is None:
-                return found
+        async for page in pages(lambda more: self.document(what, path, (*chosen, *more))):
             kind = str(page.get("kind", "")).removesuffix("List")
             found += [{"kind": kind, **item} for item in page.get("items") or ()]
-            more = str((page.get("metadata") or {}).get("continue") or "")
-            if not more:
-                return found
+        return found
 
     async def denied(self, account: str, namespace: str, rights: Iterable[Right]) -> Denied | None:
         """Those of `rights` that the account lacks, "" for the user who asks; None if the API server does not say."""

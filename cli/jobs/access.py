@@ -1,7 +1,7 @@
 """Reading and changing objects on any cluster, with errors that name the right or the kubeconfig that is missing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -44,18 +44,21 @@ class Api:
 
     async def items(self, path: str, query: Query = ()) -> list[Object]:
         """All objects of a list, page by page."""
-        found: list[Object] = []
-        more = ""
-        while True:
-            page = await self.get(path, (*query, ("limit", str(PAGE)), *((("continue", more),) if more else ())))
-            found += page.get("items") or ()
-            more = (page.get("metadata") or {}).get("continue") or ""
-            if not more:
-                return found
+        return [item async for page in pages(lambda more: self.get(path, (*query, *more))) for item in page.get("items") or ()]
 
     async def send(self, request: Request) -> Object:
         """The object that answers a request."""
         return answered(await self.transport.send(request))
+
+
+async def pages(get: Callable[[Query], Awaitable[Object | None]]) -> AsyncIterator[Object]:
+    """The pages of a list, until there are no more or `get` gives none."""
+    more: Query = ()
+    while (page := await get((("limit", str(PAGE)), *more))) is not None:
+        yield page
+        if not (next_page := (page.get("metadata") or {}).get("continue")):
+            return
+        more = (("continue", str(next_page)),)
 
 
 @asynccontextmanager

@@ -29,18 +29,8 @@ from jobcommon.diagnosis.found import Member
 from jobcommon.diagnosis.reading import read_kept
 from jobcommon.spec import read_job
 
-COLOURS = (
-    "cyan",
-    "green",
-    "magenta",
-    "yellow",
-    "blue",
-    "bright_cyan",
-    "bright_green",
-    "bright_magenta",
-    "bright_yellow",
-    "red",
-)
+_HUES = "cyan", "green", "magenta", "yellow"
+COLOURS = *_HUES, "blue", *(f"bright_{hue}" for hue in _HUES), "red"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ from jobcommon.testutil.builders import condition
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
-POD = {"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]}}
+POD: dict[str, Any] = {
+    "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+    "spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]},
+}
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
 EVERY_JOB = "/apis/kubeflow.org/v1/testjobs"
@@ -303,12 +306,14 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
     class WithLog(ScriptedTransport):
         async def stream(self, request: Request) -> AsyncIterator[bytes]:
             assert request.path == f"{path}/log"
-            for line in (b"begun", b"0 %\r50 %\r", b"\x1b[32m0 %\r90 %\x1b[0m\r", b"0 %\r100 %", b"\r7 %\x1b[A", b"over"):
-                yield line
+            while printed:
+                yield printed.pop(0)
 
     path, pauses = "/api/v1/namespaces/default/pods/p", list[float]()
     waiting = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]}
-    states = [{"phase": "Pending"}, {"phase": "Pending", **waiting}, {"phase": "Running", **RUNS}]
+    printed = [b"begun", b"0 %\r50 %\r", b"\x1b[32m0 %\r90 %\x1b[0m\r", b"0 %\r100 %", b"\r7 %\x1b[A", b"over"]
+    running = {"phase": "Running", **RUNS}
+    states = [{"phase": "Pending"}, {"phase": "Pending", **waiting}, running, running, {"phase": "Succeeded"}]
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
@@ -323,7 +328,7 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
     assert pauses == [KEPT_SECONDS] * 2
 
 
-SPARE_POD = {**POD, "metadata": {**POD["metadata"], "annotations": {SPARE: "true"}}}
+SPARE_POD: dict[str, Any] = {**POD, "metadata": {**POD["metadata"], "annotations": {SPARE: "true"}}}
 
 
 @pytest.mark.parametrize(
