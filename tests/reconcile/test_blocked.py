@@ -253,19 +253,6 @@ def overridden(good: Manifest, template: Any) -> Manifest:
     return manifest
 
 
-@pytest.mark.parametrize("template", OVERRIDES[:-1], ids=map(str, range(len(OVERRIDES) - 1)))
-def test_a_job_with_a_pod_that_no_scheduler_has_seen_goes_on(template: Any) -> None:
-    """The scheduler of a pod is in its template, of which no pod can be made any more."""
-    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure")
-    good["status"] = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
-    observed = observe(TEST_JOB, good, {"Master-0": "running", "Worker-1": "failed 137"})
-    waits = Pod.of(TEST_JOB, read_job(TEST_JOB, good), "Worker", 0).view
-    observed = replace(observed, pods=(*observed.pods, waits))
-    decided = plan(TEST_JOB, read_job(TEST_JOB, overridden(good, template)), observed, START + 100)
-    assert status_of(decided).restarts == 1
-    assert any("is the scheduler running?" in event.message for event in decided.events)
-
-
 @pytest.mark.parametrize(
     ("method", "state"), [("Recreate", "failed 137"), ("Auto", "failed 137"), ("Recreate", "unschedulable")]
 )

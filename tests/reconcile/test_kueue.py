@@ -307,21 +307,6 @@ def test_pods_get_the_admitted_flavor_and_updates() -> None:
     assert annotations["kueue.x-k8s.io/podset-unconstrained-topology"] == "true"
 
 
-def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> None:
-    one = world({"Master": 1}, policy="ExitCode")
-    one.cluster = []
-    one.admit()
-    assert "ResourceFlavor default does not exist, or the operator may not list" in one.message()
-    one.cluster = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
-    one.start()
-    one.cluster = []
-    one.settle()
-    assert one.current == "Running"
-    one.exit("demo-master-0", 137).settle()
-    assert one.pods == {}
-    assert "ResourceFlavor default does not exist, or the operator may not list and watch resourceflavors" in one.message()
-
-
 # -- others ---------------------------------------------------------------------------------------------------------------
 
 
