@@ -126,18 +126,6 @@ def test_every_reason_is_used() -> None:
     assert CONSTANTS.keys() <= {name for text in texts for name in re.findall(r"\breasons\.(\w+)", text)}
 
 
-def test_no_event_and_no_end_has_a_reason_of_its_own() -> None:
-    written = [
-        f"{module}:{node.lineno}"
-        for module in modules()
-        for node in ast.walk(tree(module))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("Event", "Deadline", "Fail")
-        and any(isinstance(a, ast.Constant) for a in node.args[1:2])
-    ]
-    assert written == []
-
-
 # -- No test sleeps: it awaits an event, a watch or the job's status, and polls what has none of them
 
 TEST_CODE = ("tests", "testutil", "localcluster/tests")

@@ -196,17 +196,6 @@ def test_help_teaches_by_example(command: str, columns: int, monkeypatch: pytest
     assert re.search(r"^  -.*<[a-z]+>", done.stdout, flags=re.MULTILINE) is None
 
 
-PLACES = {"spec.a": 4, "spec.b[1].c": 7, "spec.b[1].x": 7, "spec.b[9]": 5, "spec[b][0]": 6, "x": 1, "": 1, "spec.a.b": 4}
-
-
-@pytest.mark.parametrize("path", PLACES)
-def test_the_line_of_a_field_is_that_of_its_name(path: str, tmp_path: Path) -> None:
-    file = tmp_path / "job.yaml"
-    file.write_text("kind: A\nmetadata: {name: a}\nspec:\n  a: 1\n  b:\n  - c: 1\n  - c: 2\napiVersion: b/v1\n")
-    (manifest,) = load([str(file)])
-    assert manifest.place_of(path) == f"{file}:{PLACES[path]}: A a"
-
-
 @pytest.mark.cluster
 def test_a_job_that_succeeds_ends_with_0() -> None:
     done = answered("run", "-f", "-", stdin=VALID)

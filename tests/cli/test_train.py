@@ -14,13 +14,12 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.embedded import define
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.jobs import commands
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
-from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, NoJobError, find_job
+from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, find_job
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
@@ -106,17 +105,6 @@ def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cau
     show_jobs(output.console, [job_of(there)], [there], well.now, everywhere=False)
     assert output.text.splitlines()[1].split()[1:3] == ["Running", "2/2"]
     assert "NoOperator" not in output.text
-
-
-def test_a_job_that_is_gone_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def absent(*_: Any) -> None:
-        raise NoJobError("pytorchjob/demo is gone")
-
-    monkeypatch.setattr(commands, "_with_job", absent)
-    commands.wait_command("demo", "deleted")
-    assert capsys.readouterr().out == "pytorchjob/demo is gone\n"
-    with pytest.raises(NoJobError):
-        commands.wait_command("demo", "finished")
 
 
 @pytest.mark.parametrize(("later", "age"), [(59, ""), (300, "; reported 5 min ago")])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobcommon.api.job import ReplicaOverride, ReplicaSpec, template_for
 from jobcommon.cli.convert.overrides import split
 from jobcommon.cli.convert_command import as_yaml
-from tests.convert.documents import DIRECTORY, PLAIN, converted, env, job_of, main_container, pod_spec, resources, text_of
+from tests.convert.documents import DIRECTORY, PLAIN, converted, env, job_of, resources, text_of
 
 GPU, TPU = "nvidia.com/gpu", "cloud-tpus.google.com/v2"
 
@@ -132,27 +132,6 @@ def test_generations_say_the_same(name: str) -> None:
     assert workers == [{}, {"limits": {"memory": "9Mi"}}]
 
 
-def test_all_tasks_get_the_secrets_of_the_environment() -> None:
-    """Polyaxon gave every task of an experiment the secrets, config maps and identity of its environment."""
-    wide = {
-        "service_account": "trainer",
-        "image_pull_secrets": ["registry"],
-        "secret_refs": ["aws"],
-        "config_map_refs": ["settings"],
-        "env_vars": [["A", "b"]],
-    }
-    tasks = {"n_workers": 2, "worker": [{"index": 1, "secret_refs": ["own"]}]}
-    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {**wide, "labels": {"x": "y"}, "replicas": tasks}})
-    workers = job_of(manifest).replica_specs["Worker"]
-    secrets = [[e["secretRef"]["name"] for e in main_container(workers, i)["envFrom"] if "secretRef" in e] for i in range(2)]
-    assert secrets == [["aws"], ["own"]]
-    assert [e["configMapRef"]["name"] for e in main_container(workers)["envFrom"] if "configMapRef" in e] == ["settings"]
-    pod = pod_spec(workers)
-    assert (pod["serviceAccountName"], pod["imagePullSecrets"]) == ("trainer", [{"name": "registry"}])
-    assert env(workers)["A"] == "b"
-    assert "metadata" not in workers.template
-
-
 @pytest.mark.parametrize(("gpus", "slots", "processes"), [(None, 1, 4), (0, 1, 4), (1, 1, 4), (4, 4, 16)])
 def test_horovod_has_a_process_for_each_gpu(gpus: int | None, slots: int, processes: int) -> None:
     """Polyaxon crashed for a master without a gpu entry."""
@@ -165,26 +144,18 @@ def test_horovod_has_a_process_for_each_gpu(gpus: int | None, slots: int, proces
 
 
 @pytest.mark.parametrize(
-    ("restarts", "default", "policies", "limit"),
-    [
-        (None, None, {"Master": "Never", "Worker": "Never"}, None),
-        (0, None, {"Master": "Never", "Worker": "Never"}, None),
-        (3, None, {"Master": "OnFailure", "Worker": "OnFailure"}, 3),
-        (None, 2, {"Master": "Never", "Worker": "OnFailure"}, 2),
-        (1, 5, {"Master": "OnFailure", "Worker": "OnFailure"}, 5),
-    ],
-)
-def test_restarts(restarts: int | None, default: int | None, policies: dict[str, str], limit: int | None) -> None:
-    environment = {
-        **({} if restarts is None else {"max_restarts": restarts}),
-        "replicas": {"n_workers": 1, "default_worker": {} if default is None else {"max_restarts": default}},
-    }
+    ("restarts", "default", "master", "worker", "limit"),
+    [(0, None, "Never", "Never", None), (3, None, "OnFailure", "OnFailure", 3), (None, 2, "Never", "OnFailure", 2),
+     (1, 5, "OnFailure", "OnFailure", 5)],
+)  # fmt: skip
+def test_restarts(restarts: int | None, default: int | None, master: str, worker: str, limit: int | None) -> None:
+    tasks = {"n_workers": 1, "default_worker": {} if default is None else {"max_restarts": default}}
+    environment = {**({} if restarts is None else {"max_restarts": restarts}), "replicas": tasks}
     manifest, warnings = converted({**PLAIN, "framework": "pytorch", "environment": environment})
     found = job_of(manifest)
-    assert {role: spec.restart_policy for role, spec in found.replica_specs.items()} == policies
+    assert [found.replica_specs[role].restart_policy for role in ("Master", "Worker")] == [master, worker]
     assert found.run_policy.backoff_limit == limit
-    assert [w for w in warnings if "whole job" in w] == ([] if None in (restarts, default) else warnings)
-    assert bool(warnings) == (restarts == 1)
+    assert ["whole job" in w for w in warnings] == ([True] if restarts == 1 else [])
 
 
 def test_a_dollar_in_a_param_is_not_a_reference() -> None:

@@ -132,14 +132,11 @@ def test_the_notebooks_pytorchjob(kubectl: Kubectl) -> None:
 
 
 def test_the_slides_tfjob(kubectl: Kubectl) -> None:
-    name = "distributed-training"
+    name, kind = "distributed-training", "tfjobs.v1beta1.kubeflow.org"
     created = kubectl("apply", "-f", f"{SEEDS}/slides-tfjob/distributed-training.yaml")
     assert created == f"tfjob.kubeflow.org/{name} created\n"
-    wait(kubectl, f"tfjobs.v1beta1.kubeflow.org/{name}", "Succeeded")
-    assert masked(kubectl("get", "tfjobs.v1beta1.kubeflow.org", name)) == (
-        "NAME                   STATE       AGE\n"
-        "distributed-training   Succeeded   <age>\n"
-    )  # fmt: skip
+    wait(kubectl, f"{kind}/{name}", "Succeeded")
+    assert masked(kubectl("get", kind, name)).splitlines()[1] == f"{name}   Succeeded   <age>"
     assert kubectl("logs", f"{name}-worker-0") == "worker 0 of 4: sum 6\n"
     limit = r"jsonpath={.spec.containers[0].resources.limits.nvidia\.com/gpu}"
     assert kubectl("get", "pod", f"{name}-worker-0", "-o", limit) == "4"
