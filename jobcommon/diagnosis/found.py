@@ -50,7 +50,8 @@ class Found:
     when a running one printed its last line (seconds since the epoch), and `last_lines` what it was; `tails` are the last
     lines of some that run or have succeeded. Only where no operator seems to act: `operator`, whether a pod of the operators
     runs (None when that is unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource, why it
-    could not be read. `predecessors` are pods of earlier jobs of this name, which are being deleted.
+    could not be read. `predecessors` are pods of earlier jobs of this name, which are being deleted. `local_queues` has Kueue's
+    queue of the job, if there is one; None if it was not read.
     """
 
     framework: Framework
@@ -61,6 +62,7 @@ class Found:
     gone: frozenset[str] = frozenset()
     nodes: Sequence[Object] = ()
     workloads: Sequence[Object] = ()
+    local_queues: Sequence[Object] | None = None
     pod_groups: Sequence[Object] = ()
     printed_at: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     last_lines: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -12,6 +12,7 @@ import msgspec
 from jobcommon.api import gang as workload
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import parse_time
@@ -47,6 +48,7 @@ TAIL_LINES = 1000
 FEW_LINES = 60
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, workload.V1BETA1)
+LOCAL_QUEUES = "localqueues"
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
 _QUIET = ("nodes", POD_GROUPS, "leases", "definition")
@@ -78,6 +80,8 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     in_queue = is_queued(status, job["metadata"].get("labels") or {})
     if in_queue or ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):
         wanted["workloads"] = [Request("GET", collection_path(api, "workloads", namespace)) for api in WORKLOAD_APIS]
+        if queue := (job["metadata"].get("labels") or {}).get(QUEUE_LABEL):
+            wanted[LOCAL_QUEUES] = [Request("GET", object_path(api, LOCAL_QUEUES, namespace, queue)) for api in WORKLOAD_APIS]
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
@@ -96,6 +100,9 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         gone=gone - kept.keys(),
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
+        local_queues=[one for answer in found[LOCAL_QUEUES] for one in answer]
+        if LOCAL_QUEUES in wanted.keys() - unread
+        else None,
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
         unread=unread,
         predecessors=[pod for pod in named if pod not in pods and pod["metadata"].get("deletionTimestamp")],

@@ -93,28 +93,42 @@ def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
     assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
 
 
-#: by what Kueue 0.19 says of a Workload: what is advised, and what follows; tests/real/test_kueue.py tries it on a real one
+MISSING = ("set the job's label kueue.x-k8s.io/queue", "is corrected")
+STOPPED_QUEUE = ("describe localqueue team: set stopPolicy", "queue is active")
+FULL = ("kubectl describe workload w; if its queue never has so much", "when its queue has room")
+#: by the reason that Kueue gives of a Workload, and why its LocalQueue is not active (None: it was not read, Missing: there is
+#: none): what is advised, and what follows; tests/real/test_kueue.py tries it on a real one
 QUEUED = {
-    "WaitingForQuota": ("kubectl describe workload w", "when its queue has room"),
-    "ExceedsMaxQuota": ("request less, or raise the quota", "nothing: "),
-    "NoMatchingFlavor": ("request what the ClusterQueue", "nothing: "),
-    "Misconfigured": ("set the job's label kueue.x-k8s.io/queue", "is corrected"),
-    "Suspended": ("describe localqueue team: set stopPolicy", "queue is active"),
-    "ClusterQueueStopped": ("describe localqueue team: set stopPolicy", "queue is active"),
-    "Deactivated": ('{"spec":{"active":true}}', "nothing, until spec.active"),
+    ("Pending", "Ready"): FULL,
+    ("Inadmissible", None): FULL,
+    ("Inadmissible", "Missing"): MISSING,
+    ("Inadmissible", "ClusterQueueDoesNotExist"): MISSING,
+    ("Inadmissible", "ClusterQueueIsInactive"): STOPPED_QUEUE,
+    ("Inadmissible", "Stopped"): STOPPED_QUEUE,
+    ("UnsatisfiedChecks", "Ready"): ("its admission checks say", "its admission checks are ready"),
+    ("WaitingForQuota", "Ready"): FULL,
+    ("ExceedsMaxQuota", "Ready"): ("request less, or raise the quota", "nothing: "),
+    ("NoMatchingFlavor", "Ready"): ("request what the ClusterQueue", "nothing: "),
+    ("Misconfigured", "Missing"): MISSING,
+    ("Suspended", "Stopped"): STOPPED_QUEUE,
+    ("ClusterQueueStopped", "ClusterQueueIsInactive"): STOPPED_QUEUE,
+    ("Deactivated", "Ready"): ('{"spec":{"active":true}}', "nothing, until spec.active"),
 }
 
 
-@pytest.mark.parametrize(("reason", "advice", "next_"), [(reason, *told) for reason, told in QUEUED.items()])
-def test_what_a_queued_job_needs_is_advised(reason: str, advice: str, next_: str) -> None:
+@pytest.mark.parametrize(("reason", "queue", "advice", "next_"), [(*case, *told) for case, told in QUEUED.items()])
+def test_what_a_queued_job_needs_is_advised(reason: str, queue: str | None, advice: str, next_: str) -> None:
     said = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": "why"}
     if reason == "ClusterQueueStopped":
         said |= {"type": "Evicted", "status": "True"}
     conditions = [{"type": "QuotaReserved", "status": "True"}, said] if said["type"] == "Evicted" else [said]
     spec = {"queueName": "team", "active": reason != "Deactivated"}
     workload = {"metadata": {"name": "w"}, "spec": spec, "status": {"conditions": conditions}}
-    made = diagnose(found(run_policy={"suspend": True}, labels={QUEUE_LABEL: "team"}, workloads=[workload]), NOW)
-    assert (made.reason, f"in Kueue's queue team: why ({reason})" in made.sentence) == (Reason.QUEUED_BY_KUEUE, True)
+    active = {"type": "Active", "status": str(queue == "Ready"), "reason": queue}
+    queues = {None: None, "Missing": []}.get(queue, [{"metadata": {"name": "team"}, "status": {"conditions": [active]}}])
+    of = {"run_policy": {"suspend": True}, "labels": {QUEUE_LABEL: "team"}, "workloads": [workload], "local_queues": queues}
+    made = diagnose(found(**of), NOW)
+    assert (made.reason, "in Kueue's queue team: why" in made.sentence) == (Reason.QUEUED_BY_KUEUE, True)
     assert (advice in made.advice, next_ in made.then) == (True, True), made
 
 
