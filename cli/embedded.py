@@ -11,8 +11,9 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jobcommon.client.errors import StatusError, TransportError
@@ -40,14 +41,18 @@ SERVER = "JOBCOMMON_SERVER"
 SETTINGS = Settings(metrics_port=None, log_format="console", log_level="error")
 
 
+_REQUEST = attrgetter("method", "path", "query", "body", "content_type", "headers")
+_RESPONSE = attrgetter("status", "body", "headers")
+
+
 def to_cluster(request: Request) -> client.Request:
     """The request as the embedded server takes it."""
-    return client.Request(request.method, request.path, request.query, request.body, request.content_type, request.headers)
+    return client.Request(*_REQUEST(request))
 
 
 def from_cluster(response: client.Response) -> Response:
     """The response as jobcommon takes it."""
-    return Response(response.status, response.body, response.headers)
+    return Response(*_RESPONSE(response))
 
 
 def endpoint(found: Endpoint) -> StaticEndpoint:
@@ -55,67 +60,62 @@ def endpoint(found: Endpoint) -> StaticEndpoint:
     return StaticEndpoint(found.base_url, found.token, found.ssl_context)
 
 
-def _sent(request: client.Request) -> Request:
-    return Request(request.method, request.path, request.query, request.body, request.content_type, request.headers)
+class _Side(NamedTuple):
+    """What requests, responses and errors are called on one side; their fields are the same on both."""
+
+    request: Any
+    response: Any
+    status_error: Any
+    transport_error: Any
 
 
-class ClusterTransport:
-    """A `jobcommon.client.request.Transport` over a transport of `localcluster`."""
+_OURS = _Side(Request, Response, StatusError, TransportError)
+_THEIRS = _Side(client.Request, client.Response, client.StatusError, client.TransportError)
 
-    def __init__(self, transport: client.Transport) -> None:
+
+class _Bridge:
+    """A transport of one side over one of the other."""
+
+    outer: _Side
+    inner: _Side
+
+    def __init__(self, transport: Any) -> None:
         self._inner = transport
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Any) -> Any:
         """See `Transport.send`."""
         try:
-            return from_cluster(await self._inner.send(to_cluster(request)))
-        except client.TransportError as error:
-            raise TransportError(str(error)) from error
+            response = await self._inner.send(self.inner.request(*_REQUEST(request)))
+        except self.inner.transport_error as error:
+            raise self.outer.transport_error(str(error)) from error
+        return self.outer.response(*_RESPONSE(response))
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Any) -> AsyncIterator[bytes]:
         """See `Transport.stream`."""
         try:
-            async with aclosing(self._inner.stream(to_cluster(request))) as lines:  # type: ignore[type-var]
+            async with aclosing(self._inner.stream(self.inner.request(*_REQUEST(request)))) as lines:
                 async for line in lines:
                     yield line
-        except client.StatusError as error:
-            raise StatusError(error.code, error.reason, error.message, error.retry_after) from error
-        except client.TransportError as error:
-            raise TransportError(str(error)) from error
+        except self.inner.status_error as error:
+            raise self.outer.status_error(error.code, error.reason, error.message, error.retry_after) from error
+        except self.inner.transport_error as error:
+            raise self.outer.transport_error(str(error)) from error
 
     async def close(self) -> None:
         """See `Transport.close`."""
         await self._inner.close()
 
 
-class ServerTransport:
+class ClusterTransport(_Bridge):
+    """A `jobcommon.client.request.Transport` over a transport of `localcluster`."""
+
+    outer, inner = _OURS, _THEIRS
+
+
+class ServerTransport(_Bridge):
     """A transport of `localcluster`, such as its kubelet takes, over one of jobcommon."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._inner = transport
-
-    async def send(self, request: client.Request) -> client.Response:
-        """See `client.Transport.send`."""
-        try:
-            response = await self._inner.send(_sent(request))
-        except TransportError as error:
-            raise client.TransportError(str(error)) from error
-        return client.Response(response.status, response.body, response.headers)
-
-    async def stream(self, request: client.Request) -> AsyncIterator[bytes]:
-        """See `client.Transport.stream`."""
-        try:
-            async with aclosing(self._inner.stream(_sent(request))) as lines:  # type: ignore[type-var]
-                async for line in lines:
-                    yield line
-        except StatusError as error:
-            raise client.StatusError(error.code, error.reason, error.message, error.retry_after) from error
-        except TransportError as error:
-            raise client.TransportError(str(error)) from error
-
-    async def close(self) -> None:
-        """See `client.Transport.close`."""
-        await self._inner.close()
+    outer, inner = _THEIRS, _OURS
 
 
 class InProcessTransport(ClusterTransport):

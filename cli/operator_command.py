@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.framework_options import Chosen, configured
@@ -73,35 +74,20 @@ def operator_command(
       jobcommon operator --framework pytorch --namespace team-a --namespace team-b
       jobcommon operator --leader-elect --lease-namespace jobcommon
     """
+    # An option with the name of a setting sets it; a negative port stands for none.
+    given: dict[str, Any] = {name: None if name.endswith("_port") and value < 0 else value for name, value in locals().items()}
     from jobcommon.cli.operate import operate, token_in
     from jobcommon.runtime.settings import Settings
 
     try:
         settings = Settings(
+            **{one.name: given[one.name] for one in fields(Settings) if one.name in given},
             namespaces=tuple(dict.fromkeys(namespace or ())),
-            workers=workers,
-            qps=qps,
-            burst=burst,
-            metrics_port=None if metrics_port < 0 else metrics_port,
-            metrics_host=metrics_host,
             metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
-            progress_port=None if progress_port < 0 else progress_port,
-            progress_host=progress_host,
-            progress_url=progress_url,
-            progress_tls=progress_tls,
-            leader_elect=leader_elect,
-            lease_namespace=lease_namespace,
-            lease_name=lease_name,
-            cluster_domain=cluster_domain,
-            tracking_finalizer=tracking_finalizer,
-            gang_scheduler_name=gang_scheduler_name,
-            kueue=kueue,
-            log_format=log_format,
-            log_level=log_level,
         )
         frameworks = configured(chosen(framework or ()), own_options or {})
         asyncio.run(operate(frameworks, settings, kubeconfig, context))
     except ValueError as error:
         field, _, text = str(error).partition(" ")
-        option = f"--{field.replace('_', '-')}" if field in {one.name for one in fields(Settings)} else field
-        raise UserError(f"{option} {text}") from None
+        name = f"--{field.replace('_', '-')}" if field in {one.name for one in fields(Settings)} else field
+        raise UserError(f"{name} {text}") from None

@@ -13,7 +13,6 @@ from jobcommon.cli.convert.experiment import Experiment
 from jobcommon.cli.convert.finding import Notes
 from jobcommon.cli.convert.naming import identity
 from jobcommon.cli.convert.params import read_params, substitute
-from jobcommon.cli.convert.runpolicy import read_termination
 from jobcommon.cli.convert.section import Section
 from jobcommon.cli.convert.task import Group, read_pairs, read_properties
 
@@ -27,6 +26,8 @@ _ESTIMATOR = "is a setting of TensorFlow's estimators that is not passed on: set
 _PLATFORM = "is a service of the Polyaxon platform, which is not available here"
 # What environment says of these is for every task; the rest of it is for the master alone (Polyaxon 0.5, scheduler/spawners).
 _FOR_ALL = ("service_account", "image_pull_secrets", "secret_refs", "config_map_refs", "env_vars")
+_BUILD_STEPS = ("build_steps", "steps", "dockerfile", "ref", "build_ref")
+_BUILD_SETTINGS = ("context", "nocache", "no_cache", "lang_env", "branch", "commit", "git", "security_context")
 _RESOURCES = ("cpu", "memory", "gpu", "tpu", "limits", "requests")
 
 
@@ -54,7 +55,7 @@ def read_experiment(body: Mapping[str, Any], notes: Notes, *, name: str | None, 
     env = {**_env(build), **_env(run)}
     found_image = _image(build, run, image)
     log_level = top.section("logging").text("level") or "INFO"
-    policy = read_termination(top.section("termination"))
+    policy = _termination(top.section("termination"))
     _close(top, environment, tasks, run, build)
     return Experiment(
         name=who.name,
@@ -174,21 +175,11 @@ def _image(build: Section, run: Section, given: str | None) -> str:
     own = [image for image in built.values() if image]
     if len(own) > 1:
         build.notes.error("run.image", "the image is given twice, also as build.image: remove one")
-    steps = [
-        section.at(key)
-        for section in (build, run)
-        for key in ("build_steps", "steps", "dockerfile", "ref", "build_ref")
-        if section.has(key)
-    ]
+    steps = [section.at(key) for section in (build, run) for key in _BUILD_STEPS if section.has(key)]
     for section in (build, run):
-        for key in ("build_steps", "steps", "dockerfile", "ref", "build_ref"):
+        for key in _BUILD_STEPS:
             section.take(key)
-        section.cannot(
-            "configures the build of an image, and no image is built here", "context", "nocache", "no_cache", "lang_env"
-        )
-        section.cannot(
-            "configures the build of an image, and no image is built here", "branch", "commit", "git", "security_context"
-        )
+        section.cannot("configures the build of an image, and no image is built here", *_BUILD_SETTINGS)
     for path in steps:
         if given:
             build.notes.warn(path, f"is not run: the image is {given}, which must contain what it would add")
@@ -200,15 +191,23 @@ def _image(build: Section, run: Section, given: str | None) -> str:
     return image or ""
 
 
+def _termination(section: Section) -> dict[str, Any]:
+    """The limits on the job as a whole: maxRetries, ttl and timeout in seconds."""
+    found = {
+        "backoffLimit": section.integer("max_retries"),
+        "ttlSecondsAfterFinished": section.integer("ttl"),
+        "activeDeadlineSeconds": section.integer("timeout", least=1, most=10 * 365 * 24 * 3600),
+    }
+    section.cannot("is watched by the Polyaxon platform, which is not available here", "culling", "probe", "activity_probe")
+    section.close()
+    return {key: value for key, value in found.items() if value is not None}
+
+
 def _close(top: Section, environment: Section, tasks: Section, run: Section, build: Section) -> None:
-    for section in {id(s): s for s in (tasks, environment)}.values():
+    for section in (tasks, environment):
         section.cannot(_ESTIMATOR, "run_config", "delay_workers_by_global_step")
-    if tasks is environment:
-        environment.close()
-    else:
-        tasks.close()
-        environment.close()
-    run.close()
-    build.close()
+    # The tasks may be the environment's own; it is closed once more then, which says nothing.
+    for section in (tasks, environment, run, build):
+        section.close()
     top.cannot(_PLATFORM, "notification", "schedule", "cache", "queue", "hooks", "presets", "plugins", "tensorboard")
     top.close()

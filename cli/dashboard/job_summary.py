@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import in_short
-from jobcommon.cli.dashboard.progress import Progress, progress_of
 from jobcommon.cli.jobs.listing import CAUSE_WIDTH, pod_count, worth_telling
 from jobcommon.diagnosis import Diagnosis, Found, diagnose
 from jobcommon.framework import Framework
@@ -25,6 +24,20 @@ _STATE_IN_WORDS = re.compile(
     r"(; (waiting: )?|[. ]|$)"
 )
 _EXPLAINED = (ConditionType.FAILED, ConditionType.RESTARTING)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The last report: the share that is done in percent, and all of it in words, "" without one."""
+
+    percent: int | None
+    words: str
+
+
+def progress_of(status: JobStatus, words: str) -> Progress:
+    """The progress, with `words` for it as every list has them, but for their bar: a page draws its own."""
+    report = status.trainer_status
+    return Progress(report.progress_percentage if report is not None else None, words.lstrip("█░ "))
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing
 from jobcommon.cli.dashboard.history import POSITIONS, History
-from jobcommon.cli.dashboard.job_summary import STATES, JobSummary, in_order, read_filter, state_of
+from jobcommon.cli.dashboard.job_summary import STATES, JobSummary, in_order, progress_of, read_filter, state_of
 from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
-from jobcommon.cli.dashboard.progress import progress_of
 from jobcommon.cli.dashboard.timeline import PATTERNS, changes_of, timeline
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.display import plural, time_spent

@@ -19,6 +19,7 @@ from jobcommon.cli.jobs.access import Api, together
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.jobs.surroundings import pods_of, surroundings
 from jobcommon.cli.jobs.why import why
+from jobcommon.cli.output import written
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Follower
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError
@@ -188,20 +189,7 @@ async def download(api: Api, job: FoundJob, directory: Path, selection: Selectio
     reads = [_runs(api, member) for member in members]
     for logs in await asyncio.gather(*reads):
         texts |= logs
-    return _write(directory, texts)
-
-
-def _write(directory: Path, texts: Mapping[str, str]) -> list[Path]:
-    written: list[Path] = []
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            path = directory / name
-            path.write_text(text, encoding="utf-8")
-            written.append(path)
-    except OSError as error:
-        raise UserError(f"--download {directory}: {error.filename or directory}: {error.strerror}") from None
-    return written
+    return list(written(f"--download {directory}", {directory / name: text for name, text in texts.items()}))
 
 
 async def _runs(api: Api, member: Member) -> dict[str, str]:
