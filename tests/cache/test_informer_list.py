@@ -60,15 +60,6 @@ class TestList:
             waits.append(driver.wait())
         assert waits == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
 
-    def test_another_504_backs_off(self) -> None:
-        driver = Driver().sync()
-        driver.line(error(410))
-        driver.wait()
-        driver.fetch()
-        driver.receive(refusal(504, "the server was unable to return a response in time"))
-        assert driver.wait() == 1.6
-        assert driver.fetch() == {"resourceVersion": "10"}
-
     def test_an_expired_continue_token_leads_to_one_whole_list_from_the_start(self) -> None:
         driver = Driver()
         driver.fetch()
@@ -78,15 +69,6 @@ class TestList:
         assert driver.fetch() == {}
         (replaced,) = driver.receive(a_list(20, an_object("a", 15)))
         assert names(replaced.objects) == ["a"]
-
-    def test_a_server_that_pages_unasked_and_expires_is_not_asked_in_a_tight_loop(self) -> None:
-        driver = Driver()
-        for _ in range(2):
-            driver.fetch()
-            driver.receive(a_list(10, token="t"))
-            driver.fetch()
-            driver.receive(refusal(410))
-        assert driver.wait() == 0.8
 
     @pytest.mark.parametrize(
         ("response", "expected"),

@@ -136,19 +136,6 @@ class TestWatch:
         driver.pass_time(WATCH_SILENCE)
         assert driver.fetch() == {"limit": "500"}
 
-    def test_a_bookmark_breaks_the_silence(self) -> None:
-        driver = Driver().sync()
-        driver.pass_time(WATCH_SILENCE)
-        driver.open()
-        driver.pass_time(WATCH_SILENCE)
-        driver.open()
-        driver.pass_time(WATCH_SILENCE - 1)
-        driver.line(bookmark(11))
-        driver.pass_time(2)
-        assert driver.informer.streaming
-        driver.pass_time(WATCH_SILENCE)
-        assert driver.open()["resourceVersion"] == "11"
-
     def test_back_off_starts_anew_after_two_quiet_minutes(self) -> None:
         driver = Driver().sync()
         waits = []
@@ -158,16 +145,6 @@ class TestWatch:
             waits.append(driver.wait())
             driver.open()
         assert waits == [0.8, 1.6, 3.2, 0.8]
-
-    def test_input_after_the_stream_was_given_up_is_ignored(self) -> None:
-        driver = Driver().sync()
-        driver.line(error(410))
-        assert driver.line(event("ADDED", an_object("a", 12))) == []
-        driver.informer.ended(driver.now)
-        driver.pass_time(0)
-        assert driver.wait() == 0.8
-        assert driver.fetch() == {"resourceVersion": "10"}
-        assert driver.informer.deadline is None
 
     def test_relist_gives_up_the_watch_for_a_quorum_list(self) -> None:
         driver = Driver().sync()

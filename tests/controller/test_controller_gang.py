@@ -8,7 +8,6 @@ from jobcommon.api.gang import VOLCANO, gang_scheduler
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.job_controller import JobController
 from jobcommon.framework import Framework, Options
-from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -134,17 +133,3 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
         pod |= {"priorityClassName": name, "containers": [{**pod["containers"][0], "resources": {"requests": {"cpu": cpu}}}]}
     group = next(action for action in bench.new(wanted).plan.actions if action.plural == "podgroups")
     assert group.manifest["spec"]["minResources"] == {"cpu": "2"}
-
-
-@pytest.mark.parametrize("answer", [MISSING, FORBIDDEN])
-def test_autoscaling_is_an_extra(answer: StatusError) -> None:
-    """Without autoscalers, or the right to see them, jobs run all the same; a kind that jobs need holds them up."""
-    bench = Bench(PYTORCH, horizontalpodautoscalers=answer)
-    bench.sync()
-    assert bench.controller.synced
-    bench.say("pytorchjobs", "ADDED", job_manifest(PYTORCH, {"Worker": 1}))
-    assert planned(bench) == ["create services/demo", "create pods/demo-worker-0"]
-    needed = replace(PYTORCH, companion_kinds=tuple(kind._replace(required=True) for kind in PYTORCH.companion_kinds))
-    bench = Bench(needed, horizontalpodautoscalers=answer)
-    bench.sync()
-    assert not bench.controller.synced

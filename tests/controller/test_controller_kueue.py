@@ -7,7 +7,6 @@ import pytest
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.api.kueue import KUEUE_WORKLOADS, PREBUILT, QUEUE_LABEL
 from jobcommon.client.errors import StatusError
-from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.job_state import COUNTS_DELAY
 from jobcommon.controller.result import Work
 from jobcommon.framework import Options
@@ -43,14 +42,6 @@ def bench() -> Bench:
     bench.sync()
     bench.say("resourceflavors", "ADDED", FLAVOR)
     return bench
-
-
-def test_the_caches() -> None:
-    resources = JobController(OWN, random=lambda: 1.0).caches.resources
-    workloads = resources[KUEUE_WORKLOADS]
-    assert workloads.path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads"
-    assert workloads.selector == "training.kubeflow.org/operator-name=testjob-controller"
-    assert resources["resourceflavors"].path("team-a") == "/apis/kueue.x-k8s.io/v1beta2/resourceflavors", "of no namespace"
 
 
 def test_a_job_is_planned_when_its_workload_is_admitted_and_not_before(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from jobcommon.controller.telemetry import LABELS, durations
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Plan
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest
+from jobcommon.testutil.builders import START, Pod, condition, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
 RUNNING = {"conditions": [condition("Running")], "startTime": "2025-10-09T08:53:20Z"}
@@ -52,15 +52,6 @@ def observed(
 )
 def test_a_launch(case: dict[str, Any], expected: dict[str, float]) -> None:
     assert observed(**case) == expected
-
-
-@pytest.mark.parametrize(("kind", "label"), [("Succeeded", "succeeded"), ("Failed", "failed")])
-def test_an_end(kind: str, label: str) -> None:
-    end = {**finished_status(kind, at=START + 500), "startTime": "2025-10-09T08:53:20Z"}
-    began = observed(RUNNING, after={**end, "completionTime": "2025-10-09T09:03:20Z"})
-    assert began == {label: 600}
-    assert observed(end, after=end) == {}, "a finished job does not end again"
-    assert observed(RUNNING, after=end, stored=False) == {}
 
 
 def test_a_restart_has_a_cause_when_it_is_recorded() -> None:

@@ -10,7 +10,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import MAX_EMITTED, MAX_OBJECTS_NAMED, telemetry
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.plan import Action, Delete, Event, Get, Plan, SetImage, Update
+from jobcommon.reconcile.plan import Action, Event, Get, Plan, SetImage, Update
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -40,19 +40,6 @@ def test_a_large_job_gets_a_handful_of_events() -> None:
     assert events == ["Normal SuccessfulCreatePod: Created pod: demo-worker-0 … demo-worker-499 (500 in all); service: demo"]
     assert counts["created_pods"] == 500
     assert told(work(MAX_OBJECTS_NAMED))[0][0].endswith("demo-worker-10, demo-worker-11; service: demo")
-
-
-def test_the_service_of_a_finished_job_goes_without_an_event() -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 1})
-    manifest["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
-    job = read_job(TEST_JOB, manifest)
-    service = Delete("v1", "services", "demo", "uid-service", "job finished")
-    for pods, said in (
-        ((), []),
-        ((Delete("v1", "pods", "demo-worker-0", "uid-0", "job finished"),), ["Deleted pod: demo-worker-0; service: demo"]),
-    ):
-        ended = Work("default", "demo", "uid-demo", Plan((service, *pods)), job, manifest)
-        assert [event.partition(": ")[2] for event in told(ended)[0]] == said
 
 
 @pytest.mark.parametrize("effect", [Effect.ALREADY_EXISTS, Effect.NOT_FOUND, Effect.SKIPPED])

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -27,11 +26,6 @@ from jobcommon.api.view import identity, object_view
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Stream
 from jobcommon.cache.store import Store
-from jobcommon.causes.error_lines import error_in
-from jobcommon.cli.convert import ConvertError, convert
-from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob
-from jobcommon.cli.yaml_document import DocumentError, documents
-from jobcommon.client import objects
 from jobcommon.client.request import Response
 from jobcommon.client.responses import response_error, retry_after
 from jobcommon.operators.mpi import MPI
@@ -43,8 +37,6 @@ from jobcommon.runtime.writes import request_for
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest
 from jobcommon.testutil.effort import effort
-from tests.convert.documents import DIRECTORY
-from tests.convert.documents import FRAMEWORKS as CONVERTED
 
 pytestmark = pytest.mark.slow
 
@@ -83,14 +75,6 @@ def trial(name: str, parse: Callable[[], Any], *errors: type[Exception]) -> Any:
         loops = effort(parsed, LIMIT)
         assert loops <= LIMIT, f"{name} is {loops:.0f} loops of work"
     return result
-
-
-@pytest.mark.parametrize("text", ["KeyError: 'a' ", "NCCL ", "checkpoint ", "creating ", "In 'a': ", "loss ", "grad_", "a"])
-def test_what_a_program_prints_is_searched_in_bounded_time(text: str) -> None:
-    """The decision reads it, and all jobs wait for that."""
-    line = (text * 400)[:2048]
-    for number, message in enumerate((line, f"E: x\n{line}", "\n".join([line[:399]] * 5))):
-        trial(f"error of {text!r}, {number}", lambda message=message: error_in("Error", 1, message))
 
 
 # -- good documents, and what spoils them ----------------------------------------------------------------------------------
@@ -157,7 +141,6 @@ def pod(name: str = "demo-worker-0", index: int = 0) -> dict[str, Any]:
     return {**made.raw, "metadata": {**made.raw["metadata"], "name": name}}
 
 
-LIST = {"kind": "List", "metadata": {"resourceVersion": "20", "continue": "x"}, "items": [pod(), pod("demo-worker-1", 1)]}
 EVENTS: list[dict[str, Any]] = [
     {"type": "ADDED", "object": pod()},
     {"type": "DELETED", "object": pod("demo-worker-1", 1)},
@@ -248,7 +231,6 @@ def torn(strategy: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
 
 NUMBERS = range(len(FRAMEWORKS))
 JOBS = [job(number) for number in NUMBERS]
-POLYAXONFILES = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(DIRECTORY.glob("*.polyaxon.yml"))]
 
 
 # -- objects ---------------------------------------------------------------------------------------------------------------
@@ -289,15 +271,6 @@ def test_watch_frames(data: bytes, streamed: bool) -> None:
     informer.next(500.0)
 
 
-@examples(100, 4)
-@given(torn(spoilt(LIST).map(encoded)), st.sampled_from([200, 200, 200, 410, 429, 500, 504]))
-def test_lists(data: bytes, code: int) -> None:
-    informer = Informer("/pods", pod_view, Store(), lambda: 0.5, streamed_lists=False)
-    informer.next(0.0)
-    trial("list", lambda: informer.received(Response(code, data, {"retry-after": "x"}), 0.0))
-    informer.next(400.0)
-
-
 @examples(200, 6)
 @given(
     torn(spoilt(EVENTS[3]["object"]).map(encoded)),
@@ -314,16 +287,6 @@ def test_errors_and_retry_after(body: bytes, header: str | None, now: float | No
     assert str(error)
     assert error.retry_after is None or 0 <= error.retry_after <= 300
     trial("retry-after", lambda: retry_after(header, now))
-
-
-@examples(150, 4)
-@given(torn(spoilt(JOBS[1]).map(encoded)))
-@example(b'{"metadata":{"uid":"\x80"}}')
-@example(b"[" * 5000)
-def test_answers_to_writes(body: bytes) -> None:
-    found = trial("written", lambda: objects.written(body))
-    assert isinstance(found.controller_uid, str)
-    trial("reduced object", lambda: objects.reduced_to(body, ("spec",)), msgspec.DecodeError)
 
 
 # -- jobs ------------------------------------------------------------------------------------------------------------------
@@ -406,32 +369,3 @@ def test_indexes(text: str, limit: int) -> None:
 
 
 # -- files of users --------------------------------------------------------------------------------------------------------
-
-
-@examples(60, 2)
-@given(st.sampled_from(range(len(POLYAXONFILES))).flatmap(lambda n: spoilt(POLYAXONFILES[n])) | TREES)
-def test_polyaxonfiles(document: Any) -> None:
-    converted = trial("convert", lambda: convert(document), ConvertError)
-    if converted is not None:
-        manifest = json.loads(msgspec.json.encode(converted.manifest))
-        # The pods of a flat MPIJob are passed on as they are: the operator says what is wrong in them.
-        if manifest["kind"] in CONVERTED and not is_flat_mpijob(document):
-            assert read_job(CONVERTED[manifest["kind"]], manifest).errors == ()
-
-
-PIECES = [
-    "a: ", "- ", "&a ", "*a", "!!set ", "!!int ", "{", "}", "[", "]", "\n", " ", "'", '"', "|", ">", "? ", "<<: ", "---\n",
-    "...", "%YAML 1.1\n", "!!binary ", "0x", "1_0", "~", ".nan", ":", ",", "#", "\t", "x", "!!float ", "!!bool ",
-]  # fmt: skip
-YAML_TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
-
-
-@examples(150, 4)
-@given(YAML_TEXTS)
-@example("<<: [&a {<<: *a}]")
-@example("!!int ''")
-@example("!!timestamp x: 1")
-@example("&a [*a]")
-def test_yaml(text: str) -> None:
-    for _, body in trial("yaml", lambda: list(documents(text)), DocumentError) or ():
-        json.dumps(body)

@@ -1,7 +1,6 @@
 """The table of `make real` on the embedded cluster: both must come out of it alike."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -82,19 +81,6 @@ async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[
 async def test_a_request_that_is_refused_fails_its_row_alone(outcomes: Mapping[str, "asyncio.Task[Outcome]"]) -> None:
     outcome = await outcomes[REFUSED.name]
     assert outcome.problem.startswith("RowError: step 3, asks: 404 NotFound")
-
-
-def test_every_row_has_a_name_of_its_own() -> None:
-    assert max(Counter(row.name for row in ROWS).values()) == 1
-
-
-def test_every_kind_goes_through_the_same_lifecycles() -> None:
-    lifecycles = {
-        kind.name: {row.name.removeprefix(f"{kind.name}: ") for row in ROWS if row.name.startswith(f"{kind.name}: ")}
-        for kind in KINDS
-    }
-    assert len({frozenset(names) for names in lifecycles.values()}) == 1
-    assert set(OF_EVERY_KIND) <= lifecycles[PYTORCHJOB.name]
 
 
 def test_without_a_cluster_it_says_so_and_ends_well(

@@ -278,29 +278,6 @@ class Silent:
         pass
 
 
-async def test_a_silent_watch_is_closed_and_opened_anew_and_at_last_replaced_by_a_list() -> None:
-    world, silent = World(), Silent()
-    async with driving(world, silent) as bench:
-        await bench.clock.until(lambda: silent.lists == 3, step=1)
-        lists, opened = silent.lists, len(silent.opened)
-        await bench.clock.advance(151)
-        assert len(silent.opened) == opened + 3
-        assert silent.open == 3
-        assert silent.lists == lists
-        await bench.clock.until(lambda: silent.lists == lists + 3, step=10)
-    assert silent.open == 0
-
-
-async def test_a_watch_that_has_lost_track_is_closed_though_it_is_silent() -> None:
-    world, silent = World(), Silent()
-    async with driving(world, silent) as bench:
-        await bench.clock.until(lambda: silent.lists == 3, step=1)
-        bench.controller.informers["pods"].relist()
-        bench.controller.queue.add(("default", "nobody"))
-        await bench.clock.advance(1)
-        assert silent.lists == 4
-
-
 async def test_a_cache_that_stumbles_starts_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with driving(world) as bench:
         await bench.clock.until(lambda: bench.controller.synced)

@@ -15,7 +15,6 @@ from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.controller.telemetry import telemetry
 from jobcommon.controller.unstored import UnstoredError
 from jobcommon.framework import FINALIZER
-from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update
 from jobcommon.reconcile.plan import Get, SetImage, Urgency
 from jobcommon.runtime.clock import SystemClock
@@ -604,24 +603,6 @@ def test_a_pod_that_cannot_be_made_is_refused_and_nothing_is_sent_for_it() -> No
     effects = {outcome.action.name: outcome.effect for outcome in result.outcomes if isinstance(outcome.action, Create)}
     assert effects == {"p-0": Effect.APPLIED, "p-1": Effect.REFUSED, "p-2": Effect.SKIPPED, "other": Effect.APPLIED}
     assert str(result.outcomes[1].error) == "KeyError: 'no such port'"
-
-
-def test_only_what_no_cache_shows_and_the_status_come_back_whole() -> None:
-    config = Create("v1", "configmaps", "c", {"metadata": {"name": "c"}, "data": {"hostfile": ""}})
-    transport = ScriptedTransport()
-    for method in ("POST", "PUT", "DELETE", "PATCH", "GET"):
-        transport.on(method, "", found())
-    doing = work(SERVICE, config, CREATE, DELETE, RELEASE, status=STATUS)
-    asyncio.run(Executor(MPI, transport, FlowController(9)).execute(doing))
-    brief = {(r.method, r.path.rpartition("/")[2]): "PartialObject" in r.headers.get("accept", "") for r in transport.sent}
-    assert brief == {
-        ("POST", "services"): True,
-        ("POST", "configmaps"): False,
-        ("POST", "pods"): True,
-        ("DELETE", "p"): True,
-        ("PATCH", "p"): True,
-        ("PUT", "status"): False,
-    }
 
 
 # -- what pods need beside them: created first, and no pods without it ---------------------------------------------------------

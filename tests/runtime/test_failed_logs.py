@@ -12,7 +12,7 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import telemetry
 from jobcommon.reconcile import Delete, Plan
-from jobcommon.reconcile.failed_logs import MAX_EVENT_BYTES, MAX_LOG_BYTES
+from jobcommon.reconcile.failed_logs import MAX_LOG_BYTES
 from jobcommon.reconcile.plan import KeepLog
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
@@ -251,13 +251,3 @@ async def test_the_end_of_a_log_is_kept(printed: bytes, kept: str) -> None:
     text = added(transport.made("PATCH")[0])["/data/0.p.log"]
     assert len(text.encode()) <= MAX_LOG_BYTES
     assert text == kept
-
-
-async def test_the_latest_events_are_kept_for_which_there_is_room() -> None:
-    items = [{"lastTimestamp": f"2026-01-01T00:00:{n:02}Z", "message": "€" * 300} for n in range(20)]
-    answer = Response(200, msgspec.json.encode({"items": items}))
-    transport = server().on("GET", EVENTS, lambda _: answer)
-    await executed(transport, LOGS[0])
-    text = added(transport.made("PATCH")[0])["/data/0.p.events"]
-    assert len(text.encode()) <= MAX_EVENT_BYTES
-    assert msgspec.json.Decoder().decode_lines(text) == items[:-9:-1]

@@ -5,10 +5,9 @@ from random import Random
 
 import pytest
 
-from jobcommon.client.request import Request
 from jobcommon.controller.fair_queue import MAX_OVERTAKES
-from jobcommon.runtime.flow_control import SHARE, BackgroundTransport, FlowController, PriorityLevel
-from tests.runtime.fakes import ScriptedTransport, reply, turns
+from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
+from tests.runtime.fakes import turns
 
 INTERACTIVE, BULK, BACKGROUND = PriorityLevel
 
@@ -83,14 +82,3 @@ async def test_the_bounds_hold_and_no_seat_is_lost_whatever_is_cancelled(seed: i
     assert most[BULK] <= 8 // SHARE
     assert most[BACKGROUND] <= 8 // SHARE
     assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
-
-
-async def test_a_background_transport_waits_for_a_seat() -> None:
-    flow_controller = FlowController(1)
-    server = ScriptedTransport().on("GET", "/", reply())
-    transport = BackgroundTransport(server, flow_controller, "", "events")
-    async with flow_controller.seat("job"):
-        sent = asyncio.create_task(transport.send(Request("GET", "/")))
-        await turns()
-        assert server.sent == []
-    assert (await sent).status == 200

@@ -7,13 +7,10 @@ import pytest
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, candidates
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.kueue import gang_definitions
-from localcluster.model import Access, DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, definition, quiet_log, refusal, reply
-from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, operating, world_with_testjobs
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -44,49 +41,6 @@ def pod_groups(scheduler: GangScheduler) -> Json:
 
 def settings(name: str) -> Settings:
     return replace(SETTINGS, gang_scheduler_name=name)
-
-
-async def test_pod_groups_come_and_go_and_with_them_gang_scheduling() -> None:
-    """A 404 for priority classes is the last response that completes the sync: nothing more will wake the operator."""
-    world = world_with_testjobs()
-    groups = f"/apis/{VOLCANO.api_version}/namespaces/default/podgroups"
-    known = asyncio.Event()
-
-    async def slow(request: Request) -> None:
-        if request.path.endswith("/podgroups"):
-            await known.wait()
-
-    world.transport = Passing(world.transport, slow)  # type: ignore[assignment]
-
-    def pods(name: str) -> int:
-        return len([pod for pod in world.pods() if pod["metadata"]["name"].startswith(f"{name}-")])
-
-    def says(name: str, text: str) -> bool:
-        return any(text in c["message"] for c in world.job(name).get("status", {}).get("conditions", []))
-
-    async with operating(world, settings=settings("volcano")):
-        world.ok("POST", JOBS, a_job("early"))
-        await world.clock.advance(5)
-        assert world.pods() == [], "nothing is decided before it is known"
-        known.set()
-        await world.clock.until(lambda: pods("early") == 2 and says("early", "gang scheduling is off: PodGroup"))
-        world.ok("POST", DEFINITIONS, pod_groups(VOLCANO))
-        await world.clock.until(lambda: says("early", "created without the gang"), step=1.0)
-        world.ok("POST", JOBS, a_job("late"))
-        await world.clock.until(lambda: says("late", "wait for volcano"))
-        assert pods("late") == 0
-        before = world.job("late")["metadata"]["resourceVersion"]
-        await world.clock.advance(3600)
-        assert world.job("late")["metadata"]["resourceVersion"] == before, "an hour in the queue costs no write"
-        world.ok("PATCH", f"{groups}/late/status", {"status": {"phase": "Inqueue"}}, MERGE_PATCH)
-        await world.clock.until(lambda: pods("late") == 2)
-        world.ok("POST", JOBS, a_job("queued"))
-        await world.clock.until(lambda: says("queued", "wait for volcano"))
-        world.ok("DELETE", f"{DEFINITIONS}/podgroups.{VOLCANO.api_version.partition('/')[0]}")
-        # The API server's own controller: first the objects go, then the definition.
-        DefinitionController(Access(world.server, "crd-finalizer")).step()
-        await world.clock.until(lambda: pods("queued") == 2, step=0.5)
-        assert pods("late") == 2, "running jobs go on"
 
 
 # -- auto -----------------------------------------------------------------------------------------------------------------

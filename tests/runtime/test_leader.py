@@ -121,18 +121,6 @@ async def test_a_renewal_that_hangs_does_not_hide_the_loss() -> None:
     assert first.lost_at - renewed <= 10.1
 
 
-async def test_a_deleted_lease_is_made_anew() -> None:
-    world = World()
-    first = Candidate(world, "a")
-    await world.clock.until(lambda: first.leads)
-    world.ok("DELETE", f"{LEASES}/operators")
-    await world.clock.advance(3)
-    assert first.lost_at is not None
-    second = Candidate(world, "b")
-    await world.clock.until(lambda: second.leads)
-    await second.end()
-
-
 @pytest.mark.parametrize(
     "strange", [{}, {"holderIdentity": None}, {"holderIdentity": "", "leaseTransitions": 7}, {"leaseDurationSeconds": 1}]
 )

@@ -131,13 +131,6 @@ async def test_the_limit_of_events_is_per_object() -> None:
     assert len(bench.bodies("POST")) == BURST + 2
 
 
-async def test_a_full_queue_drops_events_without_blocking() -> None:
-    bench = Bench()
-    for number in range(QUEUE_LIMIT + 50):
-        bench.say(job=about(number))
-    assert bench.recorder.dropped == 50
-
-
 @pytest.mark.parametrize(("answer", "waited"), [(TransportError("down"), 10), (refusal(503, retry_after="7"), 7)])
 async def test_a_sink_that_stays_down_costs_the_event(answer: Answer, waited: int) -> None:
     async with recording() as bench:
@@ -187,23 +180,6 @@ async def test_an_event_that_is_refused_is_dropped_and_the_next_is_sent(code: in
         await turns()
     assert [body["message"] for body in bench.bodies("POST")] == ["hello", "next"]
     assert bench.recorder.dropped == 1
-
-
-async def test_flush_waits_for_what_is_on_its_way_but_not_for_ever() -> None:
-    async with recording() as bench:
-        bench.server.hold.clear()
-        bench.say()
-        flushing = asyncio.create_task(bench.recorder.flush(bench.clock.monotonic() + 3))
-        await turns()
-        assert not flushing.done()
-        bench.server.hold.set()
-        await turns()
-        assert flushing.done()
-        bench.server.hold.clear()
-        bench.say("stuck")
-        flushing = asyncio.create_task(bench.recorder.flush(bench.clock.monotonic() + 3))
-        await bench.clock.advance(3.1)
-        assert flushing.done()
 
 
 async def test_memory_of_events_is_bounded_and_keeps_the_latest() -> None:

@@ -1,6 +1,5 @@
 """A CustomResourceDefinition that is older than the operator: the API server drops what it does not know of a status."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import deepcopy
@@ -10,12 +9,10 @@ from typing import Any
 import pytest
 
 from jobcommon.api.model import model_schema
-from jobcommon.api.status import JobStatus, TrainerStatus
+from jobcommon.api.status import JobStatus
 from jobcommon.cli.doctor.served_schema import missing_fields
 from jobcommon.runtime import logging
-from jobcommon.runtime.reports.account_tokens import BoundPod
-from jobcommon.runtime.reports.server import ReportedJob
-from tests.runtime.fakes import TESTJOB, a_job, crd
+from tests.runtime.fakes import a_job, crd
 from tests.runtime.world import JOBS, Process, World, operating
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -88,17 +85,6 @@ async def test_no_action_while_status_fields_are_pruned_then_resume() -> None:
         assert "keeps the whole status again" in out.getvalue()
 
 
-async def test_a_definition_that_is_replaced_by_an_older_one_is_noticed_by_the_next_write() -> None:
-    async with operated(WHOLE) as (world, process, _):
-        await world.clock.until(lambda: process.manager.ready)
-        world.ok("POST", JOBS, a_job(workers=1, restart="ExitCode", backoffLimit=2))
-        await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
-        install(world, OLD)
-        assert process.manager.ready
-        world.play_all("Failed", 139)
-        await world.clock.until(lambda: not process.manager.ready, step=0.1)
-
-
 @pytest.mark.parametrize(
     ("schema", "fields"),
     [
@@ -119,20 +105,3 @@ async def test_a_definition_that_is_replaced_by_an_older_one_is_noticed_by_the_n
 )
 def test_undeclared_status_fields_are_found(schema: dict[str, Any], fields: set[str]) -> None:
     assert missing_fields(model_schema(JobStatus), schema) == fields
-
-
-async def test_a_report_of_progress_that_was_dropped_does_not_count_as_recorded() -> None:
-    async with operated(OLD) as (world, process, out):
-        world.ok("POST", JOBS, a_job(workers=1, reportProgress=True))
-        await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
-        writer = process.manager.report_writer()
-        writing = asyncio.create_task(writer.run())
-        await world.clock.advance(1)
-        pod, job = world.pods()[0]["metadata"], world.job()["metadata"]
-        report = TrainerStatus(progress_percentage=50, last_updated_time="2026-11-24T02:00:00Z")
-        target = ReportedJob(TESTJOB, "default", job["name"])
-        writer.take(target, BoundPod("default", pod["name"], pod["uid"]), report)
-        await world.clock.until(lambda: "the API server dropped status.progress, status.trainerStatus" in out.getvalue())
-        install(world, WHOLE)
-        await world.clock.until(lambda: "trainerStatus" in world.job()["status"], step=1)
-        writing.cancel()

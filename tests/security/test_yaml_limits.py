@@ -51,19 +51,6 @@ def test_s13_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, 
         assert str(caught.value).startswith(str(file))
 
 
-@pytest.mark.parametrize("arguments", [("run", "-f"), ("plan", "-f"), ("convert",), ("plan", "-f", "{good}", "--observed")])
-def test_s13_the_commands_say_what_is_too_much(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    text, message = BOMBS["aliases"]
-    file, good = tmp_path / "a.yaml", tmp_path / "good.yaml"
-    file.write_text(CONFIG_MAP + text, encoding="utf-8")
-    good.write_text(CONFIG_MAP, encoding="utf-8")
-    done = answered(*(argument.format(good=good) for argument in arguments), str(file))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {file}")
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_s13_standard_input_without_an_end_is_not_read_to_its_end() -> None:
     done = answered("plan", "-f", "-", stdin="# a comment\n" * 1_000_000)
     assert done.returncode == 2
@@ -82,12 +69,3 @@ def test_s13_each_document_has_a_budget_of_its_own() -> None:
     assert found == [(1, {"a": 1, "b": 1}), (4, {"a": 1, "b": 1})]
     with pytest.raises(DocumentError, match="more than 5 values"):
         list(documents("[1, 2, 3, 4, 5]", limits))
-
-
-def test_aliases_merge_keys_dates_and_json_are_read() -> None:
-    text = 'a: &a {x: 1}\nb: {<<: *a, z: 2}\nc: 2018-03-19\n---\n{"d": [1.5, true, null, "e"]}\n---\n'
-    assert [body for _, body in documents(text)] == [
-        {"a": {"x": 1}, "b": {"x": 1, "z": 2}, "c": "2018-03-19"},
-        {"d": [1.5, True, None, "e"]},
-        None,
-    ]

@@ -122,21 +122,6 @@ def _container(name: str) -> Manifest:
     return {"name": name, "image": "any"}
 
 
-def _volume(name: str) -> Manifest:
-    return {"name": name, "emptyDir": {}}
-
-
-def _ports(*ports: tuple[str, Any]) -> list[Manifest]:
-    return [{"name": name, "containerPort": number} for name, number in ports]
-
-
-def _deep(levels: int) -> Manifest:
-    nested: Manifest = {}
-    for _ in range(levels):
-        nested = {"a": nested}
-    return nested
-
-
 _HOSTILE_TEXT = "$(HOME) %s %d {0} {x} \"a\\c' \u2028 ünïcödé ☃"
 _RESERVED = {
     "name": "another",
@@ -147,7 +132,6 @@ _RESERVED = {
     "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "boss", "uid": "0", "controller": True}],
     "labels": {labels.JOB_NAME: "another", labels.REPLICA_INDEX: "7", labels.OPERATOR_NAME: "another-operator"},
 }
-_ENV = [{"name": f"V{number}", "value": "x" * 20} for number in range(3000)]
 _FORGED = {
     "conditions": [condition("Dancing"), None, 3, {"type": 7}, condition("Running", False)],
     "replicaStatuses": {"Worker": {"active": "many", "succeededIndexes": "0-,x,9-1,-3,99999999999999999999,1-1000000000"}},
@@ -169,36 +153,21 @@ _REFUSED: Sequence[BadJob] = (
              [_container("pytorch"), _container("pytorch")], "Duplicate value"),
     _refused("a label value of 70 characters", TF, _template(TF, "Worker", "metadata"),
              {"labels": {"team": "x" * 70}}, "must be no more than 63"),
-    _refused("a volume under our name", MPI, _template(MPI, "Worker", "spec", "volumes"),
-             [_volume("ssh-auth")], "Duplicate value"),
-    _refused("a port over 65535", PYTORCH, _main(PYTORCH, "Master", "ports"), _ports(("web", 70000)), "Invalid value: 70000"),
-    _refused("a port twice", TF, _main(TF, "Worker", "ports"), _ports(("web", 80), ("web", 81)), "Duplicate value"),
-    _refused("a port 0", MXNET, _main(MXNET, "Scheduler", "ports"), _ports(("web", 0)), "containerPort"),
     _refused("annotations of 300 KiB", PYTORCH, _template(PYTORCH, "Worker", "metadata"),
              {"annotations": {"a": "x" * 300 * 1024}}, "may have 262,144"),
-    _refused("a quantity that is none", TF, _main(TF, "Worker", "resources"), {"limits": {"cpu": "1x"}}, "quantit"),
     _refused("a request over its limit", MXNET, _main(MXNET, "Worker", "resources"),
              {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}, "must be less than or equal to cpu limit"),
 )  # fmt: skip
 
 _RUNNING: Sequence[BadJob] = (
     _runs("a type in lower case", TF, (_spec(TF, "worker"), replica_spec(TF)), (_spec(TF, "Worker"), GONE)),
-    _runs("only an evaluator", TF, replicas={"Evaluator": 1}),
     _runs("a pod of index 1.0 claims it", PYTORCH, beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "1.0"}),
-    _runs("a pod of index x claims it", TF, beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "x"}),
     _runs("a pod of index 10¹² claims it", MXNET,
           beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: str(10**12)}),
-    _runs("a pod without an index claims it", MPI, beside={}),
     _runs("a template with reserved metadata", PYTORCH, (_template(PYTORCH, "Worker", "metadata"), _RESERVED)),
-    _runs("MASTER_ADDR set twice by the user", PYTORCH,
-          (_main(PYTORCH, "Worker", "env"), [{"name": "MASTER_ADDR", "value": "a"}, {"name": "MASTER_ADDR", "value": "b"}])),
-    _runs("3,000 variables", TF, (_main(TF, "Worker", "env"), _ENV)),
-    _runs("100 levels of unknown fields", MXNET, (("spec", "deep"), _deep(100))),
     _runs("hostile text", TF, (_main(TF, "Worker", "args"), [_HOSTILE_TEXT])),
-    _runs("a status that is a list", TF, status=[1]),
     _runs("a status of garbage", MXNET, status=_FORGED),
     _runs("a start in the year 9999", PYTORCH, status={"startTime": "9999-12-31T23:59:59Z"}),
-    _runs("times that are numbers", MPI, status={"startTime": 3, "conditions": "many"}),
     BadJob("managed by another controller", PYTORCH, Fate.IGNORED, ((_policy("managedBy"), "example.com/other"),)),
 )  # fmt: skip
 
