@@ -1,4 +1,4 @@
-"""Every parser of what comes from a cluster or a user: no input gives an error but the documented ones, nor much work.
+"""The parsers of what comes from a cluster: no input gives an error but the documented ones, nor much work.
 
 A few thousand inputs in CI, over a million with PROFILE=full (`make fuzz`). Inputs are good documents with parts of them
 spoilt, and bytes that are none; the seeds are fixed.
