@@ -228,21 +228,6 @@ async def test_a_server_that_is_no_address_is_said(tmp_path: Path, server: str) 
         await find_cluster(kubeconfig(tmp_path, server=server), environ={})
 
 
-@pytest.mark.parametrize(
-    "user",
-    [{"tokenFile": "/no/such/file"}, {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/file"}}],
-    ids=lambda user: next(iter(user)),
-)
-async def test_a_file_of_the_user_that_is_not_there_is_named(
-    tmp_path: Path, user: dict[str, Any], capfd: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(
-        ConfigError, match=r"config: /no/such/file: No such file or directory; .*install it, or correct its path"
-    ):
-        await find_cluster(kubeconfig(tmp_path, user), environ={})
-    assert capfd.readouterr().err == ""
-
-
 async def test_other_mistakes_are_named_too(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere: no such file; --kubeconfig must name"):
         await find_cluster(str(tmp_path / "nowhere"), environ={})

@@ -95,12 +95,6 @@ async def test_retries_follow_the_answer_and_its_retry_after(case: str) -> None:
     assert len(server.seen) == 1 + len(pauses)
 
 
-async def test_a_pause_longer_than_the_time_for_a_write_is_left_to_the_caller() -> None:
-    async with serving((429, {"Retry-After": "5"}), (200, {}), timeouts=Timeouts(write=4)) as (server, transport):
-        assert (await transport.send(request("POST"))).status == 429
-    assert server.slept == []
-
-
 @pytest.fixture
 async def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Puts the clock of the event loop forward."""
@@ -214,21 +208,6 @@ async def test_the_request_arrives_as_it_is() -> None:
         ("PATCH", "/api/v1/namespaces/a/pods/b%2Fc?labelSelector=a%3Db%2Cc+in+%28d%29", b"[]", "Bearer t0ken")
     ]
     assert response.headers["content-type"].startswith("application/json")
-
-
-async def test_lines_of_a_stream_of_any_length() -> None:
-    lines = [b"a" * 10, b"b" * (1 << 20), b"", b"c", b"d" * 70_000]
-
-    async def write(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        data = b"\n".join(lines)
-        for start in range(0, len(data), 50_000):
-            await response.write(data[start : start + 50_000])
-        return response
-
-    async with serving(write) as (_, transport):
-        assert [line async for line in transport.stream(request("GET"))] == [line for line in lines if line]
 
 
 async def test_a_stream_that_breaks_or_is_refused() -> None:

@@ -1,7 +1,6 @@
 """The JobController, driven by hand: watch lines in, plans out, results back."""
 
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 import msgspec
@@ -186,13 +185,6 @@ def test_an_unmet_expectation_lapses_by_its_own_timer(bench: Bench, manifest: Ma
     assert bench.controller.queue.next_wakeup() == TIMEOUT
     bench.now = TIMEOUT
     assert len(bench.work().plan.actions) == 1
-
-
-def test_a_create_without_a_version_is_awaited_until_it_is_seen(bench: Bench, manifest: Manifest) -> None:
-    work = bench.new(manifest)
-    applied = tuple(ActionResult(action, Effect.APPLIED) for action in work.plan.actions)
-    bench.controller.finish(work, Result(applied, "99"), bench.moment)
-    assert len(bench.controller.expectations.lapsed("uid-demo", inf)) == len(CREATES)
 
 
 def test_a_framework_that_raises_delays_its_own_job_only(manifest: Manifest) -> None:
@@ -625,27 +617,6 @@ def _refuse_one_pod(bench: Bench, manifest: Manifest) -> dict[str, Manifest]:
     return made
 
 
-def test_events_during_a_back_off_cause_no_request(bench: Bench, manifest: Manifest) -> None:
-    """A quota lets one pod through. What its watch says brings the job back, but the other is not asked for before its time."""
-    made = _refuse_one_pod(bench, manifest)
-    settled(bench)
-    for delay in (10, 20, 40):
-        begin = bench.now
-        for _ in range(2):
-            bench.now += 1
-            bench.say("pods", "MODIFIED", made["demo-worker-0"])
-            between = bench.work()
-            assert pods_of(between) == []
-            bench.finish(between)
-            assert bench.begin() is None
-        bench.now = begin + delay
-        again = bench.work()
-        assert pods_of(again) == ["create pods/demo-worker-1"]
-        bench.finish(again, refuse=lambda _: OVER_QUOTA)
-    edited = {**manifest, "metadata": {**manifest["metadata"], "generation": 2}}
-    assert "create pods/demo-worker-1" in pods_of(bench.changed(edited)), "a new spec is another request"
-
-
 @pytest.mark.parametrize("failed", ["create", "create and status", "live read"])
 def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifest, failed: str) -> None:
     """Whatever brings the job back meanwhile."""
@@ -665,16 +636,6 @@ def test_a_job_pauses_as_long_as_the_server_asks(bench: Bench, manifest: Manifes
         assert bench.begin() is None
     bench.now = began + 32
     assert bench.work().plan.actions
-
-
-def test_a_name_that_becomes_free_is_taken_at_once(bench: Bench, manifest: Manifest) -> None:
-    """A predecessor's Service is in the way; its deletion is an event."""
-    work = bench.new(manifest)
-    taken = StatusError(409, "AlreadyExists", "services demo is being deleted")
-    bench.finish(work, refuse=lambda a: taken if isinstance(a, Create) else None)
-    bench.say("testjobs", "MODIFIED", manifest)
-    bench.now += 1
-    assert pods_of(bench.work()) == CREATES
 
 
 def test_a_deletion_that_met_a_conflict_is_tried_again(bench: Bench, manifest: Manifest) -> None:

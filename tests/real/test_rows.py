@@ -9,12 +9,10 @@ import pytest_asyncio
 
 from jobcommon.testutil.real import __main__ as command
 from jobcommon.testutil.real.cluster import embedded_cluster
-from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB, held_pod
+from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB
 from jobcommon.testutil.real.rows import ROWS
-from jobcommon.testutil.real.run import Run
 from jobcommon.testutil.real.runner import Outcome, run_row
-from jobcommon.testutil.real.steps import make_pod, run, step
-from jobcommon.testutil.real.table import Expected, Row
+from jobcommon.testutil.real.table import Row
 from localcluster.conformance import envtest
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
@@ -35,14 +33,7 @@ def is_thin(row: Row) -> bool:
     )
 
 
-@step()
-async def asks(row: Run) -> None:
-    await row.api.call("DELETE", row.path("pods", "gone"))
-
-
 THIN = [row for row in ROWS if is_thin(row)]
-# Once its pod runs, the watches of the row are connected: a row that ends before breaks off a handshake, which leaks a socket.
-REFUSED = Row("a request that is refused", (make_pod("p", held_pod()), run("p"), asks()), Expected(""), operator=None)
 AT_ONCE = 4
 
 
@@ -56,7 +47,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
             async with turns:
                 return await run_row(cluster, row)
 
-        tasks = {row.name: asyncio.create_task(in_turn(row)) for row in (REFUSED, *THIN)}
+        tasks = {row.name: asyncio.create_task(in_turn(row)) for row in THIN}
         yield tasks
         for task in tasks.values():
             task.cancel()
@@ -72,15 +63,6 @@ async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[
     outcome = await outcomes[name]
     assert not outcome.problem, outcome.problem
     assert not outcome.skipped, outcome.skipped
-
-
-@pytest.mark.cluster
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_request_that_is_refused_fails_its_row_alone(outcomes: Mapping[str, "asyncio.Task[Outcome]"]) -> None:
-    outcome = await outcomes[REFUSED.name]
-    assert outcome.problem.startswith("RowError: step 3, asks: 404 NotFound")
 
 
 def test_without_a_cluster_it_says_so_and_ends_well(

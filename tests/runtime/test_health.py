@@ -87,13 +87,6 @@ async def test_metrics_want_the_token(header: str | None, status: int) -> None:
     assert TOKEN not in text
 
 
-async def test_probes_need_no_token() -> None:
-    async with served() as (client, url):
-        for path in ("/healthz", "/readyz"):
-            async with client.get(url + path) as answer:
-                assert (answer.status, await answer.text()) == (200, "ok\n")
-
-
 def test_the_token_comes_from_a_file_and_never_from_an_argument(tmp_path: Path) -> None:
     operator = next(command.callback for command in app.registered_commands if command.name == "operator")
     assert operator is not None

@@ -105,19 +105,6 @@ async def test_an_update_that_is_refused_is_told_and_tried_with_back_off() -> No
         await world.clock.until(lambda: "refused" not in world.job()["status"]["conditions"][-1]["message"], step=0.5)
 
 
-async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
-    async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
-        await world.clock.advance(RECHECK_PERIOD + 1)
-        world.ok("DELETE", SECRET)
-        world.ok("POST", f"{CORE}/secrets", {"metadata": {"name": "train-ssh"}, "stringData": {"mine": "x"}})
-        uid = world.uid(SECRET)
-        world.play_all("Running")
-        await world.clock.until(lambda: "NameConflict" in world.events(), step=0.5)
-        await world.clock.advance(5)
-        assert "train-launcher" not in world.named()
-        assert world.uid(SECRET) == uid
-
-
 @pytest.mark.parametrize(("version", "policy"), [("v2beta1", "None"), ("v1", "All")])
 async def test_a_new_operator_revokes_access_before_other_clean_up(version: str, policy: str) -> None:
     """The first operator dies with the final status written: its clean-up is not begun."""
