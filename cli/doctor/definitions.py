@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobcommon.cli.doctor.finding import Finding, Severity
@@ -35,51 +36,45 @@ def check_definitions(state: ClusterState, frameworks: Sequence[Framework], ours
             continue
         found = state.definitions[name]
         if found is None:
-            yield Finding(
-                Severity.ERROR, f"CustomResourceDefinition {name}", "is not installed",
-                f"the API server refuses every {framework.kind}", _apply(framework),
-            )  # fmt: skip
+            yield _error(framework, "is not installed", f"the API server refuses every {framework.kind}")
         else:
             yield from _check(framework, found, ours[name])
 
 
 def _check(framework: Framework, found: Json, ours: Json) -> Iterator[Finding]:
-    subject = f"CustomResourceDefinition {definition_name(framework)}"
+    name_of_it = definition_name(framework)
     wanted = {version["name"]: version for version in ours["spec"]["versions"]}
     spec = found.get("spec") or {}
     served = {str(one.get("name")): one for one in spec.get("versions") or () if one.get("served")}
     for condition in (found.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Established" and condition.get("status") == "False":
-            yield Finding(
-                Severity.ERROR, subject, f"is not established: {condition.get('message', '')}",
-                f"the API server does not serve {framework.plural}", f"kubectl describe crd {definition_name(framework)}",
-            )  # fmt: skip
+            what, why = (
+                f"is not established: {condition.get('message', '')}",
+                f"the API server does not serve {framework.plural}",
+            )
+            yield _error(framework, what, why, f"kubectl describe crd {name_of_it}")
     for name, version in wanted.items():
         if name not in served:
-            yield Finding(
-                Severity.ERROR, subject, f"does not serve version {name}",
-                f"jobs of {framework.group}/{name} are refused"
-                + (", and the operator reads this version" if version["storage"] else ""),
-                _apply(framework),
-            )  # fmt: skip
+            more = ", and the operator reads this version" if version["storage"] else ""
+            yield _error(framework, f"does not serve version {name}", f"jobs of {framework.group}/{name} are refused{more}")
         else:
             yield from _prunes(framework, name, version, served[name])
     stored = [str(name) for name in (found.get("status") or {}).get("storedVersions") or ()]
     if unknown := [name for name in stored if name not in wanted]:
-        yield Finding(
-            Severity.ERROR, subject, f"has objects stored as {', '.join(unknown)}, which our definition does not have",
+        yield _error(
+            framework, f"has objects stored as {', '.join(unknown)}, which our definition does not have",
             "the API server refuses our definition while objects are stored so",
             f"kubectl get {framework.plural} --all-namespaces -o yaml | kubectl replace -f - && kubectl patch crd "
-            f"{definition_name(framework)} --subresource=status --type merge "
+            f"{name_of_it} --subresource=status --type merge "
             f"-p '{{\"status\":{{\"storedVersions\":[\"{_storage(spec)}\"]}}}}'",
         )  # fmt: skip
     if (spec.get("conversion") or {}).get("strategy") == "Webhook":
         service = (((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")) or {}
         where = f"{service.get('namespace', '')}/{service.get('name', '')}".strip("/") or "a URL"
-        yield Finding(
-            Severity.ERROR, subject, f"converts versions by a webhook at {where}",
+        yield _error(
+            framework, f"converts versions by a webhook at {where}",
             "once that server is gone, jobs can only be read in the stored version; ours needs no webhook",
-            f"kubectl patch crd {definition_name(framework)} --type merge "
+            f"kubectl patch crd {name_of_it} --type merge "
             "-p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'",
         )  # fmt: skip
 
@@ -91,24 +86,15 @@ def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: 
     if status := {field.removeprefix("status.") for field in missing if field.startswith("status")}:
         yield _prunes_status(framework, name, status)
     if spec := {field for field in missing if field.startswith("spec")}:
-        yield Finding(
-            Severity.WARNING, f"CustomResourceDefinition {definition_name(framework)}",
-            f"drops fields of {name}: {_in_short(spec)}",
-            "these fields of a manifest are dropped without an error, or refused by kubectl", _apply(framework),
-        )  # fmt: skip
+        why = "these fields of a manifest are dropped without an error, or refused by kubectl"
+        yield replace(_error(framework, f"drops fields of {name}: {_in_short(spec)}", why), severity=Severity.WARNING)
     if "status" not in (served.get("subresources") or {}):
-        yield Finding(
-            Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}",
-            f"has no status subresource in {name}", "the operator cannot write a status", _apply(framework),
-        )  # fmt: skip
+        yield _error(framework, f"has no status subresource in {name}", "the operator cannot write a status")
 
 
 def _prunes_status(framework: Framework, version: str, fields: frozenset[str] | set[str]) -> Finding:
-    return Finding(
-        Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}",
-        f"drops fields of the status in {version}: {_in_short({f'status.{name}' for name in fields})}",
-        "the operator is not ready, and does nothing that depends on what it cannot record", _apply(framework),
-    )  # fmt: skip
+    what = f"drops fields of the status in {version}: {_in_short({f'status.{name}' for name in fields})}"
+    return _error(framework, what, "the operator is not ready, and does nothing that depends on what it cannot record")
 
 
 def _in_short(fields: set[str]) -> str:
@@ -120,5 +106,7 @@ def _storage(spec: Json) -> str:
     return next((str(one.get("name")) for one in spec.get("versions") or () if one.get("storage")), "")
 
 
-def _apply(framework: Framework) -> str:
-    return f"jobcommon crds --framework {framework.name} | kubectl apply --server-side --force-conflicts -f -"
+def _error(framework: Framework, what: str, why: str, fix: str = "") -> Finding:
+    """About the framework's definition. Unless told otherwise, ours fixes it."""
+    fix = fix or f"jobcommon crds --framework {framework.name} | kubectl apply --server-side --force-conflicts -f -"
+    return Finding(Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}", what, why, fix)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from jobcommon.cli.doctor.finding import Finding, Severity
-from jobcommon.cli.doctor.operators import LEASES, OwnOperator, reference_operators
+from jobcommon.cli.doctor.operators import LEASES, OwnOperator, ReferenceOperator, reference_operators
 from jobcommon.cli.doctor.state import ClusterState, Json, names
 from jobcommon.framework import Framework
 
@@ -30,11 +30,7 @@ def check_other_operators(
 def _deployments(state: ClusterState, kinds: set[str]) -> Iterator[Finding]:
     for other in reference_operators(state.deployments):
         if both := sorted(kinds & other.kinds):
-            yield Finding(
-                Severity.ERROR, f"Deployment {other.name} in {other.namespace}",
-                f"runs {other.program}, which acts on {', '.join(both)}", _TWO,
-                f"kubectl scale deployment {other.name} --namespace {other.namespace} --replicas=0",
-            )  # fmt: skip
+            yield _to_stop(other, f"runs {other.program}, which acts on {', '.join(both)}")
 
 
 def _leases(state: ClusterState, own: Sequence[OwnOperator], now: float) -> Iterator[Finding]:
@@ -63,10 +59,12 @@ def _own_twice(own: Sequence[OwnOperator]) -> Iterator[Finding]:
             same_lease = (one.namespace, one.lease) == (other.namespace, other.lease)
             apart = one.watched and other.watched and not one.watched & other.watched
             if both and not same_lease and not apart:
-                yield Finding(
-                    Severity.ERROR, other.place, f"acts on {', '.join(both)} in the same namespaces as {one.place}", _TWO,
-                    f"kubectl scale deployment {other.name} --namespace {other.namespace} --replicas=0",
-                )  # fmt: skip
+                yield _to_stop(other, f"acts on {', '.join(both)} in the same namespaces as {one.place}")
+
+
+def _to_stop(other: OwnOperator | ReferenceOperator, what: str) -> Finding:
+    fix = f"kubectl scale deployment {other.name} --namespace {other.namespace} --replicas=0"
+    return Finding(Severity.ERROR, f"Deployment {other.name} in {other.namespace}", what, _TWO, fix)
 
 
 def _webhooks(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[Finding]:
@@ -110,11 +108,10 @@ def _launchers(state: ClusterState) -> Iterator[Finding]:
             continue
         namespace, name = names(job)
         if (job.get("spec") or {}).get("suspend"):
-            yield Finding(
-                Severity.WARNING, f"Job {name} in {namespace}", f"is the suspended launcher of MPIJob {owner.get('name')}",
-                "mpi-operator has created it; our operator starts a launcher of its own when the job is resumed",
-                f"kubectl delete job {name} --namespace {namespace}",
-            )  # fmt: skip
+            what = f"is the suspended launcher of MPIJob {owner.get('name')}"
+            why = "mpi-operator has created it; our operator starts a launcher of its own when the job is resumed"
+            fix = f"kubectl delete job {name} --namespace {namespace}"
+            yield Finding(Severity.WARNING, f"Job {name} in {namespace}", what, why, fix)
         else:
             yield Finding(
                 Severity.ERROR, f"MPIJob {owner.get('name')} in {namespace}",

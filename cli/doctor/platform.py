@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 import jobcommon
 from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, VOLCANO, YUNIKORN, candidates, gang_scheduler
@@ -25,6 +26,7 @@ KUEUE_DEPLOYMENT = "kueue-controller-manager"
 # The integrations that bring Kueue's webhook for pods: `ImplicitlyEnabledFrameworkNames` in pkg/controller/jobs.
 _POD_INTEGRATIONS = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
 _ZONE = re.compile(r"^\s*kubernetes\s+(?!\S*\.arpa)([^\s{]+)", re.MULTILINE)
+_NO_QUOTA = "such a job with a queue label runs at once, outside of every quota"
 _TRAINER = "trainer.kubeflow.org"
 _TRAINER_CONTROLLER = "trainer-controller-manager"
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
@@ -57,16 +59,11 @@ def _version(state: ClusterState) -> Iterator[Finding]:
 
 
 def _deployment(operator: OwnOperator) -> Iterator[Finding]:
+    error, place = partial(Finding, Severity.ERROR, operator.place), f"{operator.name} --namespace {operator.namespace}"
     if not operator.replicas:
-        yield Finding(
-            Severity.ERROR, operator.place, "has 0 replicas", "its jobs do not advance",
-            f"kubectl scale deployment {operator.name} --namespace {operator.namespace} --replicas=1",
-        )  # fmt: skip
+        yield error("has 0 replicas", "its jobs do not advance", f"kubectl scale deployment {place} --replicas=1")
     elif not operator.ready:
-        yield Finding(
-            Severity.ERROR, operator.place, "has no pod that is ready", "its jobs do not advance",
-            f"kubectl logs deployment/{operator.name} --namespace {operator.namespace}",
-        )  # fmt: skip
+        yield error("has no pod that is ready", "its jobs do not advance", f"kubectl logs deployment/{place}")
     if operator.version not in ("", jobcommon.__version__):
         yield Finding(
             Severity.NOTE, operator.place, f"is of version {operator.version}, this command of {jobcommon.__version__}",
@@ -125,15 +122,13 @@ def _rights(state: ClusterState) -> Iterator[Finding]:
         for resource, verbs in by_resource.items():
             what = f"may not {', '.join(verbs)} {resource} {where}"
             if denied.account:
-                yield Finding(
-                    Severity.ERROR, denied.account, what, "the operator is refused with 403, and jobs do not advance",
-                    "helm upgrade, or kubectl apply -k charts/kustomize/base: the roles come with the operator",
-                )  # fmt: skip
+                why = "the operator is refused with 403, and jobs do not advance"
+                fix = "helm upgrade, or kubectl apply -k charts/kustomize/base: the roles come with the operator"
+                yield Finding(Severity.ERROR, denied.account, what, why, fix)
             else:
-                yield Finding(
-                    Severity.WARNING, "you", what, "an operator started with these credentials would be refused",
-                    "install it with its own account (docs/install.md), or run it as another user",
-                )  # fmt: skip
+                why = "an operator started with these credentials would be refused"
+                fix = "install it with its own account (docs/install.md), or run it as another user"
+                yield Finding(Severity.WARNING, "you", what, why, fix)
 
 
 def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collection[str]) -> Iterator[Finding]:
@@ -152,23 +147,15 @@ def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collectio
         if framework.kind in ours:
             yield from _owned_kind(framework, configured)
         elif framework.kind in external and integration not in configured.frameworks:
-            yield Finding(
-                Severity.WARNING, "Kueue",
-                f"leaves the Workloads of {framework.kind} to an operator that owns them, but no such operator was found",
-                "such a job with a queue label runs at once, outside of every quota",
-                "run the operator with --kueue own (the chart's value kueue: own)",
-            )  # fmt: skip
+            what = f"leaves the Workloads of {framework.kind} to an operator that owns them, but no such operator was found"
+            fix = "run the operator with --kueue own (the chart's value kueue: own)"
+            yield Finding(Severity.WARNING, "Kueue", what, _NO_QUOTA, fix)
         elif integration not in INTEGRATED:
-            yield Finding(
-                Severity.NOTE, "Kueue", f"has no integration of {framework.kind}",
-                "such a job with a queue label runs at once, outside of every quota",
-            )  # fmt: skip
+            yield Finding(Severity.NOTE, "Kueue", f"has no integration of {framework.kind}", _NO_QUOTA)
         elif integration not in configured.frameworks:
-            yield Finding(
-                Severity.WARNING, "Kueue", f"does not queue {framework.kind}: {integration} is not enabled",
-                "such a job with a queue label runs at once, outside of every quota",
-                f"add {integration} to integrations.frameworks in ConfigMap {CONFIGURATION}, and restart Kueue",
-            )  # fmt: skip
+            what = f"does not queue {framework.kind}: {integration} is not enabled"
+            fix = f"add {integration} to integrations.frameworks in ConfigMap {CONFIGURATION}, and restart Kueue"
+            yield Finding(Severity.WARNING, "Kueue", what, _NO_QUOTA, fix)
 
 
 def _owned_kind(framework: Framework, configured: Integrations) -> Iterator[Finding]:

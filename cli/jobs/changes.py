@@ -51,10 +51,10 @@ async def resume(api: Api, job: FoundJob, say: Say) -> None:
 
 async def restart(api: Api, job: FoundJob, say: Say, *, recreate: bool, seconds: float) -> None:
     """Run all replicas afresh: a running job by suspension and resume, a finished one as a new job if `recreate`."""
-    if read_status(job.body.get("status")).finished:
+    if job.status.finished:
         if not recreate:
             lost = "deletes it with its status, pods and logs, and recreates it"
-            raise UserError(f"{job.title} has finished ({_state(job)}); --recreate {lost}")
+            raise UserError(f"{job.title} has finished ({job.state}); --recreate {lost}")
         await _recreate(api, job, say, seconds)
         return
     was_suspended = _is_suspended(job)
@@ -242,12 +242,7 @@ def _is_suspended(job: FoundJob) -> bool:
 
 
 def _check_unfinished(job: FoundJob, what: str) -> None:
-    if read_status(job.body.get("status")).finished:
+    if job.status.finished:
         raise UserError(
-            f"{job.title} has finished ({_state(job)}) and cannot be {what}; kubectl train restart --recreate runs it again"
+            f"{job.title} has finished ({job.state}) and cannot be {what}; kubectl train restart --recreate runs it again"
         )
-
-
-def _state(job: FoundJob) -> str:
-    conditions = read_status(job.body.get("status")).conditions
-    return conditions[-1].type if conditions else "no condition"

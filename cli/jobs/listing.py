@@ -14,7 +14,7 @@ from rich.text import Text
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.resources import Quantity, parse_quantity
-from jobcommon.api.status import ConditionType, read_status
+from jobcommon.api.status import ConditionType
 from jobcommon.api.text import clean
 from jobcommon.api.timestamp import human_duration, parse_time
 from jobcommon.causes.cause import in_short
@@ -84,14 +84,8 @@ async def jobs_of(api: Api, *, everywhere: bool, console: Console, chosen: Chose
         raise UserError(next(iter(unread.values())), JOB_FAILED)
     for kind, reason in unread.items():
         console.print(Text(clean(f"{kind}: {reason}"), style="yellow"), soft_wrap=True)
-    found = [job for job in found if not states or _state(job) in states]
+    found = [job for job in found if not states or job.state in states]
     return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
-
-
-def _state(job: FoundJob) -> str:
-    """The type of its current condition, "" without one."""
-    conditions = read_status(job.body.get("status")).conditions
-    return conditions[-1].type if conditions else ""
 
 
 async def surroundings_of(
@@ -99,7 +93,7 @@ async def surroundings_of(
 ) -> list[Found]:
     """What explains jobs in a list. Two requests show with which something is wrong."""
     namespace = None if everywhere else api.namespace
-    unfinished = [job for job in jobs if not read_status(job.body.get("status")).finished]
+    unfinished = [job for job in jobs if not job.status.finished]
     unread: dict[str, str] = {}
     pods = await _readable(api, namespace, "pods", ("labelSelector", labels.JOB_NAME), unread) if unfinished else []
     warned = any((pod.get("status") or {}).get("phase") == "Pending" for pod in pods) or len(pods) < len(unfinished)
@@ -188,7 +182,7 @@ def _as_json(job: FoundJob, found: Found, made: Diagnosis | None) -> dict[str, A
         "pods": {"running": int(running), "wanted": int(wanted)},
         "restarts": status.restarts or 0,
         "progress": status.reported_progress,
-        "state": _state(job),
+        "state": job.state,
         **({"well": made.well, **msgspec.to_builtins(made)} if made is not None else {}),
     }
 

@@ -11,7 +11,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from jobcommon.api.status import JobCondition, read_status
+from jobcommon.api.status import JobCondition
 from jobcommon.api.text import clean
 from jobcommon.cli.display import Frames
 from jobcommon.cli.errors import JOB_FAILED, UserError
@@ -166,7 +166,7 @@ async def _print_kept(api: Api, job: FoundJob, wanted: Callable[[str], bool], pr
 
 async def follow_logs(api: Api, job: FoundJob, selection: Selection, printer: Printer) -> None:
     """Print the logs as they grow, of every run of every container, until the job is over."""
-    if read_status(job.body.get("status")).finished:
+    if job.status.finished:
         await print_logs(api, job, selection, printer)
         return
     followed = FollowedJob(job.framework, job.namespace, job.name)

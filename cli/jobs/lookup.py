@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.causes.cause import in_short
 from jobcommon.cli.errors import UserError
@@ -43,6 +44,17 @@ class FoundJob:
     def uid(self) -> str:
         """Its UID."""
         return str(self.body["metadata"].get("uid") or "")
+
+    @property
+    def status(self) -> JobStatus:
+        """Its status."""
+        return read_status(self.body.get("status"))
+
+    @property
+    def state(self) -> str:
+        """The type of its current condition, "" without one."""
+        conditions = self.status.conditions
+        return conditions[-1].type if conditions else ""
 
     @property
     def target(self) -> Target:
