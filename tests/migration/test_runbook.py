@@ -332,6 +332,7 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
             assert "0 errors" in await cluster.run(install[1])
             for block in install[2:]:
                 await cluster.run(block)
+            await _a_profile_s_user_may_create_jobs(cluster)
             await (_training_continues(cluster, before) if training else _mpi_job_runs(cluster))
 
         await cluster.run(back[0])
@@ -346,6 +347,24 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
         old = await cluster.send("GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{operator}")
         assert old["spec"]["replicas"] == 1
         assert await cluster.there(f"{WEBHOOKS}/{WEBHOOK}") == training
+
+
+async def _a_profile_s_user_may_create_jobs(cluster: Cluster) -> None:
+    """A Kubeflow profile binds it to kubeflow-edit, which kube-controller-manager fills by label, as the test does here."""
+    rbac, label = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-edit"
+    roles = (await cluster.send("GET", f"{rbac}/clusterroles"))["items"]
+    rules = [rule for role in roles if label in role["metadata"].get("labels", {}) for rule in role["rules"]]
+    await cluster.send("POST", f"{rbac}/clusterroles", {"metadata": {"name": "kubeflow-edit"}, "rules": rules})
+    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "profile"}})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubeflow-edit"}
+    editor = {"kind": "ServiceAccount", "name": "default-editor", "namespace": "profile"}
+    binding = {"metadata": {"name": "default-editor"}, "roleRef": role, "subjects": [editor]}
+    await cluster.send("POST", f"{rbac}/namespaces/profile/rolebindings", binding)
+    for framework in (MPI, MXNET, PYTORCH, TF):
+        asked = {"namespace": "profile", "verb": "create", "group": framework.group, "resource": framework.plural}
+        review = {"spec": {"user": "system:serviceaccount:profile:default-editor", "resourceAttributes": asked}}
+        found = await cluster.send("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        assert found["status"]["allowed"], framework.plural
 
 
 async def _training_continues(cluster: Cluster, before: dict[str, str]) -> None:
