@@ -14,6 +14,7 @@ import msgspec
 from jobcommon.api import kueue, labels
 from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS
 from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.api.view import object_view
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Transport
@@ -72,15 +73,16 @@ class _Handover:
             if body is not None:
                 job = read_job(framework, body)
                 if job.run_policy.suspend and not (job.status.finished or job.managed_elsewhere or finished):
-                    await self._send(_resumed(framework, body), f"resume {framework.singular}/{job.name}")
+                    await self._send(_with_suspend(framework, body, False), f"resume {framework.singular}/{job.name}")
                 changes["labels"] = job_selector(framework, job)
             await self._send(_changed(workload, changes), f"take over Workload {metadata['name']}")
 
     async def give_back(self) -> None:
         """Leave our Workloads of kinds that Kueue queues itself to it, and delete the others, which would keep their quota.
 
-        A job of such a kind gets a `suspend`, as each has that Kueue knows; without it, it counts as not queued. The digest of
-        its podSets goes: Kueue may write the flavors' node labels into the job's templates.
+        A job of such a kind gets a `suspend`, as each has that Kueue knows; without it, it counts as not queued. One that
+        waits is suspended, so that it does not run until Kueue looks at it. The digest of its podSets goes: Kueue may write the
+        flavors' node labels into the job's templates.
         """
         configuration = await read_object(self._transport, kueue.CONFIGURATION_PATH)
         known = kueue.integrations(configuration) if configuration is not None else None
@@ -89,8 +91,11 @@ class _Handover:
             metadata = workload["metadata"]
             if kueue.integration_of(framework.api_version, framework.kind) in queued:
                 body = await self._job(framework, metadata["namespace"], owner)
-                if body is not None and read_job(framework, body).run_policy.suspend is None:
-                    await self._send(_resumed(framework, body), f"leave {framework.singular}/{owner.get('name')} to Kueue")
+                found = kueue.Workload(object_view(msgspec.json.encode(workload)))
+                waits = not (found.admitted or found.has("Finished"))
+                if body is not None and read_job(framework, body).run_policy.suspend not in (True, waits):
+                    leave = f"leave {framework.singular}/{owner.get('name')} to Kueue"
+                    await self._send(_with_suspend(framework, body, waits), leave)
                 none: _Json = {"labels": dict.fromkeys((labels.OPERATOR_NAME, labels.JOB_NAME))}
                 none["annotations"] = {kueue.POD_SETS: None}
                 await self._send(_changed(workload, none), f"leave Workload {metadata['name']} to Kueue")
@@ -147,10 +152,10 @@ def _changed(workload: _Json, metadata: _Json) -> Request:
     return objects.merge(_path(workload), {"metadata": {**_version_of(workload), **metadata}})
 
 
-def _resumed(framework: Framework, body: _Json) -> Request:
+def _with_suspend(framework: Framework, body: _Json, suspend: bool) -> Request:
     metadata = body["metadata"]
     path = objects.object_path(framework.api_version, framework.plural, metadata["namespace"], metadata["name"])
-    return objects.merge(path, {"metadata": _version_of(body), "spec": {"runPolicy": {"suspend": False}}})
+    return objects.merge(path, {"metadata": _version_of(body), "spec": {"runPolicy": {"suspend": suspend}}})
 
 
 def _version_of(body: _Json) -> _Json:

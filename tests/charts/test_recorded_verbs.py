@@ -399,12 +399,12 @@ async def test_workloads_change_hands_and_nothing_is_lost() -> None:
     released = replace(everywhere, kueue="release")
     async with operating(life, TF, released):
         await life.clock.until(lambda: len(workloads()) == 3 and not ours(), step=0.5)
-        assert life.job("late")["spec"]["runPolicy"]["suspend"] is False, "so it counts as queued"
-        # Kueue finds a Workload of its pods by its owner, and suspends a job whose Workload is not admitted.
-        life.ok("PATCH", life.jobs(name="queued"), {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
+        suspended = {name: life.job(name)["spec"]["runPolicy"].get("suspend") for name in ("train", "queued", "late")}
+        assert suspended == {"train": False, "queued": True, "late": True}, "each counts as queued, and what waits does not run"
         await life.clock.until(lambda: life.conditions("queued")[-1:] == ["Suspended"], step=0.5)
-        # As it does when it admits one.
-        placed = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}}}
+        # As Kueue does when it admits one.
+        placed: Json = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}}}
+        placed["runPolicy"] = {"suspend": False}
         life.ok("PATCH", life.jobs(name="late"), {"spec": placed}, MERGE_PATCH)
         admit("late")
         await life.clock.until(lambda: len(running("late")) == 2, step=0.5)
