@@ -36,7 +36,7 @@ SAFE_TO_DELETE = "kueue.x-k8s.io/safe-to-forcefully-delete"
 GANG = PREFIX + "gang"
 """The annotation of a pod with its place in a gang."""
 POD_ANNOTATIONS = (ATTEMPT, EARLIER_RUNS, STOP_ORDERED, IMAGE, TEMPLATE, SIZE, SPARE, EXPIRED, GANG, SAFE_TO_DELETE)
-"""Those that are read from pods. Whoever may change a pod can add others, of any size."""
+"""Those that are read from pods. A user who may change a pod can add others, of any size."""
 
 JOB_LABELS = (OPERATOR_NAME, JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, JOB_ROLE)
 

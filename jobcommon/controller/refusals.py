@@ -134,8 +134,8 @@ class Refusals:
         """The oldest refusal, one of a create first, for the job's status. It stays the same while the cause does: the numbers
         in a quota's message change with every pod of other jobs, and that must not cause status writes (rule R19).
         """
-        told = [one for one in self._back_offs.values() if one.text]
-        return next((one.text for one in sorted(told, key=lambda one: all("/" in what for what in one.held))), "")
+        worded = [one for one in self._back_offs.values() if one.text]
+        return next((one.text for one in sorted(worded, key=lambda one: all("/" in what for what in one.held))), "")
 
     def record(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""

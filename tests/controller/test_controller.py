@@ -441,7 +441,7 @@ def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Mani
 
 
 def test_what_claims_a_job_of_another_namespace_is_not_its(bench: Bench, manifest: Manifest) -> None:
-    """Whoever may read a job knows its UID, and may write it into objects of a namespace of their own."""
+    """A user who may read a job knows its UID, and can write it into objects of a namespace of their own."""
     claim = running_pod(bench, manifest, namespace="elsewhere", finalizers=["theirs"])
     bench.say("services", "ADDED", {**claim, "metadata": {**claim["metadata"], "name": "demo"}})
     work = bench.new(manifest)
