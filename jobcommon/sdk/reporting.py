@@ -24,12 +24,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _URL, _AUTHORITY, _TOKEN = "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_CA_CERT", "KUBEFLOW_TRAINER_SERVER_TOKEN"
-_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PROCESS_ID", "PADDLE_TRAINER_ID", "DMLC_WORKER_ID")
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PROCESS_ID", "PADDLE_TRAINER_ID", "DMLC_WORKER_ID")
 _EVERY_SECONDS = 5.0
 # Of a program that has just begun.
 _FIRST_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
-_EXIT_SECONDS = 3.0
+EXIT_SECONDS = 3.0
 # A server that restarts refuses one or two.
 _WARN_AFTER = 3
 # What the server takes of a name or a value, and so many metrics that a report stays far below its 64 KiB.
@@ -80,7 +80,7 @@ class Reporter:
         with self._changed:
             self._ends = True
             self._changed.notify()
-        self._thread.join(_EXIT_SECONDS)
+        self._thread.join(EXIT_SECONDS)
 
     def _run(self) -> None:
         while True:
@@ -164,7 +164,7 @@ def is_first(environ: Mapping[str, str]) -> bool:
     torch = sys.modules.get("torch.distributed")
     if torch is not None and torch.is_available() and torch.is_initialized():
         return bool(torch.get_rank() == 0)
-    rank = next((environ[name] for name in _RANKS if environ.get(name)), None)
+    rank = next((environ[name] for name in RANKS if environ.get(name)), None)
     if rank is not None:
         return rank == "0"
     try:
@@ -175,7 +175,7 @@ def is_first(environ: Mapping[str, str]) -> bool:
         return True
 
 
-class _Process:
+class Process:
     """The reporter of this process, None if it makes no reports. A forked process begins anew: it has no thread."""
 
     decided = False
@@ -183,23 +183,25 @@ class _Process:
 
     @classmethod
     def forget(cls) -> None:
+        """Decide anew whether this process reports."""
         cls.decided, cls.reporter = False, None
 
     @classmethod
     def end(cls) -> None:
+        """Send what is left."""
         if cls.reporter is not None:
             cls.reporter.end()
 
 
 def _reporter() -> Reporter | None:
-    if not _Process.decided:
-        _Process.decided = True
+    if not Process.decided:
+        Process.decided = True
         where = [os.environ.get(name, "") for name in (_URL, _AUTHORITY, _TOKEN)]
         if all(where) and is_first(os.environ):
-            _Process.reporter = Reporter(*where)
-    return _Process.reporter
+            Process.reporter = Reporter(*where)
+    return Process.reporter
 
 
-atexit.register(_Process.end)
+atexit.register(Process.end)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Process.forget)
+    os.register_at_fork(after_in_child=Process.forget)

@@ -1,10 +1,14 @@
 """`report_progress`: what is reported, by which process, and that the program neither waits nor fails."""
 
 import json
+import ssl
 import subprocess
 import sys
+import threading
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 
 from jobcommon.sdk import reporting
 from jobcommon.sdk.reporting import is_first, status_of
+from localcluster.client import self_signed
 from tests.docs.blocks import blocks
 
 #: what is reported at second 100: step, total, metrics; the first step and its time; percentage, seconds left, and the metrics
@@ -92,6 +97,49 @@ def test_the_loops_of_the_page_report(framework: str) -> None:
     if "Progress" in names:
         names["Progress"]().on_train_batch_end(Trained() if framework == "lightning" else 6, {"loss": 0.5})
     assert (7, 40, 0.5) in told
+
+
+class _Server(BaseHTTPRequestHandler):
+    """Takes reports."""
+
+    received: Queue[tuple[str, dict[str, Any]]] = Queue()
+
+    def do_POST(self) -> None:
+        """One report."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.received.put((self.headers["Authorization"], body["trainerStatus"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_what_is_left_is_sent_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, server = self_signed(), HTTPServer(("127.0.0.1", 0), _Server)
+    for name, content in (("ca", made.pem), ("key", made.key), ("token", b"secret")):
+        (tmp_path / name).write_bytes(content)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "ca", tmp_path / "key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in (("URL", f"https://127.0.0.1:{server.server_port}/status"), ("CA_CERT", "ca"), ("TOKEN", "token")):
+        monkeypatch.setenv(f"KUBEFLOW_TRAINER_SERVER_{name}", value if name == "URL" else str(tmp_path / value))
+    for name in reporting.RANKS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(reporting, "EXIT_SECONDS", 60.0)
+    reporting.Process.forget()
+    reporting.report_progress(1, 10, loss=0.5)
+    assert _Server.received.get(timeout=60)[0] == "Bearer secret"
+    reporting.report_progress(2, 10, phase="train")
+    reporting.Process.end()
+    reporting.Process.forget()
+    server.shutdown()
+    server.server_close()
+    last = _Server.received.get(timeout=60)[1]
+    assert {one["name"]: one["value"] for one in last["metrics"]} == {
+        "current_step": "2", "total_steps": "10", "loss": "0.5", "phase": "train",
+    }  # fmt: skip
 
 
 def test_a_program_ends_although_the_operator_never_answers(tmp_path: Path) -> None:

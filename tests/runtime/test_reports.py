@@ -21,11 +21,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
+from jobcommon.api.status import TrainerStatus
+from jobcommon.framework import Framework
+from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.reports import server as report_server
-from jobcommon.runtime.reports.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, TokenError
+from jobcommon.runtime.reports.account_tokens import KEYS, OPENID_CONFIGURATION, AccountTokens, BoundPod, TokenError
 from jobcommon.runtime.reports.bounded_server import Limits
-from jobcommon.runtime.reports.server import BusyError
-from jobcommon.runtime.reports.writer import ReportWriter
+from jobcommon.runtime.reports.server import BusyError, ReportedJob
+from jobcommon.runtime.reports.writer import MAX_UNKNOWN, ReportWriter
 from jobcommon.runtime.settings import Settings
 from localcluster.client import self_signed
 from localcluster.model import KEY_NAME, KEY_TABLE
@@ -225,6 +229,40 @@ async def test_reports_of_others_neither_change_delay_nor_displace_those_of_the_
             assert status(world)["progress"]["highestStep"] == step
             assert status(world)["trainerStatus"]["progressPercentage"] == step
             await world.clock.advance(10)
+
+
+async def test_reports_of_unknown_pods_are_kept_until_they_are_too_many() -> None:
+    writer = ReportWriter(ScriptedTransport(), _no_executor, FakeClock(), quiet_log(), Metrics())
+    target, sent = ReportedJob(TESTJOB, "default", "train"), TrainerStatus(last_updated_time="2026-11-24T02:00:00Z")
+    for number in range(MAX_UNKNOWN):
+        writer.take(target, BoundPod("default", "pod", f"{number}"), sent)
+    with pytest.raises(BusyError):
+        writer.take(target, BoundPod("default", "pod", "one more"), sent)
+
+
+async def test_reports_of_a_job_without_report_progress_are_not_written(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        patch = {"spec": {"runPolicy": {"reportProgress": False}}}
+        world.ok("PATCH", f"{JOBS}/train", patch, "application/merge-patch+json")
+        assert (await program.post(report(3)))[0] == 200
+        await world.clock.advance(30)
+        assert "trainerStatus" not in status(world)
+
+
+async def test_reports_that_cannot_be_written_do_not_hold_up_the_end(world: World, settings: Settings) -> None:
+    world.transport = tap = Tap(world.transport)
+    async with running(world, settings) as program:
+        await program.post(report(1))
+        await settled(world, lambda: "progress" in status(world))
+        await program.post(report(2))
+        tap.open.clear()
+        asked = world.clock.monotonic()
+    assert world.clock.monotonic() - asked <= 30
+    assert step_on_record(world, "train") == 1
+
+
+def _no_executor(_: Framework) -> Executor:
+    raise AssertionError("nothing is written")
 
 
 async def test_the_last_report_is_written_after_the_job_has_finished(world: World, settings: Settings) -> None:
