@@ -95,7 +95,8 @@ class RoundRobin(Generic[T]):
 
         Raises StopIteration if there is none.
         """
-        name, items = next((name, items) for name, items in self._flows.items() if name not in without)
+        flows = self._flows.items()
+        name, items = next(iter(flows)) if not without else next(flow for flow in flows if flow[0] not in without)
         item = items.pop() if isinstance(items, RoundRobin) else items.popleft()
         if items:
             self._flows.move_to_end(name)
