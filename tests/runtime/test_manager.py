@@ -20,10 +20,11 @@ import pytest
 from jobcommon.api.labels import OPERATOR_NAME
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.client.transport import StaticEndpoint
 from jobcommon.framework import FINALIZER
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import cancelled
-from jobcommon.runtime.manager import Env, Manager, run_operators
+from jobcommon.runtime.manager import Env, Manager, run_against, run_operators
 from jobcommon.runtime.settings import Settings
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
 from tests.runtime.tap import Passing
@@ -254,6 +255,23 @@ async def test_cancelling_ends_it_too(world: World) -> None:
         await running
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert left == []
+
+
+async def test_a_second_signal_aborts_at_once(world: World) -> None:
+    env = Env(world.clock, Random(1).random, "a")
+    operators = run_operators(world.transport, [TESTJOB], SETTINGS, env=env, log=quiet_log(), handle_signals=True)
+    running = asyncio.create_task(operators)
+    await turns()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(os.getpid(), number)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_operators_of_a_server_that_does_not_answer_end_when_they_are_to_stop() -> None:
+    stop = asyncio.Event()
+    stop.set()
+    await run_against(StaticEndpoint("http://127.0.0.1:9"), [TESTJOB], SETTINGS, stop=stop)
 
 
 WRONG: dict[str, dict[str, Any]] = {
