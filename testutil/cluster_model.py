@@ -228,11 +228,6 @@ class ClusterModel(PlatformModel):
         self._reap(name)
         return self
 
-    def delete_service(self, name: str) -> Self:
-        """A user deletes a Service."""
-        del self.others["Service", name]
-        return self
-
     def recreate_job(self, uid: str) -> Self:
         """A new job of the same name and spec."""
         metadata = {**self.manifest["metadata"], "uid": uid}

@@ -8,7 +8,6 @@ from jobcommon.cli.dashboard.timeline import Lane, Timeline
 
 LANE_HEIGHT = 34
 AXIS_HEIGHT = 22
-BAR_HEIGHT = 14
 # A bar or mark that lasts a moment is still to be seen.
 MIN_PERCENT = 0.4
 # Seconds between the ticks of the axis.

@@ -25,8 +25,6 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The value of managedBy of a job that MultiKueue runs in another cluster."""
 MAX_POD_SETS = 18
 
-KUEUE_PREFIX = "kueue.x-k8s.io/"
-"""Of the names of its labels and annotations."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 MAX_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
