@@ -1,8 +1,9 @@
 """The server of health and metrics: what it answers, and to whom."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.health import STALLED_AFTER, serve_health
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.reports.bounded_server import Limits
 from jobcommon.runtime.settings import Settings
 from tests.runtime.fakes import FakeClock, quiet_log
 
@@ -154,3 +156,30 @@ async def test_a_page_of_metrics_is_made_once_a_second(monkeypatch: pytest.Monke
                 async with client.get(f"http://127.0.0.1:{port}/metrics") as answer:
                     assert await answer.text() == shown
             await clock.advance(0.5)
+
+
+HEAD = b"POST /metrics HTTP/1.1\r\nHost: a\r\n"
+HOSTILE = {
+    "nothing": b"",
+    "a slow head": HEAD + b"A: b",
+    "a head without an end": HEAD + b"A: b\r\n" * (1 << 16),
+    "a slow body": HEAD + b"Content-Length: 65536\r\n\r\nx",
+    "a huge body": HEAD + b"Content-Length: 1000000000\r\n\r\n" + b"x" * (1 << 20),
+    "chunks without an end": HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * (1 << 16),
+    "many requests": b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 10_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE)
+async def test_hostile_connections_end_in_their_time_and_hold_up_no_other(sent: bytes) -> None:
+    limits = Limits(request_seconds=1, connections=8, per_address=4)
+    async with health_of(Metrics(), host="127.0.0.1", port=0, limits=limits) as port, aiohttp.ClientSession() as client:
+        opened = [await asyncio.open_connection("127.0.0.1", port, local_addr=(f"127.0.1.{n % 4}", 0)) for n in range(16)]
+        for _, writer in opened:
+            writer.write(sent)
+        async with client.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.status == 200
+        for reader, writer in opened:
+            with suppress(ConnectionError):
+                assert len(await reader.read()) < 1 << 16
+            writer.close()
