@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release upgrade image clean
+.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -188,13 +188,6 @@ release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/, with
 	PATH="$(abspath $(BIN)):$$PATH" kubectl kustomize build/charts/kustomize/base > dist/jobcommon-install.yaml
 	cp CHANGELOG.md dist
 	cd dist && sha256sum * > SHA256SUMS
-
-upgrade: export OTHER_VERSION = $(CURDIR)/build/upgrade
-upgrade: $(DEV) ## jobs of every kind go on under the version FROM=REVISION and back, both ways; SERVER=real as for `make test`
-	@test -n '$(FROM)' || { echo "name the other version: make upgrade FROM=v0.1.0" >&2; exit 1; }
-	rm -rf $(OTHER_VERSION) && mkdir -p $(OTHER_VERSION)
-	git archive $(FROM) | tar -x -C $(OTHER_VERSION)
-	JOBCOMMON_SERVER=$(SERVER) $(PYTEST) -q -n 0 tests/upgrade/test_versions.py
 
 # podman, docker and buildah take the same options.
 image: ## build the operators' image on BASE=image@digest, with BUILDER=podman
