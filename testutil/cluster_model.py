@@ -102,6 +102,7 @@ class ClusterModel(PlatformModel):
             cluster={(PLURALS[o["kind"]], o["metadata"]["name"]): object_view(msgspec.json.encode(o)) for o in self.cluster},
             backed_off=self.refusals.backed_off(self.now),
             refusal=self.refusals.text,
+            quota_refuses_for=self.refusals.quota_refuses_for(self.now),
             unkept=self.unkept,
             kueue_off=self.kueue_off,
             same_for=self.now - self._alive[1] if self.reports else None,

@@ -37,6 +37,7 @@ class Observed:
     what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
     until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed; see `GETS` and
     `UPDATES`).
+    `quota_refuses_for`: for how many seconds a quota alone has refused pods; None if none does, or another cause does.
     `predecessors` are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or
     this process has made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
     `cluster` holds objects without a namespace, by plural and name: the priority classes, with a gang scheduler or Kueue, and
@@ -57,6 +58,7 @@ class Observed:
     refusal: str = ""
     unkept: str = ""
     backed_off: frozenset[str] = frozenset()
+    quota_refuses_for: float | None = None
     predecessors: frozenset[str] = frozenset()
     begun: bool = False
     cluster: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))

@@ -87,10 +87,11 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     `owner` is the controller owner. `labels` holds the job labels only, `annotations` those of `POD_ANNOTATIONS`.
     `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
     `scheduled_time` is when it got its node, as far as a condition says.
-    `unschedulable` is the scheduler's message while it finds no node. `ready_to_start`: the kubelet has mounted its volumes and
-    set up its network. `init_containers` and `containers` are in the order in which the API reports their statuses; they are
-    empty until the kubelet reports any. `restart_policy` is the kubelet's: Always, OnFailure or Never. `spec_seen`: the status
-    is that of a kubelet which acts on the current spec (known from Kubernetes 1.34 on).
+    `unschedulable` is the scheduler's message while the pod has no node; `no_room`: it has found none, rather than that the pod
+    is gated. `ready_to_start`: the kubelet has mounted its volumes and set up its network. `init_containers` and `containers`
+    are in the order in which the API reports their statuses; they are empty until the kubelet reports any. `restart_policy` is
+    the kubelet's: Always, OnFailure or Never. `spec_seen`: the status is that of a kubelet which acts on the current spec
+    (known from Kubernetes 1.34 on).
     """
 
     namespace: str
@@ -114,6 +115,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     scheduled: bool = False
     scheduled_time: float | None = None
     unschedulable: str = ""
+    no_room: bool = False
     restart_policy: str = ""
     spec_seen: bool = False
     ready_to_start: bool = False
@@ -237,6 +239,7 @@ def pod_view(data: bytes) -> PodView:
         scheduled=scheduled.status == "True" or bool(node_name),
         scheduled_time=epoch(scheduled.last_transition_time) if scheduled.status == "True" else None,
         unschedulable=_text(scheduled.message or scheduled.reason) if scheduled.status == "False" else "",
+        no_room=scheduled.status == "False" and scheduled.reason == "Unschedulable",
         ready_to_start=conditions.get("PodReadyToStartContainers", _NO_CONDITION).status == "True",
         restart_policy=intern(spec.restart_policy or ""),
         spec_seen=(status.observed_generation or 0) >= (metadata.generation or 1),

@@ -3,7 +3,7 @@
 It returns the next request, receives the response, and returns the changes of its store. A driver runs it::
 
     match informer.next(now):
-        case Wait(until): sleep
+        case Sleep(until): sleep
         case Fetch(request): send it, then `received` or `failed`
         case Stream(request): pass each line to `line`; when the stream ends by itself, `ended` or `failed`;
                               at `deadline`, `timed_out`; once it is no longer `streaming`, close it
@@ -27,7 +27,7 @@ from jobcommon.api.view import Identity, identity
 from jobcommon.cache import wire
 from jobcommon.cache.backoff import Backoff
 from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
-from jobcommon.cache.step import Fetch, Step, Stream, Wait
+from jobcommon.cache.step import Fetch, Sleep, Step, Stream
 from jobcommon.cache.store import Batch, Change, Relisted, Store
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Response
@@ -113,7 +113,7 @@ class Informer(Generic[T]):
     def next(self, now: float) -> Step:
         """The next step. Not to be called while a request is in flight."""
         if now < self._not_before:
-            return Wait(self._not_before)
+            return Sleep(self._not_before)
         if self._phase is _Phase.LIST:
             if not self._continue:
                 self._requested_at = now

@@ -6,7 +6,7 @@ from jobcommon.client.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Sleep:
     """Nothing to do before `until`."""
 
     until: float
@@ -26,4 +26,4 @@ class Stream:
     request: Request
 
 
-Step = Wait | Fetch | Stream
+Step = Sleep | Fetch | Stream

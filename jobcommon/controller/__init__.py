@@ -7,7 +7,7 @@ These names are for authors of controllers: `JobController` reconciles a framewo
 from jobcommon.api.view import object_view
 from jobcommon.cache.delta import Unreadable
 from jobcommon.cache.informer import Informer
-from jobcommon.cache.step import Fetch, Step, Stream, Wait
+from jobcommon.cache.step import Fetch, Sleep, Step, Stream
 from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store
 from jobcommon.client.lines import closing
 from jobcommon.controller.expectations import Expectations
@@ -31,12 +31,12 @@ __all__ = [
     "Moment",
     "Relisted",
     "Result",
+    "Sleep",
     "Step",
     "Store",
     "Stream",
     "Telemetry",
     "Unreadable",
-    "Wait",
     "Work",
     "WorkQueue",
     "closing",

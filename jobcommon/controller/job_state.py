@@ -157,6 +157,7 @@ class JobState:
             refusal=self.refusals.text,
             unkept=self.unkept,
             backed_off=self.refusals.backed_off(now),
+            quota_refuses_for=self.refusals.quota_refuses_for(now),
             predecessors=predecessors,
             begun=self.begun,
             same_for=now - self._alive[1] if job is not None else None,

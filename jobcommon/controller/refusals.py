@@ -35,6 +35,8 @@ _BY_WEBHOOK = re.compile(r'failed calling webhook|admission webhook "[^"]*" deni
 # request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
 _OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
 _OF_VALIDATION = (400, 422)
+# Of the admission plugin ResourceQuota.
+_BY_QUOTA = "exceeded quota: "
 _ABOVE_LIMIT = re.compile(r"spec\.(\w+)\[(\d+)\]\.resources\.requests: .*? must be less than or equal to (\S+) limit")
 
 
@@ -112,6 +114,8 @@ class _BackOff:
     """Of one kind of write and one cause: what is left out of plans until then, and the status's text."""
 
     text: str = ""
+    by_quota: bool = False
+    since: float = 0.0
     until: float = 0.0
     tries: int = 0
     held: frozenset[str] = frozenset()
@@ -135,7 +139,10 @@ class Refusals:
         in a quota's message change with every pod of other jobs, and that must not cause status writes (rule R19).
         """
         worded = [one for one in self._back_offs.values() if one.text]
-        return next((one.text for one in sorted(worded, key=lambda one: all("/" in what for what in one.held))), "")
+        return next(
+            (one.text for one in sorted(worded, key=lambda one: all("/" in what for what in one.held))),
+            "",
+        )
 
     def record(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
@@ -154,7 +161,7 @@ class Refusals:
                 held = frozenset()
             else:
                 continue
-            one = new.setdefault((backed_off_as(action), code), _BackOff())
+            one = new.setdefault((backed_off_as(action), code), _BackOff(by_quota=_is_of_quota(outcome), since=now))
             one.text, one.held = one.text or _said(outcome, answer), one.held | held
         known, refused = self._back_offs, {what for what, _ in new}
         done = {backed_off_as(o.action) for o, answer in answers if answer is Answer.DONE}
@@ -163,6 +170,8 @@ class Refusals:
         for key, found in new.items():
             one = known.setdefault(key, found)
             one.held |= found.held
+            one.since = one.since if one.by_quota == found.by_quota else now
+            one.by_quota = found.by_quota
             # What is tried again early does not prolong it.
             if now >= one.until:
                 one.held = found.held
@@ -183,6 +192,16 @@ class Refusals:
         early = [one for one in self._back_offs.values() if now < one.until and one.held]
         self._left_out = tuple(one.until for one in early)
         return frozenset[str]().union(*(one.held for one in early))
+
+    def quota_refuses_for(self, now: float) -> float | None:
+        """For how many seconds a quota has refused pods; None if none does, or another cause does as well."""
+        holding = [one for one in self._back_offs.values() if "pods" in one.held]
+        return now - min(one.since for one in holding) if holding and all(one.by_quota for one in holding) else None
+
+
+def _is_of_quota(outcome: ActionResult) -> bool:
+    error = outcome.error
+    return isinstance(error, StatusError) and error.code == HTTPStatus.FORBIDDEN and _BY_QUOTA in error.message
 
 
 def _held(action: Action, code: int) -> frozenset[str]:

@@ -174,9 +174,9 @@ def _suspended_status(situation: Situation) -> tuple[JobStatus, Event]:
     job = situation.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
     hold = situation.suspension if not job.run_policy.suspend else None
-    blocked = (situation.blocked.hold,) if situation.blocked.hold is not None else ()
-    text = f"{job.kind} {job.name} is suspended{f': {hold.text}' if hold else ''}"
-    sentence = Sentence(text, hold.quoted if hold else "", blocked)
+    blocked = (situation.blocked.hold.words,) if situation.blocked.hold is not None else ()
+    text = f"{job.kind} {job.name} is suspended{f': {hold.words.text}' if hold else ''}"
+    sentence = Sentence(text, hold.words.quoted if hold else "", blocked)
     created = situation.created(*situation.waits.notes, with_holds=False)
     status = situation.status(created, Statement(ConditionType.SUSPENDED, True, reason, sentence), active=False)
     return status, Event(NORMAL, reason, str(sentence))

@@ -22,9 +22,9 @@ from jobcommon.reconcile import in_place, limits
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.plan import Action, Create
-from jobcommon.reconcile.rendering import Note
+from jobcommon.reconcile.rendering import Note, Why
 from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.slots import STARTING, Slot, is_spare
+from jobcommon.reconcile.slots import Slot, is_spare
 
 SHRINK_AFTER = 60.0
 GROW_AFTER = 600.0
@@ -168,13 +168,12 @@ class Elastic(Extension):
             trusted(parse_time(at), situation.now, self._shrink_after) for at in (status.start_time, status.last_restart_time)
         )
         began = max((time for time in times if time is not None), default=situation.now)
-        found = [(replica, began) for replica in situation.holds] if situation.change.due is None else []
-        for slot in (*situation.slots.notable, *situation.slots.earlier):
-            if (since := self._silent_since(slot)) is not None:
-                found.append((slot.replica, since))
-            elif slot.state is STARTING and not slot.pod.scheduled:
-                found.append((slot.replica, max(slot.pod.creation_time or began, began)))
-        ours = ((r, at) for r, at in found if r.type == self._kind and r.index < self._job.count(self._kind))
+        waits = ((replica, wait) for replica, wait in situation.without_node.items() if wait.why is Why.NO_ROOM)
+        ours = (
+            (r, max(wait.since or began, began))
+            for r, wait in waits
+            if r.type == self._kind and r.index < self._job.count(self._kind)
+        )
         return sorted(ours, key=lambda entry: entry[0].index)
 
     @cached_property

@@ -14,7 +14,7 @@ from jobcommon.framework import Job
 from jobcommon.reconcile.intents import Course, Intent
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import Action, Event, Get, KeepLog
-from jobcommon.reconcile.rendering import Hold, Note, Statement
+from jobcommon.reconcile.rendering import Note, Statement, Wait
 from jobcommon.reconcile.slots import Slot
 from jobcommon.reconcile.waiting import SharedWait
 
@@ -54,7 +54,7 @@ class Extension:
         return True
 
     @property
-    def hold(self) -> Hold | None:
+    def hold(self) -> Wait | None:
         """What holds the creation of the job's missing pods, and its start; None if nothing does.
 
         Its Services and the objects of other extensions are made meanwhile, and quota is kept: see `suspension`. A pod that is
@@ -63,7 +63,7 @@ class Extension:
         return None
 
     @property
-    def suspension(self) -> Hold | None:
+    def suspension(self) -> Wait | None:
         """Why the job is to have no pods at all although its user wants it to run; None if it may have them."""
         return None
 

@@ -33,7 +33,7 @@ from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
-from jobcommon.reconcile.rendering import Hold, Note
+from jobcommon.reconcile.rendering import Note, Wait, Why
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.waiting import MAX_CAUSE, SharedWait
 from jobcommon.reconcile.wanted import Wanted, changes
@@ -89,9 +89,9 @@ class Gang(Extension):
         return self.observed.companions.get((POD_GROUPS, self.job.name)) if self.job.options.gang else None
 
     @property
-    def hold(self) -> Hold | None:
+    def hold(self) -> Wait | None:
         """What the creation of the job's missing pods waits for; None if they may be created."""
-        return Hold(AWAITED + self._awaited) if self._awaited else None
+        return Wait(Why.NOT_YET, Note(AWAITED + self._awaited)) if self._awaited else None
 
     @cached_property
     def _awaited(self) -> str:

@@ -1,6 +1,6 @@
 """Kueue's Workload of a job that is labelled for a queue, where this operator owns it (``--kueue own``).
 
-While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.hold` says why.
+While the Workload is not admitted, the job is treated as suspended, though its spec is not: `Queue.suspension` says why.
 What is admitted goes into the pods, and the job's state into the Workload (`workload`). It keeps its quota until the pods have
 ended.
 """
@@ -28,7 +28,7 @@ from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.kueue_workload import Admission, PodSets, annotations_of, workload_status
 from jobcommon.reconcile.plan import WARNING, Action, Event, Get
-from jobcommon.reconcile.rendering import Hold, Note
+from jobcommon.reconcile.rendering import Note, Wait, Why
 from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.wanted import Wanted, changes
 
@@ -122,11 +122,11 @@ class Queue(Extension):
         return Get(KUEUE_API, KUEUE_WORKLOADS, self.found.view.name), self.found.view.resource_version
 
     @cached_property
-    def suspension(self) -> Hold | None:
+    def suspension(self) -> Wait | None:
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
         if not self.name or (self.observed.kueue_off and limits.is_started(self.job)):
             return None
-        return Hold(waits_in(self.name), why) if (why := self._not_admitted()) else None
+        return Wait(Why.NOT_YET, Note(waits_in(self.name), why)) if (why := self._not_admitted()) else None
 
     @cached_property
     def admission(self) -> Admission:
@@ -134,7 +134,7 @@ class Queue(Extension):
         return Admission(self.job, self.found, self._pod_sets, self.observed.cluster)
 
     @property
-    def hold(self) -> Hold | None:
+    def hold(self) -> Wait | None:
         """What is missing to create pods as they are admitted."""
         return self.admission.hold
 
@@ -227,7 +227,8 @@ class Queue(Extension):
             return self._too_many or f"its Workload {found.view.name} was made for another spec of the job"
         if not found.admitted:
             return found.why_not_admitted
-        return "" if limits.is_started(self.job) else str(self.admission.hold or "")
+        hold = self.admission.hold
+        return "" if limits.is_started(self.job) or hold is None else str(hold.words)
 
     @cached_property
     def _not_made(self) -> str:

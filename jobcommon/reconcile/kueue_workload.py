@@ -23,7 +23,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job
 from jobcommon.manifests.children import MAX_LABEL
-from jobcommon.reconcile.rendering import Hold, end_of
+from jobcommon.reconcile.rendering import Note, Wait, Why, end_of
 from jobcommon.reconcile.slots import recorded_success
 
 
@@ -174,12 +174,12 @@ class Admission:
         return self.workload.assignments if self.workload is not None and self.workload.has("Admitted") else {}
 
     @cached_property
-    def hold(self) -> Hold | None:
+    def hold(self) -> Wait | None:
         """What is missing to create pods as they are admitted; None if nothing is."""
         missing = dict.fromkeys(flavor for one in self.assignments.values() for flavor in _flavors(one))
         unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.cluster]
         text = "does not exist, or the operator may not list and watch resourceflavors"
-        return Hold(f"ResourceFlavor {unread[0]} {text}") if unread else None
+        return Wait(Why.NOT_ALLOWED, Note(f"ResourceFlavor {unread[0]} {text}")) if unread else None
 
     def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""

@@ -13,6 +13,7 @@ Conditions of unknown types belong to other writers and are kept.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from jobcommon.api.pod import Terminated
 from jobcommon.api.replica import Replica
@@ -71,13 +72,31 @@ class Note:
         return "".join(text for text, _ in self.parts)[:MAX_MESSAGE]
 
 
+class Why(StrEnum):
+    """Why a replica has no pod, or no node. Only for want of room may a job begin with fewer replicas."""
+
+    NO_ROOM = "no room"
+    """The scheduler finds no node, a quota refuses the pod, or its node is silent past the time for it."""
+    NOT_ALLOWED = "not allowed"
+    """A webhook, a policy or a missing right refuses it, or the spec or an option has an error."""
+    NOT_YET = "not yet"
+    """It waits for pods of an earlier attempt or job, for other replicas, a gang, a queue or a back-off."""
+
+
 @dataclass(frozen=True, slots=True)
-class Hold(Note):
-    """What delays a job, or replicas of it. Each has words, for the condition: without them it cannot be made."""
+class Wait:
+    """What delays a job, or replicas of it, and since when, as far as that is known (seconds since the epoch).
+
+    It always has words, for the condition.
+    """
+
+    why: Why
+    words: Note
+    since: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.text or self.quoted):
-            raise ValueError("a hold has words")
+        if not str(self.words):
+            raise ValueError("a wait has words")
 
 
 @dataclass(frozen=True, slots=True)

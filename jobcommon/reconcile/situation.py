@@ -33,11 +33,12 @@ from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course, Intent, Standing, pod_actions
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event, Get, KeepLog, names_in_short
-from jobcommon.reconcile.rendering import Hold, Note, Sentence, Statement, described_end, described_run, rendered
+from jobcommon.reconcile.rendering import Note, Sentence, Statement, Wait, Why, described_end, described_run, rendered
 from jobcommon.reconcile.slots import STARTING, Recorded, Slot, Slots, arrange, tally
 from jobcommon.reconcile.waiting import MAX_EVENTS, Blocked, blocked_types
 
-_EARLIER = Hold("it waits for the pods of its last attempt to end")
+_EARLIER = Wait(Why.NOT_YET, Note("it waits for the pods of its last attempt to end"))
+_PREDECESSORS = Wait(Why.NOT_YET, Note("pods of an earlier job of this name are still terminating"))
 Feature = type[Extension]
 """Makes the extension of one pass, for a job that it concerns."""
 
@@ -64,7 +65,7 @@ class Situation:
     # -- the pods and their accounting ------------------------------------------------------------------------------
 
     @cached_property
-    def suspension(self) -> Hold | None:
+    def suspension(self) -> Wait | None:
         """Why the job is suspended although its user wants it to run."""
         return next(filter(None, (extension.suspension for extension in self.extensions)), None)
 
@@ -274,35 +275,46 @@ class Situation:
         return [r for r in self.slots.vacant if r.index not in done[r.type]]
 
     @cached_property
-    def holds(self) -> Mapping[Replica, Hold]:
+    def holds(self) -> Mapping[Replica, Wait]:
         """Those of `missing` whose pods may not be created now, and why."""
         return {replica: hold for replica in self.missing if (hold := self._hold_of(replica)) is not None}
 
-    def _hold_of(self, replica: Replica) -> Hold | None:
+    def _hold_of(self, replica: Replica) -> Wait | None:
         if replica.type in self.blocked.types:
             return self.blocked.hold
         if self._holds_of_all or self.change.due is not None:
             return next(iter(self._holds_of_all), _EARLIER)
         if self.job.pod_name(replica) in self.observed.predecessors:
-            return Hold("pods of an earlier job of this name are still terminating")
+            return _PREDECESSORS
         if (gate := self.gate(replica)) is not None:
             return gate
         return self._refusal if "pods" in self.observed.backed_off else None
 
-    def gate(self, replica: Replica) -> Hold | None:
+    def gate(self, replica: Replica) -> Wait | None:
         """What holds the start of that replica, in a new pod or in place, until others are there; None if nothing does."""
         if self.framework.may_create(self.job, replica, self.tallies):
             return None
-        return Hold(f"{replica.type} waits for the replicas that it needs")
+        return Wait(Why.NOT_YET, Note(f"{replica.type} waits for the replicas that it needs"))
 
     @cached_property
-    def _holds_of_all(self) -> Sequence[Hold]:
+    def _holds_of_all(self) -> Sequence[Wait]:
         """What the extensions hold all missing pods for."""
         return [hold for extension in self.extensions if (hold := extension.hold) is not None]
 
     @cached_property
-    def _refusal(self) -> Hold:
-        return Hold(quoted=self.observed.refusal or "the API server rejects pods at present")
+    def _refusal(self) -> Wait:
+        words = Note(quoted=self.observed.refusal or "the API server rejects pods at present")
+        seconds = self.observed.quota_refuses_for
+        return Wait(Why.NOT_ALLOWED, words) if seconds is None else Wait(Why.NO_ROOM, words, self.now - seconds)
+
+    @cached_property
+    def without_node(self) -> Mapping[Replica, Wait]:
+        """Why replicas, each of `holds` and those whose pods have none, have no node, or one that is silent."""
+        found = dict(self.holds) if self.change.due is None else {}
+        for slot in (*self.slots.notable, *self.slots.earlier):
+            if (wait := waiting.without_node(slot, self.now)) is not None:
+                found[slot.replica] = wait
+        return found
 
     def most(self, kind: str) -> int:
         """The replicas of a type that the job may have now: those that are asked for, unless an extension allows fewer."""
@@ -322,12 +334,13 @@ class Situation:
         start = () if limits.is_started(self.job) else self._holds_of_all
         refusal = self._refusal if self.observed.refusal else None
         # Thousands of replicas share a hold, and it takes long to compare.
-        holds = {id(hold): hold for hold in self.holds.values()}.values()
+        holds = {id(hold.words): hold for hold in self.holds.values()}.values()
         kept = (slot.replica for slot in self.slots.earlier if slot.pod.uid in self.change.in_place)
         gates = [gate for replica in kept if (gate := self.gate(replica)) is not None] if self.change.due is None else []
-        found = (overdue, self.blocked.hold, *holds, *gates, *start, *self.notes(None), refusal)
+        held = (wait.words for wait in (self.blocked.hold, *holds, *gates, *start) if wait is not None)
+        found = (overdue, *held, *self.notes(None), refusal.words if refusal is not None else None)
         # The condition of a job that restarts says that itself.
-        stated = (_EARLIER,) if self.job.status.has(ConditionType.RESTARTING) else ()
+        stated = (_EARLIER.words,) if self.job.status.has(ConditionType.RESTARTING) else ()
         return list(dict.fromkeys(note for note in found if note is not None and note not in stated))
 
     @cached_property

@@ -23,7 +23,7 @@ from jobcommon.api.timestamp import format_time, trusted
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.ending import Life, awaited, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
-from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, Hold, Note, described_run
+from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, Note, Wait, Why, described_run
 from jobcommon.reconcile.slots import STARTING, Slot, Slots, starts_again
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
@@ -199,6 +199,17 @@ def _unreported(slot: Slot, now: float) -> tuple[str, float] | None:
     return (reasons.CONTAINERS_NOT_CREATED if pod.ready_to_start else reasons.VOLUMES_NOT_READY), since
 
 
+def without_node(slot: Slot, now: float) -> Wait | None:
+    """Why a pod has no node, or one that is silent; None for one whose node answers."""
+    pod, since = slot.pod, trusted(slot.pod.creation_time, now)
+    if slot.removal_due is not None and slot.removal_due <= now:
+        return Wait(Why.NO_ROOM, Note(f"node {pod.node_name} does not answer"), slot.removal_due)
+    if slot.state is not STARTING or pod.scheduled:
+        return None
+    words = Note(quoted=_line(pod.unschedulable) or "no scheduler has processed the pod")
+    return Wait(Why.NO_ROOM if pod.no_room else Why.NOT_YET, words, since)
+
+
 def _line(text: str) -> str:
     """The text in one line, without the full stop, to be part of a sentence."""
     return " ".join(text.split()).removesuffix(".")
@@ -219,13 +230,13 @@ class Blocked:
     types: frozenset[str] = frozenset()
     unread: bool = False
     not_to_start: bool = False
-    hold: Hold | None = None
+    hold: Wait | None = None
 
     @property
     def events(self) -> list[Event]:
         """The same as an event, emitted once."""
         reason = reasons.WAITING if self.not_to_start else reasons.INVALID_SPEC
-        return [Event(WARNING, reason, str(self.hold), lasting=True)] if self.hold is not None else []
+        return [Event(WARNING, reason, str(self.hold.words), lasting=True)] if self.hold is not None else []
 
 
 _NONE = Blocked()
@@ -237,14 +248,15 @@ def blocked_types(framework: Framework, job: Job, *, started: bool, granted: boo
     Of a job that has what it was `granted` for its former spec they block everything: the present one cannot be compared.
     """
     if not job.errors:
-        why = "" if started else framework.blocked(job)
-        return Blocked(frozenset(job.replica_specs), not_to_start=True, hold=Hold(SAYS_BLOCKED + why)) if why else _NONE
+        if started or not (why := framework.blocked(job)):
+            return _NONE
+        return Blocked(frozenset(job.replica_specs), not_to_start=True, hold=Wait(Why.NOT_ALLOWED, Note(SAYS_BLOCKED + why)))
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = (
         known.values() if job.unread or granted else {n for error in job.errors for n in _concerned(framework, error, known)}
     )
-    hold = Hold(SAYS_INVALID + "; ".join(map(str, job.errors)))
+    hold = Wait(Why.NOT_ALLOWED, Note(SAYS_INVALID + "; ".join(map(str, job.errors))))
     return Blocked(frozenset(types), unread=bool(job.unread), hold=hold)
 
 

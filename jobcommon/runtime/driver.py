@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.cache.informer import Informer
-from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.step import Fetch, Sleep, Stream
 from jobcommon.cache.store import Batch
 from jobcommon.client.errors import ClientError, ForeignAnswerError, ManifestError, StatusError, TransportError
 from jobcommon.client.lines import closing
@@ -261,7 +261,7 @@ class Driver:
         while True:
             try:
                 match informer.next(self._clock.monotonic()):
-                    case Wait(until):
+                    case Sleep(until):
                         await self._clock.sleep_until(until)
                     case Fetch(request):
                         await self._fetch(name, informer, request)

@@ -7,7 +7,7 @@ from typing import Any
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.cache.delta import Delta, Unreadable
 from jobcommon.cache.informer import Informer
-from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.step import Fetch, Sleep, Stream
 from jobcommon.cache.store import Batch, Change, Store
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
@@ -87,7 +87,7 @@ class Driver:
     def wait(self) -> float:
         """How long the informer wants to wait; the clock is moved there."""
         step = self.informer.next(self.now)
-        assert isinstance(step, Wait), step
+        assert isinstance(step, Sleep), step
         waited = step.until - self.now
         self.now = step.until
         return round(waited, 6)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.cache.step import Fetch, Wait
+from jobcommon.cache.step import Fetch, Sleep
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Response
 from jobcommon.controller.job_controller import JobController, Moment
@@ -46,7 +46,7 @@ class Bench:
     def sync_one(self, name: str) -> None:
         """One cache gets its first, empty list, after a pause if it has failed."""
         informer = self.controller.informers[name]
-        while isinstance(step := informer.next(self.now), Wait):
+        while isinstance(step := informer.next(self.now), Sleep):
             self.now = step.until
         if isinstance(step, Fetch):
             page = Response(200, msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": []}))

@@ -105,6 +105,7 @@ def test_the_text_is_that_of_the_present_cause() -> None:
         ("User cannot create pods", "cannot create"),
     ):
         refusals.record(refused("pods", StatusError(403, "Forbidden", cause)), now)
+        assert (refusals.quota_refuses_for(now + 2) is not None) == ("quota" in cause), "a webhook is no want of room"
         assert told in refusals.text
         refusals.record(refused("services", StatusError(403, "Forbidden", "no services")), now + 1)
         assert told in refusals.text, "the cause for pods is told"

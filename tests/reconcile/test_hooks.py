@@ -14,7 +14,7 @@ from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES
-from jobcommon.reconcile.rendering import Hold
+from jobcommon.reconcile.rendering import Note, Wait, Why
 from jobcommon.reconcile.situation import Situation
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest, view_of
@@ -75,8 +75,8 @@ class Licenses(Extension):
         self._license = situation.job.annotations.get(LICENSE)
 
     @property
-    def hold(self) -> Hold | None:
-        return Hold("it waits for a licence") if self._license == "awaited" else None
+    def hold(self) -> Wait | None:
+        return Wait(Why.NOT_YET, Note("it waits for a licence")) if self._license == "awaited" else None
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         annotations = {**(pod["metadata"].get("annotations") or {}), LICENSE: self._license}
