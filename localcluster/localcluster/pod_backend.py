@@ -56,15 +56,6 @@ class ExecOptions:
     stdin: bool = False
     stdout: bool = False
     stderr: bool = False
-    tty: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalSize:
-    """A window size in character cells."""
-
-    width: int
-    height: int
 
 
 class ExecStreams(Protocol):
@@ -75,15 +66,11 @@ class ExecStreams(Protocol):
         ...
 
     async def write_stdout(self, data: bytes) -> None:
-        """Send standard output (with a tty: everything the terminal prints)."""
+        """Send standard output."""
         ...
 
     async def write_stderr(self, data: bytes) -> None:
         """Send standard error."""
-        ...
-
-    async def resized(self) -> TerminalSize:
-        """Wait for the next window size; never returns once the caller has disconnected."""
         ...
 
     async def closed(self) -> None:

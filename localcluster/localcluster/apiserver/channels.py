@@ -1,6 +1,6 @@
 """The channel protocol of pods/exec: several streams over one WebSocket, the first byte says which.
 
-Source: k8s.io/apimachinery remotecommand constants. v4: 0 stdin, 1 stdout, 2 stderr, 3 error (the final Status), 4 resize. v5
+Source: k8s.io/apimachinery remotecommand constants. v4: 0 stdin, 1 stdout, 2 stderr, 3 error (the final Status). v5
 adds 255, by which the client closes a channel (its standard input). Without a subprotocol 3 is a text, of an error only.
 """
 
@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import WSMsgType, web
 
-from localcluster.pod_backend import TerminalSize
-
-STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255
 #: The real server's piece size: larger writes are cut so that stdout and stderr interleave fairly.
 _PIECE = 32 * 1024
 
@@ -24,7 +22,6 @@ class Channels:
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
         self._stdin: asyncio.Queue[bytes] = asyncio.Queue()
-        self._sizes: asyncio.Queue[TerminalSize] = asyncio.Queue()
         self._closed = asyncio.Event()
 
     async def read(self) -> None:
@@ -50,13 +47,6 @@ class Channels:
             self._stdin.put_nowait(content)
         elif channel == CLOSE and content[:1] == bytes([STDIN]):
             self._stdin.put_nowait(b"")
-        elif channel == RESIZE:
-            try:
-                size = msgspec.json.decode(content)
-                self._sizes.put_nowait(TerminalSize(int(size["Width"]), int(size["Height"])))
-            except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-                # An unreadable size does not end the session.
-                return
 
     async def read_stdin(self) -> bytes:
         """See `ExecStreams`."""
@@ -69,10 +59,6 @@ class Channels:
     async def write_stderr(self, data: bytes) -> None:
         """See `ExecStreams`."""
         await self._send(STDERR, data)
-
-    async def resized(self) -> TerminalSize:
-        """See `ExecStreams`."""
-        return await self._sizes.get()
 
     async def closed(self) -> None:
         """See `ExecStreams`."""

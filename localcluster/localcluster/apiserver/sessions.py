@@ -200,12 +200,10 @@ def _exec_options(call: Session) -> ExecOptions:
     command = tuple(value for key, value in call.query if key == "command")
     if not command:
         raise bad_request("you must specify at least 1 command for the container")
-    tty = _flag(query, "tty")
-    return ExecOptions(
-        _container(call.pod, query.get("container", "")), command, _flag(query, "stdin"), _flag(query, "stdout"),
-        # A terminal has one output stream.
-        _flag(query, "stderr") and not tty, tty,
-    )  # fmt: skip
+    if _flag(query, "tty"):
+        raise bad_request("this server has no terminals: use kubectl exec without --tty (-t)")
+    streams = (_flag(query, name) for name in ("stdin", "stdout", "stderr"))
+    return ExecOptions(_container(call.pod, query.get("container", "")), command, *streams)
 
 
 def _upgrade(http: web.BaseRequest) -> web.WebSocketResponse:

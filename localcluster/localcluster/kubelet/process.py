@@ -40,7 +40,6 @@ class Launch:
     stdin: int | None = None
     stdout: int = -1
     stderr: int = -1
-    tty: bool = False
     mode: str = "run"  # "exec" joins the container of which `target` is a process, and leaves what it started behind
     target: int | None = None
     hostname: str = ""

@@ -1,13 +1,9 @@
 """Commands run inside a container that is already running: exec and exec probes."""
 
 import asyncio
-import fcntl
 import os
-import pty
-import struct
-import termios
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
@@ -53,11 +49,8 @@ def _start(container: ContainerProcess, command: list[str], outcome: _Outcome, *
     return process
 
 
-def _ends(tty: bool) -> tuple[int, list[int], dict[str, int]]:
-    """Pipes, or a terminal, between a command and us: what we write to, what we read from, and the command's ends."""
-    if tty:
-        ours, theirs = pty.openpty()
-        return os.dup(ours), [ours], dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+def _ends() -> tuple[int, list[int], dict[str, int]]:
+    """Pipes between a command and us: what we write to, what we read from, and the command's ends."""
     (stdin, given), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
     return given, [out, err], {"stdin": stdin, "stdout": stdout, "stderr": stderr}
 
@@ -65,17 +58,14 @@ def _ends(tty: bool) -> tuple[int, list[int], dict[str, int]]:
 async def run_exec(container: ContainerProcess, options: ExecOptions, streams: ExecStreams) -> int:
     """Run `options.command` in the container, joined to `streams`; its exit code. Raises PodBackendError."""
     outcome = _Outcome()
-    env = dict(container.launched.env) if container.launched else {}
-    if options.tty:
-        env.setdefault("TERM", "xterm")
-    given, outputs, theirs = _ends(options.tty)
+    given, outputs, theirs = _ends()
     with ExitStack() as stack:
         source = stack.enter_context(os.fdopen(given, "wb", 0))
         sinks = [stack.enter_context(os.fdopen(end, "rb", 0)) for end in outputs]
         try:
-            process = _start(container, list(options.command), outcome, env=env, tty=options.tty, **theirs)
+            process = _start(container, list(options.command), outcome, **theirs)
         finally:
-            for descriptor in set(theirs.values()):
+            for descriptor in theirs.values():
                 os.close(descriptor)  # the command has its own copies
         writes = (streams.write_stdout, streams.write_stderr)
         pumps = [asyncio.create_task(_pump(sink, write)) for sink, write in zip(sinks, writes, strict=False)]
@@ -84,8 +74,6 @@ async def run_exec(container: ContainerProcess, options: ExecOptions, streams: E
             others.append(asyncio.create_task(_feed(streams, source)))
         else:
             source.close()
-        if options.tty:
-            others.append(asyncio.create_task(_resize(streams, outputs[0])))
         try:
             await outcome.gone.wait()
             await asyncio.wait(pumps, timeout=_FLUSH_SECONDS)
@@ -103,15 +91,14 @@ async def _pump(end: IO[bytes], write: Callable[[bytes], Awaitable[None]]) -> No
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), end)
     try:
-        with suppress(OSError):  # a terminal whose other side is closed says EIO
-            while data := await stream.read(_CHUNK):
-                await write(data)
+        while data := await stream.read(_CHUNK):
+            await write(data)
     finally:
         transport.close()
 
 
 async def _feed(streams: ExecStreams, end: IO[bytes]) -> None:
-    """Copy the caller's input, and close the command's at its end. Of a terminal we hold another end."""
+    """Copy the caller's input, and close the command's at its end."""
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.connect_write_pipe(lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), end)
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
@@ -126,12 +113,6 @@ async def _feed(streams: ExecStreams, end: IO[bytes]) -> None:
 async def _hang_up(streams: ExecStreams, process: ShimProcess) -> None:
     await streams.closed()
     process.kill()
-
-
-async def _resize(streams: ExecStreams, terminal: int) -> None:
-    while True:
-        size = await streams.resized()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size.height, size.width, 0, 0))
 
 
 async def run_quietly(container: ContainerProcess, command: list[str]) -> int:

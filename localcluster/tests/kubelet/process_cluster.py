@@ -14,7 +14,7 @@ from localcluster.kubelet.api import Api
 from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.lifecycle import Settings
 from localcluster.kubelet.options import KubeletOptions
-from localcluster.pod_backend import ExecOptions, LogOptions, TerminalSize
+from localcluster.pod_backend import ExecOptions, LogOptions
 from tests.polling import polled
 
 Object = dict[str, Any]
@@ -45,7 +45,6 @@ class Caller:
     given: bytes = b""
     out: bytes = b""
     err: bytes = b""
-    size: TerminalSize | None = None
 
     async def read_stdin(self) -> bytes:
         piece, self.given = self.given, b""
@@ -56,12 +55,6 @@ class Caller:
 
     async def write_stderr(self, data: bytes) -> None:
         self.err += data
-
-    async def resized(self) -> TerminalSize:
-        if self.size is not None:
-            size, self.size = self.size, None
-            return size
-        return await asyncio.Event().wait()  # type: ignore[return-value]
 
     async def closed(self) -> None:
         await asyncio.Event().wait()

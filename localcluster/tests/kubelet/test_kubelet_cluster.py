@@ -17,7 +17,7 @@ import pytest
 from localcluster.apiserver.journal import Entry, FileJournal
 from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
-from localcluster.pod_backend import PodBackendError, TerminalSize
+from localcluster.pod_backend import PodBackendError
 from tests.kubelet.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
 from tests.polling import PATIENCE, polled
 
@@ -44,16 +44,6 @@ async def test_exec(local: Cluster) -> None:
     data = os.urandom(300_000)
     code, caller = await local.exec("p", "cat", stdin=True, caller=Caller(given=data))
     assert (code, caller.out) == (0, data)
-
-
-async def test_exec_with_a_terminal(local: Cluster) -> None:
-    await local.create(shell("p", WAIT))
-    await local.running("p")
-    script = "until [ \"$(stty size)\" = '40 100' ]; do sleep 0.02; done; test -t 0 && test -t 1 && read line && echo got $line"
-    caller = Caller(given=b"typed\n", size=TerminalSize(100, 40))
-    code, caller = await local.exec("p", "sh", "-c", script, stdin=True, tty=True, caller=caller)
-    assert code == 0
-    assert b"got typed\r\n" in caller.out
 
 
 async def test_exec_sees_the_pod_s_own_files_and_name(tmp_path: Path) -> None:

@@ -23,10 +23,9 @@ class Echo:
         self.asked.append(options)
         if options.command == ("broken",):
             raise PodBackendError("no such program", 500)
-        size = await streams.resized() if options.tty else None
         data = b""
         while options.stdin and (piece := await streams.read_stdin()):
             data += piece
-        await streams.write_stdout(data.upper() + (f" {size.width}x{size.height}".encode() if size else b""))
+        await streams.write_stdout(data.upper())
         await streams.write_stderr(b"careful")
         return 7 if options.command == ("fail",) else 0

@@ -146,17 +146,17 @@ async def session(http: Http, path: str, query: list[tuple[str, str]], protocol:
     return received
 
 
-async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
+async def test_exec_with_an_exit_code(http: Http) -> None:
     await http.running_pod()
 
     async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
-        await socket.send_bytes(b"\x04nonsense")
-        await socket.send_bytes(b'\x04{"Width":80,"Height":24}')
+        await socket.send_bytes(b"\x00typed")
+        await socket.send_bytes(b"\xff\x00")
 
-    query = [("command", "fail"), ("tty", "true"), ("stdout", "true")]
-    received = await session(http, "exec", query, "v4.channel.k8s.io", talk)
+    query = [("command", "fail"), ("stdin", "true"), ("stdout", "true")]
+    received = await session(http, "exec", query, "v5.channel.k8s.io", talk)
     status = json.loads(received[3])
-    assert received[1] == b" 80x24"
+    assert received[1] == b"TYPED"
     assert (status["reason"], status["details"]["causes"]) == ("NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}])
 
 

@@ -58,11 +58,6 @@ def _become(spec: dict[str, Any]) -> None:
         os.dup2(spec["stdin"], 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
-    if spec["tty"]:
-        import fcntl
-        import termios
-
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if spec["gid"] is not None:
         os.setgroups(spec["groups"])
         os.setgid(spec["gid"])
