@@ -75,11 +75,11 @@ test-cluster: $(DEV) ## run the tests of the embedded cluster
 	cd localcluster && $(abspath $(BIN))/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 # A TFJob and an MXJob cannot have every replica type.
-KINDS := pytorch mpi jax xgboost paddle \
-  'tensorflow -f tests/golden/polyaxon/seed-000-tensorflow.manifest.yaml' \
-  'mxnet -f tests/golden/polyaxon/seed-000-mxnet.manifest.yaml'
+KINDS := pytorch:PYTORCH mpi:MPI jax:JAX xgboost:XGBOOST paddle:PADDLE \
+  'tf:TF -f tests/golden/polyaxon/seed-000-tensorflow.manifest.yaml' \
+  'mxnet:MXNET -f tests/golden/polyaxon/seed-000-mxnet.manifest.yaml'
 sim: $(DEV) ## simulate the jobs of every kind with faults (minutes of CPU); SIM='--points --seeds 1000' for all of them
-	@printf '%s\n' $(KINDS) | PYTHONHASHSEED=0 xargs -P $(WORKERS) -I{} sh -c '$(BIN)/jobcommon simulate {} $(or $(SIM),--seeds 15)'
+	@printf '%s\n' $(KINDS) | PYTHONHASHSEED=0 xargs -P $(WORKERS) -I{} sh -c '$(BIN)/python -m jobcommon.testutil.sim jobcommon.operators.{} $(or $(SIM),--seeds 15)'
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .

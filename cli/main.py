@@ -36,7 +36,6 @@ from jobcommon.cli.options import (
 )
 from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.run_command import RunCommand, run_command
-from jobcommon.cli.simulate_command import simulate_command
 
 FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
@@ -305,9 +304,6 @@ def crds_command(
 
 app.command("new", short_help="Create a package for a framework of your own.")(new_command)
 app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
-
-
-app.command("simulate", short_help="Simulate the jobs of a framework under faults.")(simulate_command)
 
 
 def _forget_output() -> None:

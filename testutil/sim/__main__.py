@@ -1,0 +1,58 @@
+"""``python -m jobcommon.testutil.sim my_package:FRAMEWORK``: the jobs of a framework, without and with faults.
+
+What fails is printed as the options that repeat it. The exit code is 1 then.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from pkgutil import resolve_name
+
+import yaml
+
+from jobcommon.testutil.sim.faults import from_json, to_json
+from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
+from jobcommon.testutil.sim.framework_sweep import Trial, Trials
+
+_SAMPLE = 100
+
+
+def _conduct(title: str, trials: Trials, chosen: Iterable[Trial]) -> int:
+    runs = failures = 0
+    for trial in chosen:
+        runs += 1
+        if problems := trials.judge(trial):
+            failures += 1
+            faults = f" --faults {shlex.quote(to_json(trial.faults))}" if trial.faults else ""
+            print(f"FAILED: --lifecycle {trial.lifecycle} --seed {trial.seed}{faults}", *problems, sep="\n    ")
+    print(f"{title}: {runs} runs, {failures} failures")
+    return failures
+
+
+def main() -> int:
+    """Nothing else is run where a lifecycle fails without faults: all that follows would fail as well."""
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.sim", description=__doc__.splitlines()[0])
+    parser.add_argument("framework", type=resolve_name, help="my_package:FRAMEWORK")
+    parser.add_argument("-f", "--filename", type=Path, help="the job; without it one that has every replica type")
+    parser.add_argument("--seeds", type=int, default=100, help="how many random sets of faults")
+    parser.add_argument("--points", action="store_true", help="every fault at every write (minutes), not a hundred of them")
+    parser.add_argument("--lifecycle", help="repeat one run, with --seed and --faults")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--faults", type=from_json, default=())
+    given = parser.parse_args()
+    trials = Trials(
+        given.framework, lifecycles_of(given.framework, given.filename and yaml.safe_load(given.filename.read_text()))
+    )
+    if given.lifecycle:
+        return 1 if _conduct("replay", trials, [Trial(given.lifecycle, given.seed, given.faults)]) else 0
+    if _conduct("without faults", trials, trials.without_faults()):
+        return 1
+    points = list(trials.at_writes())
+    failures = _conduct("faults at writes", trials, points[:: 1 if given.points else max(1, len(points) // _SAMPLE)])
+    return 1 if failures + _conduct("swarm", trials, map(trials.of_seed, range(given.seeds))) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
