@@ -8,7 +8,16 @@ from typing import Any
 
 from jobcommon.api.definition import CelRule, ScalePaths, Version
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy
-from jobcommon.framework import Check, CompanionKind, FollowLeader, Framework, Options, ReplicaType
+from jobcommon.framework import (
+    Check,
+    CompanionKind,
+    FieldError,
+    FollowLeader,
+    Framework,
+    Options,
+    RelatedKind,
+    ReplicaType,
+)
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -18,7 +27,15 @@ _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _API_VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
-_ONE = {"port": int, "options": Options, "env_in_main_only": bool, "queue_is_fixed": bool}
+_ONE = {
+    "port": int,
+    "options": Options,
+    "env_in_main_only": bool,
+    "queue_is_fixed": bool,
+    "missing": bool,
+    "subdomain": str,
+    "rival": str,
+}
 _MANY = {
     "replica_types": ReplicaType,
     "former_controllers": str,
@@ -26,12 +43,15 @@ _MANY = {
     "companion_kinds": CompanionKind,
     "rules": CelRule,
     "checks": Check,
+    "related": RelatedKind,
+    "unresolved": FieldError,
 }
 _MODELS = {"spec": JobSpec, "replica_spec": ReplicaSpec}
 _FUNCTIONS = (
     *("index_offsets", "env", "is_master", "upgrade", "validate", "blocked", "shape_pod", "companions", "may_create"),
-    *("tolerates_failure", "retries", "joins"),
+    *("tolerates_failure", "retries", "joins", "references", "shipped"),
 )
+_OPTIONAL_FUNCTIONS = ("outcome", "specialize", "status_fields")
 
 
 def framework_errors(framework: Framework) -> list[str]:
@@ -60,7 +80,7 @@ def _types(framework: Framework) -> Iterator[str]:
         value = getattr(framework, field)
         if not isinstance(value, type) or not issubclass(value, model):
             yield f"{field}: {value!r} cannot be used; give a class derived from {model.__name__}"
-    for field in (*_FUNCTIONS, *(["outcome"] if framework.outcome is not None else [])):
+    for field in (*_FUNCTIONS, *(name for name in _OPTIONAL_FUNCTIONS if getattr(framework, name) is not None)):
         if not callable(value := getattr(framework, field)):
             yield f"{field}: {value!r} cannot be used; give a function"
     scale: Any = framework.scale

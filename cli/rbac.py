@@ -62,6 +62,7 @@ def job_rules(framework: Framework, *, grants: bool = False) -> tuple[Rule, ...]
         Rule(group, f"{plural}/status", ("update",)),
         # Where the admission plugin OwnerReferencesPermissionEnforcement is on, blockOwnerDeletion needs it.
         Rule(group, f"{plural}/finalizers", ("update",)),
+        *(Rule(_group(kind.api_version), kind.plural, ("list", "watch")) for kind in framework.related),
         *(_companion_rule(kind) for kind in framework.companion_kinds if grants or kind.plural not in _GRANTING),
     )
 

@@ -4,6 +4,8 @@ from .api import labels as labels
 from .api.definition import CelRule as CelRule
 from .api.definition import Companion as Companion
 from .api.definition import CompanionKind as CompanionKind
+from .api.definition import ObjectKey as ObjectKey
+from .api.definition import RelatedKind as RelatedKind
 from .api.definition import ScalePaths as ScalePaths
 from .api.definition import Version as Version
 from .api.gang import GangScheduler as GangScheduler

@@ -7,12 +7,15 @@ smallest one sets the facts, `env` and, if its leader is not its first replica t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
 from jobcommon.api.definition import CelRule as CelRule
 from jobcommon.api.definition import Companion as Companion
 from jobcommon.api.definition import CompanionKind as CompanionKind
+from jobcommon.api.definition import ObjectKey as ObjectKey
+from jobcommon.api.definition import RelatedKind as RelatedKind
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
@@ -20,7 +23,7 @@ from jobcommon.api.job import JobSpec, ReplicaSpec, RestartMethod, RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
 from jobcommon.api.status import MAX_ATTEMPT, JobStatus
-from jobcommon.api.template import containers_of, mappings_in
+from jobcommon.api.template import containers_of, mapping_of, mappings_in
 
 GROUP = "kubeflow.org"
 FINALIZER = "training.kubeflow.org/job-tracking"
@@ -44,7 +47,8 @@ class FieldError:
 class ReplicaType:
     """One replica type: its canonical name, its defaults and the allowed numbers of replicas.
 
-    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. Once the job has
+    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. Before it stands
+    `pods`, or without that the type in lower case. Once the job has
     succeeded, replicas of a type that `serves` the others are no longer needed. Neither are those of a type that does not run
     to completion, whose exit 0 before that is a disruption and no success.
     """
@@ -59,6 +63,7 @@ class ReplicaType:
     indexed: bool = True
     runs_to_completion: bool = True
     serves: bool = False
+    pods: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,8 @@ class Job:
     framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
     not its own. `warnings`: what the checks of its spec have found. `spelling`: by type, how its manifest spells it. `asked`:
     by type, the replicas that its user asks for, if `replica_specs` have those of the present attempt instead (see
-    `jobcommon.manifests.size`).
+    `jobcommon.manifests.size`). `missing`: an object that it refers to does not exist, as `errors` say, and it waits for that.
+    `pods` and `subdomain`: see `ReplicaType` and `Framework`.
     """
 
     kind: str
@@ -157,6 +163,9 @@ class Job:
     warnings: tuple[str, ...] = ()
     spelling: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     asked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    missing: bool = False
+    pods: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    subdomain: str = ""
 
     @property
     def key(self) -> str:
@@ -238,11 +247,13 @@ class Job:
     @property
     def service_name(self) -> str:
         """The name of the headless Service that makes the pods' addresses: their subdomain."""
-        return self.service or self.name
+        return self.service or self.subdomain or self.name
 
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
-        return pod_name(self.name, replica, indexed=not self.unindexed or replica.type.lower() not in self.unindexed)
+        indexed = not self.unindexed or replica.type.lower() not in self.unindexed
+        named = Replica(self.pods[replica.type], replica.index) if replica.type in self.pods else replica
+        return pod_name(self.name, named, indexed=indexed)
 
     def index_label(self, replica: Replica) -> int:
         """The value of the replica-index label of the pod in that slot."""
@@ -309,6 +320,22 @@ def succeed_with(*leaders: str, any_of_last: bool = False) -> FollowLeader:
     The job runs while a replica of that type runs and has succeeded when all of them have.
     """
     return FollowLeader(leaders, any_of_last)
+
+
+Manifest = Mapping[str, Any]
+Related = Mapping[ObjectKey, Manifest]
+MISSING_SECONDS = 5.0
+"""An object that a job refers to may have been created just before it: so long it is not reported as missing."""
+
+
+def reported_missing_at(job: "Job") -> float:
+    """From when on (seconds since the epoch) it is an error that an object does not exist which the job refers to."""
+    return (job.creation_time or 0.0) + MISSING_SECONDS if job.missing else inf
+
+
+def _key(manifest: Manifest, namespaced: bool) -> tuple[str, str]:
+    metadata = mapping_of(manifest.get("metadata"))
+    return str(metadata.get("namespace") or "") if namespaced else "", str(metadata.get("name") or "")
 
 
 def _nothing(*_: object) -> tuple[()]:
@@ -379,6 +406,20 @@ class Framework:
     * `joins(job, kind)`: whether replicas of that type join and leave the others while these run. Another number of those is no
       new attempt.
 
+    A kind whose jobs are read with other objects, which say what its replicas are, has these as well:
+
+    * `related`, the kinds of those that users write, and `references(raw)`, the objects that a job refers to; a kind of
+      companions may be among them, as the copy that a job keeps of what it was started with;
+    * `specialize(framework, raw, related)`: for one job the framework and the manifest that its pods are made from, given those
+      objects as far as they exist. The framework has the types of that job, and facts of it alone: `unresolved` are the errors
+      for which there are none; with `missing` they are that an object does not exist, and the job waits for it; `subdomain` is
+      the name of its headless Service ("" for that of the job);
+    * `shipped()`: objects of those kinds that come with the operator, which a reader without the cluster's takes instead.
+
+    `status_fields(job, status, pods, now)`: fields of the status that the kind has beside the common ones. Where `conditions`
+    are among them, the common ones stand in `jobConditions`.
+    `rival`: the lease of another controller of this kind; the operator does not act while it is held.
+
     `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
     has those of all kinds as well.
     """
@@ -418,6 +459,25 @@ class Framework:
     group: str = GROUP
     options: Options = field(default_factory=Options)
     own_options: object = None
+    related: tuple[RelatedKind, ...] = ()
+    references: Callable[[Mapping[str, Any]], Sequence[ObjectKey]] = _nothing
+    specialize: "Callable[[Framework, Manifest, Related], tuple[Framework, Manifest]] | None" = None
+    shipped: Callable[[], Sequence[Mapping[str, Any]]] = _nothing
+    unresolved: tuple[FieldError, ...] = ()
+    missing: bool = False
+    subdomain: str = ""
+    status_fields: Callable[[Job, JobStatus, Sequence[PodView], float], Mapping[str, Any]] | None = None
+    rival: str = ""
+
+    def specialized(self, raw: "Manifest", related: "Related") -> "tuple[Framework, Manifest]":
+        """The framework and the manifest by which the job in `raw` is read, given the objects that it refers to."""
+        return self.specialize(self, raw, related) if self.specialize is not None else (self, raw)
+
+    def related_to(self, manifests: "Iterable[Manifest]") -> "Related":
+        """Those of `manifests` that jobs may refer to, for `specialized`."""
+        kinds = {kind.kind: kind for kind in self.related}
+        found = [(kinds[str(one.get("kind"))], one) for one in manifests if str(one.get("kind")) in kinds]
+        return {ObjectKey(kind.plural, *_key(one, kind.namespaced)): one for kind, one in found}
 
     def runs_to_completion(self, kind: str) -> bool:
         """Whether replicas of that type succeed by ending with exit 0."""

@@ -65,6 +65,24 @@ class CompanionKind(NamedTuple):
     required: bool = True
 
 
+class ObjectKey(NamedTuple):
+    """An object that jobs are read with: the plural of its kind, its namespace ("" without one) and its name."""
+
+    plural: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedKind:
+    """A kind of objects that users write and jobs refer to, such as templates. All of them are watched."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Companion:
     """An object that a job needs beside its pods and Service (a ConfigMap, a HorizontalPodAutoscaler, a Role, …).

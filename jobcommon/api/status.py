@@ -23,6 +23,10 @@ MAX_REPLACED = 10
 MAX_ATTEMPT = 999_999
 """The highest number of an attempt; a higher one is not ours, and is ignored. With the pauses between attempts, years away."""
 MAX_COUNT = 2**31 - 1
+JOB_CONDITIONS = "jobConditions"
+"""Where our conditions stand in a kind whose status has `conditions` of another form."""
+# Not written: under this name a status that was read has the fields of its kind alone.
+_OF_KIND = "fieldsOfKind"
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 MAX_STEP = 2**63 - 1
 """A higher step counts as this one: tokens and samples are beyond 2^31 soon, and a number of the API has 64 bits."""
@@ -275,22 +279,41 @@ class JobStatus(ApiModel):
         """Whether the job has succeeded or failed, for good."""
         return self.has(ConditionType.SUCCEEDED) or self.has(ConditionType.FAILED)
 
+    @property
+    def of_kind(self) -> Mapping[str, Any]:
+        """The fields that its kind has beside ours. The conditions of the kind are among them if ours stand elsewhere."""
+        found: Mapping[str, Any] = (self.model_extra or {}).get(_OF_KIND, {})
+        return found
+
+    def with_fields_of_kind(self, fields: Mapping[str, Any]) -> "JobStatus":
+        """The status with those `of_kind`."""
+        return self.model_copy(update={_OF_KIND: {**fields}}) if fields else self
+
     def to_json(self) -> dict[str, Any]:
         """The status as it is written: absent and empty fields are left out, but `conditions` and `replicaStatuses`."""
         data = self.model_dump(by_alias=True, exclude_none=True, mode="json")
         kept = ("conditions", "replicaStatuses")
-        return {key: value for key, value in data.items() if key in kept or value not in ({}, [])}
+        data = {key: value for key, value in data.items() if key in kept or value not in ({}, [])}
+        of_kind = data.pop(_OF_KIND, {})
+        if "conditions" in of_kind:
+            data[JOB_CONDITIONS] = data["conditions"]
+        return {**data, **of_kind}
 
 
 def read_status(raw: object) -> JobStatus:
     """The status in `raw`, keeping each field and each list entry that can be read and dropping the rest."""
     if not isinstance(raw, Mapping):
         return JobStatus()
+    if _OF_KIND in raw or JOB_CONDITIONS in raw:
+        raw = {name: value for name, value in raw.items() if name != _OF_KIND}
+        ours = raw.pop(JOB_CONDITIONS, None)
+        raw |= {"conditions": ours, _OF_KIND: {"conditions": raw.get("conditions")}} if ours is not None else {}
     try:
         return _checked(raw)
     except (ValueError, RecursionError):
         pass
     readable: dict[str, Any] = {}
+    readable.update({_OF_KIND: raw[_OF_KIND]} if _OF_KIND in raw else {})
     for key, value in raw.items():
         for candidate in (value, _readable_entries(key, value)):
             try:

@@ -14,11 +14,11 @@ from jobcommon.cache.store import Store
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path
 from jobcommon.controller.orphans import job_keys, owner_keys
-from jobcommon.framework import Framework
+from jobcommon.framework import Framework, ObjectKey
 
 PODS = "pods"
 SERVICES = "services"
-_BY_JOB, _BY_OWNER = "job", "owner"
+_BY_JOB, _BY_OWNER, _BY_REFERENCE = "job", "owner", "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,9 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
         if kind.watched:
             without = () if kind.required else (403, 404)
             found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
+    for related in framework.related:
+        # Without it the jobs that refer to its objects wait. A Role cannot grant access to cluster-scoped ones.
+        found[related.plural] = Resource(related.api_version, related.plural, "", related.namespaced, (403, 404))
     if (gang := framework.options.gang) is not None:
         for plural in gang.resources:
             found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
@@ -77,7 +80,8 @@ class Caches:
     def __init__(self, framework: Framework, namespace: str | None, random: Callable[[], float]) -> None:
         self._framework = framework
         self.resources = watched(framework)
-        self.jobs: Store[ObjectView] = Store()
+        by_reference = {_BY_REFERENCE: lambda view: framework.references(view.raw)} if framework.related else {}
+        self.jobs: Store[ObjectView] = Store(by_reference)
         self._pods: Store[PodView] = Store({_BY_JOB: job_keys})
         named = (framework.plural, PODS)
         indexes = {_BY_OWNER: owner_keys}
@@ -133,6 +137,16 @@ class Caches:
     def has_others(self, job: ObjectView) -> bool:
         """Whether there are objects of the job other than pods."""
         return any(store.indexed(_BY_OWNER, (job.namespace, job.uid)) for store in self._others.values())
+
+    def related_to(self, job: Mapping[str, Any]) -> Mapping[ObjectKey, ObjectView]:
+        """The objects that the job refers to, as far as they exist."""
+        found = {one: self._others[one.plural].get(one.namespace, one.name) for one in self._framework.references(job)}
+        return {key: view for key, view in found.items() if view is not None}
+
+    def referring(self, plural: str, view: ObjectView) -> list[tuple[str, str]]:
+        """The keys of the jobs that refer to that object."""
+        jobs = self.jobs.indexed(_BY_REFERENCE, ObjectKey(plural, view.namespace, view.name))
+        return [(job.namespace, job.name) for job in jobs]
 
     def observed(self, cached: ObjectView, known: Observed) -> Observed:
         """`known`, which has the job's pods, with its other objects and the cluster as cached."""

@@ -79,6 +79,7 @@ class JobController:
         self.caches = Caches(self.framework, self.namespace, self.random)
         self.informers = self.caches.informers
         self._jobs = self.caches.jobs
+        self._related = frozenset(kind.plural for kind in self.framework.related)
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._missing: tuple[bool, str, str] = (False, "", "")
 
@@ -104,6 +105,10 @@ class JobController:
         for change in batch.changes:
             if resource == self.jobs:
                 self._job_changed(change)
+            elif resource in self._related:
+                for view in filter(None, (change.new or change.old,)):
+                    for key in self.caches.referring(resource, view):
+                        self._enqueue(key, Urgency.TRANSITION)
             else:
                 self._child_changed(resource, change)
         if batch.relisted is not None and batch.relisted.quorum:
@@ -268,11 +273,12 @@ class JobController:
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
         state = self.states.setdefault(cached.uid, JobState())
-        if not named and not self.caches.has_others(cached) and state.rests(cached):
+        # The time to live of a job may be in another object.
+        if not named and not self.framework.related and not self.caches.has_others(cached) and state.rests(cached):
             return Work(*key, cached.uid, AT_REST)
         try:
-            job = state.read(self.framework, cached)
-            plan = decide(self.framework, job, self.observe(cached, named, state, moment), moment.wall)
+            framework, job = state.read(self.framework, cached, self.caches.related_to)
+            plan = decide(framework, job, self.observe(cached, named, state, moment), moment.wall)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, said(error)[:1024])
             plan = Plan(events=(event,), reason=reasons.INTERNAL_ERROR)

@@ -1,6 +1,6 @@
 """What the controller keeps of one job. It is an optimisation only: losing it with the process must never change an outcome."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from http import HTTPStatus
@@ -19,12 +19,12 @@ from jobcommon.controller.last_observed import LastObserved
 from jobcommon.controller.moment import Moment
 from jobcommon.controller.refusals import Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.framework import Framework, Job
+from jobcommon.framework import Framework, Job, ObjectKey
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 from jobcommon.reconcile.reports import signs_of_life
-from jobcommon.spec import read_job, reread_job
+from jobcommon.spec import differs_in_status_alone, read_job, reread_job
 from jobcommon.spec.at_rest import condition_at_rest
 
 COUNTS_DELAY = 1.0
@@ -86,6 +86,8 @@ class JobState:
     _seen: ObjectView | None = None
     _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
+    _framework: Framework | None = None
+    _related: Mapping[ObjectKey, ObjectView] = field(default_factory=dict)
 
     def finish(self, work: Work, result: Result, moment: Moment, unwatched: Collection[CompanionKind]) -> Requeue:
         """Record the result of a plan. Returns how the job is to be queued again. No cache shows companions `unwatched`."""
@@ -202,12 +204,30 @@ class JobState:
         self.begun, self.finished, self.running, self.condition = True, True, False, intern(condition)
         return True
 
-    def read(self, framework: Framework, cached: ObjectView) -> Job:
-        """The job in `cached`, parsed once for all events of its pods. Refusals of an earlier spec are dropped."""
-        job, raw = self._job, self._raw
-        if job is None or cached is not self._seen:
-            raw = cached.raw
-            job = reread_job(framework, job, self._raw, raw) if job is not None else read_job(framework, raw)
+    def read(
+        self,
+        framework: Framework,
+        cached: ObjectView,
+        related_to: Callable[[Mapping[str, Any]], Mapping[ObjectKey, ObjectView]] = lambda _: {},
+    ) -> tuple[Framework, Job]:
+        """The job in `cached`, parsed once for all events of its pods, and its framework, given the objects related to it.
+
+        Refusals of an earlier spec are dropped.
+        """
+        seen = cached is self._seen
+        raw = self._raw if seen else cached.raw
+        related, job = related_to(raw), self._job
+        if (
+            job is None
+            or self._framework is None
+            or related != self._related
+            or not (seen or differs_in_status_alone(self._raw, raw))
+        ):
+            self._framework, made = framework.specialized(raw, {key: view.raw for key, view in related.items()})
+            job = read_job(self._framework, made)
+        elif not seen:
+            job = reread_job(self._framework, job, raw)
+        self._related = related
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
@@ -215,7 +235,7 @@ class JobState:
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
         self.condition = intern(job.status.conditions[-1].type) if job.status.conditions else ""
         self._seen, self._job, self._raw = cached, job, raw
-        return job
+        return self._framework, job
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -230,7 +250,7 @@ class JobState:
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
         if self.finished and not plan.actions and plan.status is None:
             # Most jobs in a cluster are over and rarely planned: what a new operator would read again is not worth the memory.
-            self._seen, self._job, self._raw = None, None, {}
+            self._seen, self._job, self._raw, self._framework, self._related = None, None, {}, None, {}
             self.last_observed = LastObserved()
         if plan.status is not None and plan.urgency is Urgency.COUNTS and not plan.actions:
             if self.counts_since is None:

@@ -182,7 +182,7 @@ def as_addressed(job: Job, observed: Observed) -> Job:
     """
     other = other_service_name(job)
     recorded = job.status.service_name == other or any(service.name == other for service in observed.services)
-    if recorded or (job.name in observed.taken_services and not observed.pods):
+    if recorded or (job.service_name in observed.taken_services and not observed.pods):
         job = replace(job, service=other)
     inherited = any(labels.REPLICA_INDEX in s.labels and not s.deleting for s in observed.services)
     if not inherited or job.service_per_replica:

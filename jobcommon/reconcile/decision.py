@@ -20,7 +20,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, format_indexes
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time, parse_time, readable_time
-from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.framework import FINALIZER, Framework, Job, reported_missing_at
 from jobcommon.manifests.children import CORE, as_addressed
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, ends_after_failure, restart_causes, with_running
@@ -250,6 +250,7 @@ def _go_on(situation: Situation, running: bool) -> Plan:
     wakes += filter(isfinite, [*situation.delays.values(), *([awaited] if awaited is not None else [])])
     wakes += [now + RECHECK_PERIOD] if about_to_need and situation.observed.last_observed else []
     wakes += [situation.waits.wake_at] if situation.waits.wake_at is not None else []
+    wakes += [at for at in (reported_missing_at(job),) if now < at < inf]
     return _plan(
         situation,
         status,
@@ -304,10 +305,12 @@ def _others(situation: Situation, since: float) -> list[Action]:
 
 def _compose(situation: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
     """The plan with those actions and that status; `more` are further fields of it."""
-    ordered = in_order(actions, situation.observed.backed_off)
-    return Plan(
-        actions=ordered, logs=tuple(situation.logs(ordered)), status=_if_changed(situation.job, status), reason=reason, **more
-    )
+    ordered, job = in_order(actions, situation.observed.backed_off), situation.job
+    if (fields_of := situation.framework.status_fields) is not None:
+        status = status.with_fields_of_kind(fields_of(job, status, situation.observed.pods, situation.now))
+        if any(job.raw_status.get(name) != value for name, value in status.of_kind.items()):
+            more["urgency"] = max(more.get("urgency", Urgency.TRANSITION), Urgency.TRANSITION)
+    return Plan(actions=ordered, logs=tuple(situation.logs(ordered)), status=_if_changed(job, status), reason=reason, **more)
 
 
 def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:

@@ -86,7 +86,7 @@ def _invalid(situation: Situation) -> Verdict | None:
     job = situation.job
     empty = f"spec.{situation.framework.replica_specs}: Required value: all replica types have 0 replicas"
     wrong = [*map(str, job.errors)] or ([] if any(map(job.asked_of, job.replica_specs)) else [empty])
-    if wrong and not situation.has_begun:
+    if wrong and not situation.has_begun and not job.missing:
         return Fail(situation.uncharged, reasons.INVALID_SPEC, "; ".join(wrong))
     for (plural, name), rejection in situation.observed.rejections.items():
         if rejection.required:

@@ -256,8 +256,9 @@ def blocked_types(framework: Framework, job: Job, *, started: bool, granted: boo
     types = (
         known.values() if job.unread or granted else {n for error in job.errors for n in _concerned(framework, error, known)}
     )
-    hold = Wait(Why.NOT_ALLOWED, Note(SAYS_INVALID + "; ".join(map(str, job.errors))))
-    return Blocked(frozenset(types), unread=bool(job.unread), hold=hold)
+    says = SAYS_BLOCKED if job.missing else SAYS_INVALID
+    hold = Wait(Why.NOT_ALLOWED, Note(says + "; ".join(map(str, job.errors))))
+    return Blocked(frozenset(types), unread=bool(job.unread), not_to_start=job.missing and not started, hold=hold)
 
 
 def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]) -> Iterable[str]:

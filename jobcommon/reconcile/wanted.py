@@ -98,7 +98,7 @@ def wanted_services(framework: Framework, job: Job, observed: Observed) -> Itera
     other = other_service_name(job) if not observed.pods and not job.service else ""
     manifests = {manifest["metadata"]["name"]: manifest for manifest in service_manifests(framework, job)}
     for name, manifest in manifests.items():
-        yield Wanted(CORE, "services", name, manifest, otherwise=other if name == job.name else "")
+        yield Wanted(CORE, "services", name, manifest, otherwise=other if name == job.service_name else "")
     for service in observed.services:
         if service.name not in manifests and labels.REPLICA_INDEX in service.labels:
             yield Wanted(CORE, "services", service.name, None)

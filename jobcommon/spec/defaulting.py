@@ -41,11 +41,17 @@ _BOOKKEEPING = {"resourceVersion", "managedFields"}
 
 
 def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
-    """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete."""
+    """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete.
+
+    Where jobs are read with other objects, as if those that come with the operator were all there are: whoever has the
+    cluster's calls `Framework.specialized` first.
+    """
+    if framework.specialize is not None:
+        framework, raw = framework.specialized(raw, framework.related_to(framework.shipped()))
     metadata = mapping_of(raw.get("metadata"))
     version = str(raw.get("apiVersion", "")).rpartition("/")[2] or framework.storage_version
     defaults = framework.defaults_of(version)
-    errors: list[FieldError] = []
+    errors = [*framework.unresolved]
     raw_spec = raw.get("spec")
     if not isinstance(raw_spec, Mapping):
         errors.append(FieldError("spec", f"must be an object with {framework.replica_specs}"))
@@ -77,6 +83,9 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         unread=frozenset(unread),
         spelling={name: spelled[name.lower()] for name in replica_specs},
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
+        missing=framework.missing,
+        pods={kind.name: kind.pods for kind in framework.replica_types if kind.pods},
+        subdomain=framework.subdomain,
     )
     if offsets := framework.index_offsets(job):
         job = replace(job, index_offsets=offsets)
@@ -90,10 +99,8 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     return sized(framework, replace(job, warnings=found) if found else job)
 
 
-def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:
-    """`read_job(framework, raw)`, by way of `job`, which was read from `before`: most changes of a job are our own statuses."""
-    if not differs_in_status_alone(before, raw):
-        return read_job(framework, raw)
+def reread_job(framework: Framework, job: Job, raw: Mapping[str, Any]) -> Job:
+    """The job with the status in `raw`, from which it differs in that alone: most changes of a job are our own statuses."""
     read = replace(
         job,
         resource_version=_text(mapping_of(raw.get("metadata")).get("resourceVersion")),

@@ -90,7 +90,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         ({name: "no function"}, f"{name}: 'no function' cannot be used; give a function")
         for name in (
             *("index_offsets", "env", "outcome", "is_master", "upgrade", "validate", "blocked", "shape_pod", "companions"),
-            *("may_create", "tolerates_failure", "retries", "joins"),
+            *("may_create", "tolerates_failure", "retries", "joins", "references", "specialize", "shipped", "status_fields"),
         )
     ),
     (
@@ -98,6 +98,11 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "companion_kinds[Deployment].api_version: 'apps' cannot be used; write something like \"apps/v1\"",
     ),
     ({"companion_kinds": (CompanionKind("v1", "secret", "secrets"),)}, "companion_kinds[secret].kind: 'secret' cannot be used"),
+    ({"related": ("pods",)}, "related: ('pods',) cannot be used; give a tuple of RelatedKind"),
+    ({"unresolved": ("a",)}, "unresolved: ('a',) cannot be used; give a tuple of FieldError"),
+    ({"missing": "no"}, "missing: 'no' cannot be used; give a value of type bool"),
+    ({"subdomain": None}, "subdomain: None cannot be used; give a value of type str"),
+    ({"rival": None}, "rival: None cannot be used; give a value of type str"),
     ({"checks": ("a",)}, "checks: ('a',) cannot be used; give a tuple of Check"),
     ({"rules": ("self.a",)}, "rules: ('self.a',) cannot be used; give a tuple of CelRule"),
     ({"rules": (CelRule("true", "never", ("slots",)),)}, "rules: the path ('slots',) cannot be used; it must begin with spec"),
