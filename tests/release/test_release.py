@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What docs/new-framework.md and `jobcommon new` promise to authors of frameworks, of `jobcommon.testutil`.
-KIT = ("builders", "cluster", "frameworks", "plans", "recording", "sim.framework_sweep")
+KIT = ("builders", "cluster", "frameworks", "plans", "recording", "sim.framework_sweep", "sim.__main__")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCALCLUSTER = tomllib.loads((ROOT / "localcluster/pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
