@@ -21,7 +21,7 @@ from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
 from jobcommon.client.responses import response_error
 from jobcommon.client.transport import HttpTransport, StaticEndpoint
-from jobcommon.crd import custom_resource_definition
+from jobcommon.crd import definitions
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.reports.server import CERTIFICATE, KEY
@@ -186,7 +186,7 @@ async def install(transport: Transport, frameworks: Sequence[Framework]) -> None
 
     Raises StatusError when one is refused and TimeoutError when they are not served in time.
     """
-    await define(transport, *map(custom_resource_definition, frameworks))
+    await define(transport, *(crd for framework in frameworks for crd in definitions(framework)))
 
 
 async def define(transport: Transport, *definitions: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from .api import labels as labels
 from .api.definition import CelRule as CelRule
 from .api.definition import Companion as Companion
 from .api.definition import CompanionKind as CompanionKind
+from .api.definition import Definition as Definition
 from .api.definition import ObjectKey as ObjectKey
 from .api.definition import RelatedKind as RelatedKind
 from .api.definition import ScalePaths as ScalePaths
@@ -29,6 +30,7 @@ from .api.job import enum_field as enum_field
 from .api.job import lift_run_policy as lift_run_policy
 from .api.job import template_for as template_for
 from .api.model import ApiModel as ApiModel
+from .api.model import crd_schema as crd_schema
 from .api.observed import Observed as Observed
 from .api.observed import Rejection as Rejection
 from .api.pod import ContainerView as ContainerView
@@ -38,6 +40,8 @@ from .api.pod import Terminated as Terminated
 from .api.pod import Waiting as Waiting
 from .api.replica import Replica as Replica
 from .api.replica import replica_count as replica_count
+from .api.resources import Quantity as Quantity
+from .api.resources import parse_quantity as parse_quantity
 from .api.status import ConditionType as ConditionType
 from .api.status import EarlyFailures as EarlyFailures
 from .api.status import Failure as Failure
@@ -53,6 +57,9 @@ from .api.status import TrainerStatus as TrainerStatus
 from .api.template import command_line as command_line
 from .api.template import containers_of as containers_of
 from .api.template import last_result_cached as last_result_cached
+from .api.template import mapping_of as mapping_of
+from .api.template import mappings_in as mappings_in
+from .api.template import merge_template as merge_template
 from .api.time_spent import TimeSpent as TimeSpent
 from .api.view import ObjectView as ObjectView
 from .api.view import Owner as Owner
@@ -102,6 +109,7 @@ from .sdk.build import build_job as build_job
 from .sdk.failure import JobFailed as JobFailed
 from .sdk.reporting import report_progress as report_progress
 from .sdk.sync_client import JobClient as JobClient
+from .spec import model_errors as model_errors
 from .spec import read_job as read_job
 
 __version__: str

@@ -14,6 +14,7 @@ from typing import Any
 from jobcommon.api.definition import CelRule as CelRule
 from jobcommon.api.definition import Companion as Companion
 from jobcommon.api.definition import CompanionKind as CompanionKind
+from jobcommon.api.definition import Definition as Definition
 from jobcommon.api.definition import ObjectKey as ObjectKey
 from jobcommon.api.definition import RelatedKind as RelatedKind
 from jobcommon.api.definition import ScalePaths as ScalePaths
@@ -419,6 +420,7 @@ class Framework:
     `status_fields(job, status, pods, now)`: fields of the status that the kind has beside the common ones. Where `conditions`
     are among them, the common ones stand in `jobConditions`.
     `rival`: the lease of another controller of this kind; the operator does not act while it is held.
+    `definition` is the schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
     `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
     has those of all kinds as well.
@@ -455,6 +457,7 @@ class Framework:
     rules: tuple[CelRule, ...] = ()
     checks: tuple[Check, ...] = ()
     scale: ScalePaths | None = None
+    definition: Definition | None = None
     queue_is_fixed: bool = True
     group: str = GROUP
     options: Options = field(default_factory=Options)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jobcommon.api.model import ApiModel
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -51,6 +53,33 @@ class ScalePaths:
         return cls(f".spec.{replica_specs}.{kind}.replicas", f"{counts}.active", f"{counts}.selector")
 
 
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The schema of a kind whose spec is not that of `JobSpec` with replica specs.
+
+    `status` has the fields beside those of our record, whose conditions stand in `jobConditions`; a kind without it has none.
+    """
+
+    spec: type[ApiModel]
+    about: str
+    status: type[ApiModel] | None = None
+    rules: tuple[CelRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedKind:
+    """A kind of objects that users write and jobs refer to, such as templates. All of them are watched.
+
+    `definition` is the schema of its CustomResourceDefinition, where that comes with the operator.
+    """
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    definition: Definition | None = None
+
+
 class CompanionKind(NamedTuple):
     """A kind of companions.
 
@@ -71,16 +100,6 @@ class ObjectKey(NamedTuple):
     plural: str
     namespace: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedKind:
-    """A kind of objects that users write and jobs refer to, such as templates. All of them are watched."""
-
-    api_version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,20 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import BaseModel
+
 from jobcommon.api.model import bounded, model_schema
 from jobcommon.api.status import JobStatus
 from jobcommon.api.version import version_priority
-from jobcommon.crd.pod_template import QUANTITY, pod_template
-from jobcommon.crd.rules import common_rules
+from jobcommon.crd.pod_template import with_parts
+from jobcommon.crd.rules import common_rules, policy_rules
 from jobcommon.crd.yaml_text import to_yaml
-from jobcommon.framework import CelRule, Framework, Version
+from jobcommon.framework import CelRule, Definition, Framework, RelatedKind, Version
 
 Json = dict[str, Any]
 
+#: Where the conditions of our record stand in a status with `conditions` of its kind.
+JOB_CONDITIONS = "jobConditions"
 #: `kubectl apply` keeps the whole manifest in an annotation, and all annotations together may have 262,144 bytes. The rest is
 #: for fields to come, and for annotations of others.
 SIZE_LIMIT = 250_000
@@ -42,14 +46,57 @@ def custom_resource_definition(framework: Framework) -> Json:
     template as long as there is room. Raises ValueError when the CRD is too large even without them, or when a rule or a
     default is for a field that is not there.
     """
+    if (given := framework.definition) is not None:
+        kind = RelatedKind(framework.api_version, framework.kind, framework.plural, definition=given)
+        return related_definition(kind, given)
     preferred = min(framework.versions, key=lambda version: version_priority(version.name))
     bare = {version.name: _version(framework, version, None) for version in framework.versions if version is not preferred}
     for limit in _DESCRIPTION_LIMITS:
         versions = {preferred.name: _version(framework, preferred, limit), **bare}
-        found = _definition(framework, [versions[version.name] for version in framework.versions])
+        served = [versions[version.name] for version in framework.versions]
+        found = _crd(framework.group, framework.kind, framework.plural, served)
         if len(to_json(found)) < SIZE_LIMIT:
             return found
     raise ValueError(f"the CRD of {framework.kind} has more than {SIZE_LIMIT} bytes; serve fewer versions")
+
+
+def definitions(framework: Framework) -> list[Json]:
+    """The CRDs of the framework's kind and of the kinds that its jobs are read with."""
+    related = (related_definition(kind, kind.definition) for kind in framework.related if kind.definition is not None)
+    return [custom_resource_definition(framework), *related]
+
+
+def related_definition(kind: RelatedKind, given: Definition) -> Json:
+    """The CRD of a kind with a schema of its own. Raises as `custom_resource_definition` does."""
+    group, _, version = kind.api_version.partition("/")
+    for limit in _DESCRIPTION_LIMITS:
+        found: Json = {
+            "name": version,
+            "served": True,
+            "storage": True,
+            "schema": {"openAPIV3Schema": _own_schema(given, limit)},
+        }
+        if given.status is not None:
+            found |= {"subresources": {"status": {}}, "additionalPrinterColumns": list(_COLUMNS)}
+        crd = _crd(group, kind.kind, kind.plural, [found], namespaced=kind.namespaced)
+        if len(to_json(crd)) < SIZE_LIMIT:
+            return crd
+    raise ValueError(f"the CRD of {kind.kind} has more than {SIZE_LIMIT} bytes; its schema is too large")
+
+
+def _own_schema(given: Definition, limit: int) -> Json:
+    spec = with_parts(bounded(model_schema(given.spec)), limit)
+    found = _object(given.about, spec, None if given.status is None else _own_status(given.status))
+    rules = [*given.rules, *(policy_rules() if "runPolicy" in spec["properties"] else ())]
+    for rule in rules:
+        _attach(found, rule)
+    return found
+
+
+def _own_status(model: type[BaseModel]) -> Json:
+    ours, own = model_schema(JobStatus), model_schema(model)
+    fields = {JOB_CONDITIONS if name == "conditions" else name: node for name, node in ours["properties"].items()}
+    return {**ours, "properties": {**fields, **own["properties"]}}
 
 
 def to_json(crd: Json) -> bytes:
@@ -68,30 +115,38 @@ def to_file(crd: Json) -> str:
 
 def schema(framework: Framework, version: str) -> Json:
     """The schema of one version of the kind, without descriptions of the pod template."""
+    if framework.definition is not None:
+        return _own_schema(framework.definition, 0)
     found = next(one for one in framework.versions if one.name == version)
     return _schema(framework, found, 0)
 
 
 def crd_files(frameworks: Iterable[Framework]) -> dict[str, str]:
     """The committed CRDs: file name -> text, one file a kind, as `to_file` writes it."""
-    return {
-        f"{framework.group}_{framework.plural}.yaml": to_file(custom_resource_definition(framework)) for framework in frameworks
-    }
+    found = (crd for framework in frameworks for crd in definitions(framework))
+    return {f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": to_file(crd) for crd in found}
 
 
-def _definition(framework: Framework, versions: list[Json]) -> Json:
-    names = {
-        "kind": framework.kind,
-        "listKind": f"{framework.kind}List",
-        "plural": framework.plural,
-        "singular": framework.singular,
-    }
+def _crd(group: str, kind: str, plural: str, versions: list[Json], *, namespaced: bool = True) -> Json:
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{framework.plural}.{framework.group}"},
-        "spec": {"group": framework.group, "names": names, "scope": "Namespaced", "versions": versions},
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "names": names, "scope": "Namespaced" if namespaced else "Cluster", "versions": versions},
     }
+
+
+def _object(about: str, spec: Json, status: Json | None) -> Json:
+    properties: Json = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": spec,
+    }
+    if status is not None:
+        properties["status"] = status
+    return {"type": "object", "description": about, "required": ["spec"], "properties": properties}
 
 
 def _version(framework: Framework, version: Version, limit: int | None) -> Json:
@@ -132,31 +187,15 @@ def _count_column(framework: Framework) -> list[Json]:
 
 
 def _schema(framework: Framework, version: Version, limit: int) -> Json:
-    spec = bounded(model_schema(framework.spec))
-    policy = spec["properties"]["runPolicy"]["properties"]["schedulingPolicy"]
-    policy["properties"]["minResources"] = {
-        "type": "object",
-        "description": policy["properties"]["minResources"]["description"],
-        "additionalProperties": QUANTITY,
-    }
+    spec = with_parts(bounded(model_schema(framework.spec)), limit)
     spec["properties"][framework.replica_specs] = _replica_specs(framework, limit)
     for name, value in version.defaults.items():
         if name not in spec["properties"]:
             raise ValueError(f"version {version.name} has a default for spec.{name}, which the schema does not have")
         spec["properties"][name]["default"] = value
     spec["required"] = sorted({*spec.get("required", ()), framework.replica_specs})
-    schema: Json = {
-        "type": "object",
-        "description": f"{framework.kind}: a training job that the {framework.name} operator runs.",
-        "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": spec,
-            "status": model_schema(JobStatus),
-        },
-    }
+    about = f"{framework.kind}: a training job that the {framework.name} operator runs."
+    schema = _object(about, spec, model_schema(JobStatus))
     for rule in common_rules(framework):
         _attach(schema, rule)
     return schema
@@ -171,9 +210,7 @@ def _without_descriptions(node: Any) -> Any:
 
 
 def _replica_specs(framework: Framework, limit: int) -> Json:
-    replica = model_schema(framework.replica_spec)
-    text = replica["properties"]["template"]["description"]
-    replica["properties"]["template"] = {**pod_template(limit), "description": text}
+    replica = with_parts(model_schema(framework.replica_spec), limit)
     if all(kind.replicas == 1 for kind in framework.replica_types):
         # Those who read jobs beside us take a missing number for none: KAI's pod grouper refuses such a job.
         replica["properties"]["replicas"]["default"] = 1

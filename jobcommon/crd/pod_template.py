@@ -6,6 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from jobcommon.api.model import POD_PART
 from jobcommon.api.text import shortened
 
 Json = dict[str, Any]
@@ -60,3 +61,20 @@ def pod_template(limit: int) -> Json:
     """The structural schema of a PodTemplateSpec with descriptions of at most `limit` characters; 0 leaves them out."""
     spec = {**_limited(_pod_spec(), limit), "description": "The pod: containers, volumes, scheduling."}
     return {"type": "object", "properties": {"metadata": _METADATA, "spec": spec}}
+
+
+def with_parts(node: Json, limit: int) -> Json:
+    """The schema in which each field that is a part of a pod template has the schema of that part."""
+    if POD_PART in node:
+        found = pod_template(limit)
+        for name in filter(None, node[POD_PART].split(".")):
+            found = found.get("items", found)["properties"][name]
+        kept = ("description", "maxItems", "x-kubernetes-validations", "x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+        return {**found, **{key: node[key] for key in kept if key in node}}
+    result = dict(node)
+    if "properties" in node:
+        result["properties"] = {name: with_parts(child, limit) for name, child in node["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            result[key] = with_parts(node[key], limit)
+    return result

@@ -92,6 +92,11 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
     for above in (("spec", "runPolicy"), spec):
         text = f"managedBy must be one of {listed}"
         yield CelRule(f"!has(self.managedBy) || self.managedBy in [{listed}]", text, above, ".managedBy")
+    yield from policy_rules()
+
+
+def policy_rules() -> Iterator[CelRule]:
+    """Those of any runPolicy, without managedBy and the queue."""
     yield CelRule(
         "!has(self.minAvailable) || self.minAvailable >= 1", "minAvailable must be at least 1",
         ("spec", "runPolicy", "schedulingPolicy"), ".minAvailable",

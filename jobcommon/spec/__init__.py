@@ -1,5 +1,5 @@
 """Reading a job as the API server has it: defaults, rules, and whether it is over."""
 
-from jobcommon.spec.defaulting import differs_in_status_alone, read_job, reread_job
+from jobcommon.spec.defaulting import differs_in_status_alone, model_errors, read_job, reread_job
 
-__all__ = ["differs_in_status_alone", "read_job", "reread_job"]
+__all__ = ["differs_in_status_alone", "model_errors", "read_job", "reread_job"]

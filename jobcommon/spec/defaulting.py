@@ -168,7 +168,7 @@ def _read(model: type[M], value: Mapping[str, Any], path: str, errors: list[Fiel
     try:
         return model.model_validate(dict(value))
     except ValidationError as error:
-        errors += _field_errors(error, path)
+        errors += model_errors(error, path)
         if in_part:
             with suppress(ValidationError, RecursionError):
                 return model.model_validate(_without(value, error))
@@ -177,7 +177,7 @@ def _read(model: type[M], value: Mapping[str, Any], path: str, errors: list[Fiel
     return None
 
 
-def _field_errors(error: ValidationError, path: str) -> list[FieldError]:
+def model_errors(error: ValidationError, path: str) -> list[FieldError]:
     """pydantic's findings with paths and words that fit a manifest."""
     found = []
     for detail in error.errors(include_url=False):
