@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from jobcommon.api.model import bounded, model_schema
-from jobcommon.api.status import JobStatus
+from jobcommon.api.status import JOB_CONDITIONS, JobStatus
 from jobcommon.api.version import version_priority
 from jobcommon.crd.pod_template import with_parts
 from jobcommon.crd.rules import common_rules, policy_rules
@@ -16,8 +16,6 @@ from jobcommon.framework import CelRule, Definition, Framework, RelatedKind, Ver
 
 Json = dict[str, Any]
 
-#: Where the conditions of our record stand in a status with `conditions` of its kind.
-JOB_CONDITIONS = "jobConditions"
 #: `kubectl apply` keeps the whole manifest in an annotation, and all annotations together may have 262,144 bytes. The rest is
 #: for fields to come, and for annotations of others.
 SIZE_LIMIT = 250_000
