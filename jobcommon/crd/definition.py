@@ -225,7 +225,7 @@ def _replica_specs(framework: Framework, limit: int) -> Json:
 def _attach(schema: Json, rule: CelRule) -> None:
     node = schema
     for name in rule.path:
-        found = node.get("additionalProperties") if name == "*" else node.get("properties", {}).get(name)
+        found = node.get("additionalProperties", node.get("items")) if name == "*" else node.get("properties", {}).get(name)
         if not isinstance(found, dict):
             raise ValueError(f"the rule {rule.rule!r} is for {'.'.join(rule.path)}, which the schema does not have")
         node = found
@@ -234,4 +234,4 @@ def _attach(schema: Json, rule: CelRule) -> None:
         entry["fieldPath"] = rule.field_path
     if rule.optional_old:
         entry["optionalOldSelf"] = True
-    node.setdefault("x-kubernetes-validations", []).append(entry)
+    node["x-kubernetes-validations"] = [*node.get("x-kubernetes-validations", ()), entry]

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from jobcommon import RestartPolicy
 
 Json = Mapping[str, Any]
-_NONE: Json = MappingProxyType({})
 
 
 class Step(StrEnum):
@@ -48,7 +46,7 @@ class MLPolicy:
 
     framework: MLFramework = MLFramework.PLAIN
     processes: int | None = 1
-    targets: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    targets: Mapping[str, frozenset[str]] = field(default_factory=dict)
     ssh_path: str = ""
     launcher_is_node: bool = False
 
@@ -73,8 +71,8 @@ class Role:
     retries: bool = False
     backoff_limit: int = 6
     group: str = "default"
-    labels: Json = _NONE
-    annotations: Json = _NONE
+    labels: Json = field(default_factory=dict)
+    annotations: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +122,8 @@ class Resolved:
     publish_not_ready: bool = True
     claims: tuple[Claim, ...] = ()
     pod_group: PodGroup | None = None
-    labels: Json = _NONE
-    annotations: Json = _NONE
+    labels: Json = field(default_factory=dict)
+    annotations: Json = field(default_factory=dict)
     coordinator: str = ""
     ignored: tuple[str, ...] = ()
 
