@@ -82,6 +82,11 @@ def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
     return tuple(Rule(group, plural, verbs) for plural in scheduler.resources)
 
 
+def rival_rules(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
+    """To see whether another controller of a kind acts: its lease, by name, in whatever namespace."""
+    return tuple(Rule("coordination.k8s.io", "leases", ("list",), (one.rival,)) for one in frameworks if one.rival)
+
+
 PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))
 """What gang scheduling adds beyond namespaces: it reads priorities."""
 

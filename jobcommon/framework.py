@@ -5,7 +5,7 @@ base class to override and nothing to register; `plan(framework, job, observed, 
 smallest one sets the facts, `env` and, if its leader is not its first replica type, `outcome`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
@@ -417,8 +417,8 @@ class Framework:
       the name of its headless Service ("" for that of the job);
     * `shipped()`: objects of those kinds that come with the operator, which a reader without the cluster's takes instead.
 
-    `status_fields(job, status, pods, now)`: fields of the status that the kind has beside the common ones. Where `conditions`
-    are among them, the common ones stand in `jobConditions`.
+    `status_fields(job, status, pods, created, now)`: fields of the status that the kind has beside the common ones. Where
+    `conditions` are among them, the common ones stand in `jobConditions`. `created`: the types that are about to get pods.
     `rival`: the lease of another controller of this kind; the operator does not act while it is held.
     `definition` is the schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
@@ -469,7 +469,7 @@ class Framework:
     unresolved: tuple[FieldError, ...] = ()
     missing: bool = False
     subdomain: str = ""
-    status_fields: Callable[[Job, JobStatus, Sequence[PodView], float], Mapping[str, Any]] | None = None
+    status_fields: Callable[[Job, JobStatus, Sequence[PodView], Collection[str], float], Mapping[str, Any]] | None = None
     rival: str = ""
 
     def specialized(self, raw: "Manifest", related: "Related") -> "tuple[Framework, Manifest]":

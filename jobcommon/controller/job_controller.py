@@ -63,6 +63,8 @@ class JobController:
             self.random, flow=itemgetter(0), level=lambda key: self._state_and_level(key)[1], levels=len(QueueLevel)
         )
         self.expectations, self.barrier = Expectations(), Barrier()
+        self.withheld = ""
+        """Why this controller does not act, as another one of the kind does; then `begin` returns None."""
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with the lapsed expectations of a job: writes of ours that no watch has shown in time."""
         self.reachable_since: Callable[[str, str], float | None] = lambda _, __: None
@@ -192,7 +194,7 @@ class JobController:
 
         Every Work must be passed to `finish`. If this raises, the key has been requeued with back-off already.
         """
-        if not self.synced:
+        if not self.synced or self.withheld:
             return None
         self._notice_missing()
         while (key := self.queue.get(moment.monotonic)) is not None:

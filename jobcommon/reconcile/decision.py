@@ -307,7 +307,8 @@ def _compose(situation: Situation, reason: str, actions: Iterable[Action], statu
     """The plan with those actions and that status; `more` are further fields of it."""
     ordered, job = in_order(actions, situation.observed.backed_off), situation.job
     if (fields_of := situation.framework.status_fields) is not None:
-        status = status.with_fields_of_kind(fields_of(job, status, situation.observed.pods, situation.now))
+        created = {action.replica_type for action in ordered if isinstance(action, Create) and action.replica_type}
+        status = status.with_fields_of_kind(fields_of(job, status, situation.observed.pods, created, situation.now))
         if any(job.raw_status.get(name) != value for name, value in status.of_kind.items()):
             more["urgency"] = max(more.get("urgency", Urgency.TRANSITION), Urgency.TRANSITION)
     return Plan(actions=ordered, logs=tuple(situation.logs(ordered)), status=_if_changed(job, status), reason=reason, **more)

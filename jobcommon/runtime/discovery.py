@@ -7,6 +7,7 @@ import msgspec
 
 from jobcommon.api import kueue
 from jobcommon.api.gang import POD_GROUPS, GangScheduler
+from jobcommon.api.timestamp import parse_time
 from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
@@ -72,6 +73,22 @@ async def asked_until_answered(ask: Callable[[], Awaitable[T]], clock: Clock, lo
             delay = min(delay * 2.0, MAX_RETRY_SECONDS)
 
 
+async def holder_of(transport: Transport, lease: str, now: float) -> str:
+    """What is held at `now`, in words, if a lease of that name is, in whatever namespace; "" if none is, or none may be read.
+
+    Raises ClientError.
+    """
+    query = (("fieldSelector", f"metadata.name={lease}"),)
+    response = await transport.send(Request("GET", "/apis/coordination.k8s.io/v1/leases", query))
+    if response.status >= 400:
+        raise response_error(response)
+    for found in _leases(response.body).items:
+        renewed = parse_time(found.spec.renew_time)
+        if found.spec.holder_identity and renewed is not None and now < renewed + (found.spec.lease_duration_seconds or 0):
+            return f"another controller of the kind, {found.spec.holder_identity}, holds lease {found.metadata.key}"
+    return ""
+
+
 async def read_object(transport: Transport, path: str) -> dict[str, Any] | None:
     """An object; None for one that is not there or may not be read."""
     response = await transport.send(Request("GET", path))
@@ -107,3 +124,30 @@ class _Resources(msgspec.Struct):
 
 
 _resources = decoder(_Resources)
+
+
+class _LeaseMetadata(msgspec.Struct):
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+    lease_duration_seconds: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _LeaseMetadata = msgspec.field(default_factory=_LeaseMetadata)
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
+
+
+class _Leases(msgspec.Struct):
+    items: list[_Lease] = []
+
+
+_leases = decoder(_Leases)

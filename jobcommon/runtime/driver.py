@@ -23,6 +23,7 @@ from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.discovery import holder_of
 from jobcommon.runtime.logging import Log, bound
 
 # After this many lines of one watch the other tasks get a turn; a burst of buffered lines would starve them.
@@ -33,7 +34,8 @@ SLOW_PLAN = 0.1
 MISHAP_DELAY = 1.0
 # The interval (seconds) at which a lasting state such as a missing CRD is logged again.
 REPEAT_AFTER = 600.0
-# The interval (seconds) at which a served schema that drops fields is read again.
+# The interval (seconds) at which the lease of another controller of the kind is read. Such leases last 15 s.
+RIVAL_SECONDS = 10.0
 
 
 class Executes(Protocol):
@@ -95,6 +97,8 @@ class Driver:
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._heard_at = dict.fromkeys(controller.informers, clock.monotonic())
+        if controller.framework.rival:
+            controller.withheld = "it is not known yet whether another controller of the kind acts"
         controller.on_unstored = self._log_unstored
         controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
@@ -129,6 +133,8 @@ class Driver:
         """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
+            if self.controller.framework.rival:
+                followers.append(tasks.create_task(self._heed_rival(), name="rival"))
             try:
                 await self._dispatch()
                 while self._running:
@@ -176,7 +182,8 @@ class Driver:
                 self._ready_since.clear()
             self._close_unwanted_streams()
             # Without a free worker or with incomplete caches a due timer could not be served anyway.
-            serving = len(self._running) < self._workers and self.controller.synced
+            acting = self.controller.synced and not self.controller.withheld
+            serving = len(self._running) < self._workers and acting
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
 
     def _measure(self, work: Work | None, started: float) -> float:
@@ -253,6 +260,23 @@ class Driver:
             before, after = work.job.status.conditions, work.plan.status.conditions
             if after and (not before or (before[-1].type, before[-1].reason) != (after[-1].type, after[-1].reason)):
                 self._log.info("transition", to=after[-1].type, reason=after[-1].reason, message=after[-1].message)
+
+    async def _heed_rival(self) -> None:
+        """Let the controller act only while no other one holds the lease of the framework's rival."""
+        controller = self.controller
+        while True:
+            try:
+                found = await holder_of(self._transport, controller.framework.rival, self._clock.wall())
+            except ClientError as error:
+                found = controller.withheld
+                if self._is_news("lease", str(error)):
+                    self._log.warning("cannot find out whether another controller of the kind acts", error=str(error))
+            if self._is_news("rival", found):
+                text = f"{found}: this one does not act; stop that one to switch over" if found else "the kind is ours again"
+                self._log.warning(text, kind=controller.framework.kind)
+            controller.withheld = found
+            self._wake.set()
+            await self._clock.sleep(RIVAL_SECONDS)
 
     # -- caches ------------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,16 @@ from random import Random
 
 import pytest
 
+from jobcommon.api.timestamp import format_moment
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.request import MERGE_PATCH, Request, Response, Transport
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.runtime import logging
-from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.driver import RIVAL_SECONDS, Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from tests.runtime.fakes import TESTJOB, a_job, quiet_log, reply, turns
@@ -287,3 +288,28 @@ async def test_a_cache_that_stumbles_starts_anew(world: World, monkeypatch: pyte
         await turns()
         monkeypatch.setattr(bench.controller, "take", take)
         await bench.clock.until(bench.has("job"), step=0.1)
+
+
+async def test_an_operator_does_not_act_while_another_controller_of_the_kind_does() -> None:
+    """Whose lease is held when it starts, or later; a lease that is no longer renewed counts for nothing."""
+    world, framework = world_with_testjobs(), replace(TESTJOB, rival="rival")
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+    def spec() -> dict[str, object]:
+        renewed = format_moment(world.clock.wall())
+        return {"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": renewed}
+
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "rival"}, "spec": spec()}
+    world.ok("POST", leases, lease)
+    out = StringIO()
+    async with operating(world, framework, log=logging.setup("json", "warning", out)):
+        world.ok("POST", JOBS, a_job())
+        await world.clock.advance(5.0)
+        assert world.pods() == []
+        assert "holds lease kube-system/rival" in out.getvalue()
+        await world.clock.until(lambda: len(world.pods()) > 0, step=1.0)
+        world.ok("PATCH", f"{leases}/rival", {"spec": spec()}, MERGE_PATCH)
+        await world.clock.advance(RIVAL_SECONDS)
+        world.ok("POST", JOBS, a_job("second"))
+        await world.clock.advance(2.0)
+        assert not any("second" in pod["metadata"]["name"] for pod in world.pods())
