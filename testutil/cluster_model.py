@@ -22,6 +22,7 @@ import msgspec
 from jobcommon.api.kueue import KUEUE_WORKLOADS
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import ConditionType
+from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import object_view
 from jobcommon.controller.refusals import Refusals
 from jobcommon.framework import Framework, Job
@@ -33,6 +34,7 @@ from jobcommon.reconcile.situation import Feature
 from jobcommon.testutil.builders import START, Manifest, job_manifest
 from jobcommon.testutil.invariants import check_deeds, check_plan
 from jobcommon.testutil.platform_model import FLAVOR, PlatformModel
+from jobcommon.testutil.program_model import Program, Truth
 
 ENOUGH = 40
 """More reconciles than any situation needs to settle."""
@@ -180,7 +182,11 @@ class ClusterModel(PlatformModel):
         for _ in range(400):
             wake = self.plans[-1].wake_at if self.plans else None
             retry = self.refusals.until if self.refusals.pending(self.now) else None
-            times = [at for at in (wake, retry, self._next_report(), self._next_loss()) if at is not None and at <= end]
+            times = [
+                at
+                for at in (wake, retry, self._next_report(), self._next_loss(), self._next_end())
+                if at is not None and at <= end
+            ]
             if not times:
                 self.now = end
                 return self
@@ -229,10 +235,22 @@ class ClusterModel(PlatformModel):
         self._reap(name)
         return self
 
+    def replace_job(self) -> None:
+        """The user deletes the job and creates it again, while its programs take their time to end."""
+        for name, pod in list(self.pods.items()):
+            self.put(pod.without_finalizer())
+            self._reap(name)
+        self.delete_job()
+        self.recreate_job(f"{self.manifest['metadata']['uid']}+")
+        self.manifest["metadata"]["creationTimestamp"] = format_time(self.now)
+        self.truth, self.program = Truth(), Program()
+        self.starts.clear()
+
     def recreate_job(self, uid: str) -> Self:
         """A new job of the same name and spec."""
         metadata = {**self.manifest["metadata"], "uid": uid}
         self.manifest = {**self.manifest, "metadata": metadata}
         self.manifest.pop("status", None)
+        self._touch(self.manifest)
         self.exists = True
         return self

@@ -12,7 +12,7 @@ from jobcommon.framework import Options
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.kueue import admitted
-from jobcommon.testutil.platform_model import GROUP
+from jobcommon.testutil.node_model import GROUP
 
 IN_PLACE, RECREATE = "Auto", "Recreate"
 ELASTIC = {"minReplicas": 2, "maxReplicas": 5, "shrinkAfterSeconds": 30, "growAfterSeconds": 100}

@@ -6,12 +6,13 @@ from random import Random
 from typing import Any
 
 from jobcommon.api import labels
-from jobcommon.api.gang import NATIVE
+from jobcommon.api.gang import NATIVE, VOLCANO
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job, Options, ProgressServer
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile.failed_logs import KeptLogs
 from jobcommon.reconcile.features import FEATURES as EXTENSIONS
@@ -24,6 +25,7 @@ from jobcommon.reconcile.reports import Reporting
 from jobcommon.testutil.builders import job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
+from jobcommon.testutil.node_model import PLENTY
 from jobcommon.testutil.platform_model import FLAVOR
 
 REFUSABLE = (FINALIZERS, IMAGES, "pods")
@@ -133,6 +135,48 @@ def lose_node(world: ClusterModel) -> None:
         world.silent_since[uid] = world.now
 
 
+def lose_nodes(world: ClusterModel) -> None:
+    """Some nodes are gone with their pods, and there are no others."""
+    names = _running(world)
+    for name in world.chance.sample(names, world.chance.randint(1, len(names) - 1) if len(names) > 1 else 0):
+        world.truth.by_others += 1
+        world.lose_node_of(name)
+    world.room = sum(pod.view.scheduled for pod in world.pods.values())
+
+
+def silence_nodes(world: ClusterModel) -> None:
+    """Some nodes fall silent."""
+    for _ in range(world.chance.randint(1, 2)):
+        lose_node(world)
+
+
+def restore_nodes(world: ClusterModel) -> None:
+    """All nodes are back, and in order."""
+    world.silent.clear()
+    world.silent_since.clear()
+    world.room, world.trouble = PLENTY, ""
+
+
+def spoil(world: ClusterModel) -> None:
+    """The nodes that pods get from now on cannot run them."""
+    world.trouble = world.chance.choice(["rejects", "volumes"])
+
+
+def ration(world: ClusterModel) -> None:
+    """A ResourceQuota allows fewer pods, or as many as are asked for."""
+    world.pods_allowed = world.chance.choice([3, 4, None])
+
+
+def share(world: ClusterModel) -> None:
+    """Kueue has quota for fewer workers, or for all."""
+    world.share = world.chance.choice([1, 2, None])
+
+
+def replace_job(world: ClusterModel) -> None:
+    """The user deletes the job and creates it again."""
+    world.replace_job()
+
+
 def hang(world: ClusterModel) -> None:
     """The program stops making steps."""
     if world.trains and world.program.hung_since is None:
@@ -181,6 +225,7 @@ class Feature:
     queue: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[str, ...] = ()
+    promises: tuple[Happening, ...] = ()
     framework: Framework | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
 
@@ -188,13 +233,20 @@ class Feature:
 _JOB = {"restartScope": "Job"}
 _REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 60}
 _ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 20, "growAfterSeconds": 40}
+_NODES = (lose_nodes, silence_nodes, restore_nodes, restore_nodes, spoil, ration, share, replace_job)
+_HELPERS = ({"name": "prepare", "image": "prepare"}, {"name": "proxy", "image": "proxy", "restartPolicy": "Always"})
 FEATURES: Mapping[str, Feature] = {
     one.name: one
     for one in (
         Feature("attempts", _JOB, (one_then_another, blip, succeed_one)),
         Feature("in-place", {**_JOB, "restartMethod": "Auto"}, (blip, die)),
-        Feature("elastic", {**_JOB, "elastic": _ELASTIC}, (fill, scale, evict, run_on)),
-        Feature("elastic-in-place", {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC}, (fill, scale, evict, run_on)),
+        Feature("elastic", {**_JOB, "elastic": _ELASTIC}, (fill, scale, evict, run_on), promises=_NODES),
+        Feature(
+            "elastic-in-place",
+            {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC},
+            (fill, scale, evict, run_on),
+            promises=_NODES,
+        ),
         Feature("progress", _REPORTS, (blip, exit_one)),
         Feature("stall-restart", {**_REPORTS, **_JOB, "stallAction": "Restart"}, (hang,)),
         Feature("stall-fail", {**_REPORTS, "stallAction": "Fail"}, (hang,)),
@@ -224,6 +276,8 @@ FEATURES: Mapping[str, Feature] = {
         Feature("crashes", {}, (die, die)),
     )
 }
+QUIET = {run_on, fill, restore_nodes, spoil, ration, share, die, forbid_logs, hide_flavor, refuse}
+"""What is no reason to restart a program that runs."""
 COMMON: tuple[Happening, ...] = (run_on, run_on, run_on, exit_one, delete)
 
 
@@ -243,30 +297,43 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
 """Whether a job uses an extension. One that it does not use must not matter to it."""
 
 
-def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool) -> ClusterModel | None:
+def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool, workers: int = 0) -> ClusterModel | None:
     """A new job with both; None where they exclude each other. In a `restless` world are no extensions that it does not use."""
     if first.framework and second.framework and first.framework is not second.framework:
         return None
     policies = [policy for policy in first.policies or second.policies or _POLICIES if policy in (second.policies or (policy,))]
     if not policies:
         return None
-    framework = first.framework or second.framework or SCALED_JOB
+    elastic = bool(workers and (first.promises or second.promises))
+    framework = first.framework or second.framework or (PYTORCH if elastic else SCALED_JOB)
     policy = {**first.run_policy, **second.run_policy}
     if chance.random() < 0.5:
         policy.setdefault("restartScope", "Job")
     options = {"progress": ProgressServer("https://operator", "certificate"), **first.options, **second.options}
+    pod: dict[str, Any] = {}
+    if elastic:
+        policy["elastic"] = {**policy["elastic"], "maxReplicas": workers + 1}
+        pod = {"terminationGracePeriodSeconds": 200, "initContainers": chance.choice([[], list(_HELPERS)])}
+        if options.get("gang"):
+            policy["schedulingPolicy"] = chance.choice([{}, {"minAvailable": workers + 1}])
+        if options.get("kueue"):
+            options["gang"] = chance.choice([None, VOLCANO])
     framework = replace(framework, options=replace(Options(), **options))
     leader = "PS" if framework.kind == "TFJob" else "Master"
-    marks = {"metadata": {"annotations": {**first.annotations, **second.annotations}}}
+    made = template(framework)
+    marks = {"metadata": {"annotations": {**first.annotations, **second.annotations}}, "spec": {**made["spec"], **pod}}
     chosen = chance.choice(policies)
     types = {
-        kind: replica_spec(framework, count, chosen, template={**template(framework), **marks})
-        for kind, count in ((leader, 1), ("Worker", 3))
+        kind: replica_spec(framework, count, chosen, template=marks) for kind, count in ((leader, 1), ("Worker", workers or 3))
     }
     manifest = job_manifest(framework, types, run_policy=policy, **{**first.spec, **second.spec})
     manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
     world = ClusterModel(framework, manifest, chance=chance, restless=restless, order=chance.randrange(100), thorough=False)
     world.reports = bool(policy.get("reportProgress"))
+    if world.job.errors:
+        return None
+    if elastic:
+        world.stops_after, world.checkpoint = chance.choice([0.0, 0.0, 100.0]), chance.choice(["", "last.pt"])
     if restless:
         world.features = [feature for feature in EXTENSIONS if USED.get(feature, _always)(world.job)]
     return world

@@ -10,24 +10,25 @@ from random import Random
 from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.pairs.features import COMMON, FEATURES, world_of
+from jobcommon.testutil.node_model import PLENTY
+from jobcommon.testutil.pairs.features import COMMON, FEATURES, QUIET, world_of
 from jobcommon.testutil.pairs.oracles import Oracles
-from jobcommon.testutil.platform_model import FLAVOR, PLENTY
+from jobcommon.testutil.platform_model import FLAVOR
 
 EVENTS = 14
 
 
-def judge(first: str, second: str, seed: int) -> list[str]:
+def judge(first: str, second: str, seed: int, *, workers: int = 0) -> list[str]:
     """What is wrong with one history.
 
     It is run twice: with a platform that always says the same, and with one that words what it says anew each time, by an
     operator without the extensions that the job does not use. What the operator does must not depend on either: a message is no
     state, and a feature is its own extension.
     """
-    plain, problems = _history(first, second, seed, restless=False)
+    plain, problems = _history(first, second, seed, restless=False, workers=workers)
     if problems or plain is None:
         return problems
-    worded, problems = _history(first, second, seed, restless=True)
+    worded, problems = _history(first, second, seed, restless=True, workers=workers)
     if problems or worded is None:
         return [f"words: with changing messages and without unused extensions: {problem}" for problem in problems]
     for one, other in zip_longest(_deeds(plain), _deeds(worded)):
@@ -47,19 +48,22 @@ def _deeds(world: ClusterModel) -> Iterator[tuple[object, ...]]:
             yield round(at - START), sorted(f"{type(action).__name__} {action.name}" for action in made.actions), now, urgent
 
 
-def _history(first: str, second: str, seed: int, *, restless: bool) -> tuple[ClusterModel | None, list[str]]:
+def _history(first: str, second: str, seed: int, *, restless: bool, workers: int) -> tuple[ClusterModel | None, list[str]]:
     """The world at the end of a history, and what is wrong; no world where the features exclude each other."""
     chance = Random(f"{first} {second} {seed}")  # noqa: S311 - reproducibility is the point
     features = FEATURES[first], FEATURES[second]
-    world = world_of(*features, chance, restless=restless)
+    world = world_of(*features, chance, restless=restless, workers=workers)
     if world is None:
         return None, []
-    oracles = Oracles(world)
+    oracles = Oracles(world, promises=bool(workers))
     try:
         world.react()
         for number in range(EVENTS):
             own = features[number % 2].happenings
-            happening = chance.choice((*COMMON, *own, *own))
+            own = (*own, *own, *(features[number % 2].promises if workers else ()))
+            happening = chance.choice((*COMMON, *own))
+            if oracles.members is not None and happening not in QUIET:
+                oracles.members.disturbed()
             happening(world)
             if not world.exists:
                 return world, []
@@ -78,7 +82,7 @@ def _history(first: str, second: str, seed: int, *, restless: bool) -> tuple[Clu
 def _finish(world: ClusterModel) -> None:
     """Everything is allowed, there is room, the nodes are back, and each program ends well."""
     world.refused, world.unkept, world.room, world.quota, world.preempted = frozenset(), "", PLENTY, True, False
-    world.cluster = [FLAVOR]
+    world.cluster, world.trouble, world.pods_allowed, world.share = [FLAVOR], "", None, None
     world.silent.clear()
     world.silent_since.clear()
     if not world.job.status.finished:
@@ -103,6 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.pairs.histories", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="how many for each pair and order")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--workers", type=int, default=0, help="judge what runPolicy.elastic promises of a job with so many")
     parser.add_argument("pair", nargs="*", choices=[[], *FEATURES], help="these features alone")
     options = parser.parse_args()
     started, runs, found = time.process_time(), 0, 0
@@ -110,7 +115,7 @@ def main() -> int:
         if set(options.pair) <= {first, second}:
             for seed in range(options.seed, options.seed + options.seeds):
                 runs += 1
-                for problem in judge(first, second, seed)[:1]:
+                for problem in judge(first, second, seed, workers=options.workers)[:1]:
                     found += 1
                     print(f"{first} {second} --seed {seed} --seeds 1: {problem}", flush=True)
     seconds = time.process_time() - started

@@ -11,6 +11,7 @@ from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
 from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.pairs.members import Members
 
 SLACK = 15.0
 CONFIRM = 15.0
@@ -21,8 +22,9 @@ START_SECONDS = 900.0
 class Oracles:
     """All of them, for one history. `look` is called whenever the world has come to rest."""
 
-    def __init__(self, world: ClusterModel) -> None:
-        self.world = world
+    def __init__(self, world: ClusterModel, *, promises: bool = False) -> None:
+        self.world, self.uid = world, world.job.uid
+        self.members = Members(world) if promises else None
         self.vacant_since: float | None = None
         self.pending_since: float | None = None
         self.lost_since: dict[str, float] = {}
@@ -35,6 +37,8 @@ class Oracles:
 
     def look(self) -> Iterator[str]:
         """What is broken now."""
+        if self.world.job.uid != self.uid:
+            self.__init__(self.world, promises=self.members is not None)  # type: ignore[misc]
         yield from self._counts()
         yield from self._vacancies()
         yield from self._progress()
@@ -44,6 +48,7 @@ class Oracles:
         yield from self._always()
         yield from self._sizes()
         yield from self._successes()
+        yield from self.members.look() if self.members is not None else ()
         if self.world.truth.permanent and not self.world.job.status.finished:
             yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
 
@@ -67,7 +72,8 @@ class Oracles:
         done = {kind: parse_indexes(s.succeeded_indexes, 100) for kind, s in job.status.replica_statuses.items()}
         vacant = [r for r in job.replicas if job.pod_name(r) not in world.pods and r.index not in done.get(r.type, ())]
         runs = not (job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)) and world.exists
-        if not vacant or not runs:
+        ending = any((pod.view.deletion_time or 0.0) > world.now for pod in world.pods.values())
+        if not vacant or not runs or ending:
             self.vacant_since = None
         elif self.vacant_since is None:
             self.vacant_since = world.now
